@@ -1,0 +1,1 @@
+//! Conformance suite and fault stores for implementers of milepost's `Store` trait.

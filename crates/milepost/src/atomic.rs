@@ -1,0 +1,110 @@
+//! Files that are there whole or not at all: temporary file, fsync, rename, fsync of the folder.
+//! In: a path and bytes. Out: the file, durable. Nothing else in the library writes a whole file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// How the names of temporary files begin, so that a sweep can find what a crash left.
+pub const TEMP_PREFIX: &str = ".milepost-tmp-";
+
+/// Who may read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Its owner alone: 0600.
+    Private,
+    /// As the process's umask says.
+    Shared,
+}
+
+/// Writes a file atomically and durably.
+pub fn write(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    let folder = folder_of(path);
+    let temp = create_temp(folder, mode)?;
+    replace(temp, path, bytes)?;
+    sync_folder(folder)
+}
+
+/// Writes a file atomically and gives back the folder to sync, for callers that sync once for several files.
+pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
+    replace(create_temp(folder_of(path), mode)?, path, bytes)
+}
+
+fn create_temp(folder: &Path, mode: Mode) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMP_PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The kernel takes the umask off again.
+        let bits = if mode == Mode::Private { 0o600 } else { 0o666 };
+        builder.permissions(fs::Permissions::from_mode(bits));
+    }
+    builder.tempfile_in(folder)
+}
+
+fn replace(mut temp: tempfile::NamedTempFile, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    temp.write_all(bytes)?;
+    temp.as_file().sync_all()?;
+    temp.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Makes entries of a folder durable.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
+/// Makes a folder and its missing parents, each 0700 and durable in its parent.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder_of(folder);
+    if !parent.exists() {
+        create_folder(parent)?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    match builder.create(folder) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
+        other => other?,
+    }
+    sync_folder(parent)
+}
+
+/// Opens a small private file for locks and logs, making it if needed.
+pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+/// Finds temporary files that a crash left in `folder`.
+pub(crate) fn strays(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// The folder a path lies in; `.` for a bare name.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,94 @@
+//! Where time comes from, so that tests can hold it still.
+//! In: nothing. Out: wall time, and a time since boot that never jumps.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::model::Moment;
+
+/// A source of time.
+pub trait Clock: Send + Sync {
+    /// Wall time.
+    fn now(&self) -> Timestamp;
+
+    /// Wall time, and the time since boot where the system tells it.
+    fn moment(&self) -> Moment;
+}
+
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods)]
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { at: self.now(), boot_id: boot_id().map(str::to_owned), uptime_ms: uptime_ms() }
+    }
+}
+
+/// Names the current boot.
+pub(crate) fn boot_id() -> Option<&'static str> {
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(text.trim().to_owned())
+    })
+    .as_deref()
+}
+
+fn uptime_ms() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some((seconds * 1000.0) as u64)
+}
+
+/// Milliseconds from `start` to `end`: by the time since boot within one boot, else by wall time, never negative.
+pub fn elapsed_ms(start: &Moment, end: &Moment) -> u64 {
+    match (start.uptime_ms, end.uptime_ms) {
+        (Some(a), Some(b)) if start.boot_id == end.boot_id => b.saturating_sub(a),
+        _ => u64::try_from(end.at.duration_since(start.at).as_millis()).unwrap_or(0),
+    }
+}
+
+/// How long ago `then` was at `now`; `None` where the clock has gone back.
+pub(crate) fn age(then: Timestamp, now: Timestamp) -> Option<Duration> {
+    Duration::try_from(now.duration_since(then)).ok()
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Debug, Clone)]
+pub struct FrozenClock(Arc<Mutex<Timestamp>>);
+
+impl FrozenClock {
+    /// A clock that stands at `at`.
+    pub fn at(at: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(at)))
+    }
+
+    /// Moves the clock, backwards too.
+    pub fn set(&self, at: Timestamp) {
+        *self.0.lock().unwrap_or_else(|e| e.into_inner()) = at;
+    }
+
+    /// Moves the clock forwards.
+    pub fn advance(&self, by: Duration) {
+        let mut at = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        *at = at.checked_add(by).unwrap_or(Timestamp::MAX);
+    }
+}
+
+impl Clock for FrozenClock {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { at: self.now(), boot_id: None, uptime_ms: None }
+    }
+}

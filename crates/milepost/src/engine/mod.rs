@@ -1,0 +1,1 @@
+//! The only orchestration: one file a verb.

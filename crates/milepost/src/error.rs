@@ -1,0 +1,264 @@
+//! Every error of the library, and the one place where errors become reason codes, hints and exit codes.
+
+use std::path::PathBuf;
+
+use crate::model::{IdError, Invalid, RunId, closed_enum};
+use crate::seal::SealError;
+use crate::store::{Damage, DamageKind, StoreError, UrlError};
+
+closed_enum! {
+    /// Words that programs can rely on.
+    pub enum ReasonCode {
+        /// Input or content breaks a contract.
+        CheckpointSchemaInvalid = "checkpoint_schema_invalid",
+        /// Stored bytes are not what was written.
+        CheckpointIntegrityMismatch = "checkpoint_integrity_mismatch",
+        /// A write failed and changed nothing.
+        CheckpointAtomicWriteFailed = "checkpoint_atomic_write_failed",
+        /// Something could not be removed.
+        CheckpointRetentionPruneFailed = "checkpoint_retention_prune_failed",
+        /// Nothing has this name.
+        CheckpointNotFound = "checkpoint_not_found",
+        /// Several have this name.
+        CheckpointRefAmbiguous = "checkpoint_ref_ambiguous",
+        /// An id that cannot name anything.
+        CheckpointIdInvalid = "checkpoint_id_invalid",
+        /// Somebody else is writing.
+        StoreBusy = "store_busy",
+        /// There is no store.
+        StoreMissing = "store_missing",
+        /// A newer program made the store.
+        StoreNewer = "store_newer",
+        /// The store could not be read.
+        StoreUnreadable = "store_unreadable",
+        /// Writing a state would lose something.
+        RestoreRefused = "restore_refused",
+        /// The run's owner is alive.
+        ResumeRunActive = "resume_run_active",
+        /// The run is not there, or several could be meant.
+        RunNotFound = "run_not_found",
+        /// A flag, argument or setting is wrong.
+        Usage = "usage",
+        /// It would remove something and was not confirmed.
+        ConfirmationNeeded = "confirmation_needed",
+    }
+}
+
+/// Exit codes of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// It failed.
+    Failed = 1,
+    /// Wrong flag, argument, id or value.
+    Usage = 2,
+    /// Done in part, or with an older good checkpoint.
+    Partly = 3,
+    /// There is nothing.
+    Nothing = 4,
+    /// Damage was found.
+    Damaged = 5,
+    /// There is no store.
+    NoStore = 10,
+    /// The store is busy.
+    Busy = 11,
+    /// The store is newer than this program.
+    Newer = 13,
+    /// A reference was not found, or is ambiguous.
+    NotFound = 14,
+    /// It needs `--yes` or `--force`.
+    Unconfirmed = 15,
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An id that cannot name anything.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// Input that breaks a contract.
+    #[error("the checkpoint is not valid")]
+    Schema(#[source] Invalid),
+    /// A value given by a flag or a setting.
+    #[error("{name} is not valid")]
+    Value {
+        /// The flag or setting.
+        name: String,
+        /// What is wrong.
+        source: Invalid,
+    },
+    /// An address that names no store.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// The store's own errors.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A stored document that does not prove itself.
+    #[error("checkpoint {} is damaged", .0.snapshot_id.as_ref().map_or("(unnamed)", |id| id.as_str()))]
+    Damaged(#[source] Box<Damage>),
+    /// A stored document of a newer format.
+    #[error("checkpoint {run}@{sequence} cannot be read")]
+    Newer {
+        /// The run.
+        run: RunId,
+        /// Its number.
+        sequence: u64,
+        /// Why.
+        source: SealError,
+    },
+    /// No checkpoint has this name.
+    #[error("no checkpoint {reference:?}")]
+    NotFound {
+        /// What was looked for.
+        reference: String,
+    },
+    /// Several checkpoints have this name.
+    #[error("{reference:?} names {} checkpoints: {}", candidates.len(), candidates.join(", "))]
+    Ambiguous {
+        /// What was looked for.
+        reference: String,
+        /// What was found.
+        candidates: Vec<String>,
+    },
+    /// There is no such run.
+    #[error("no run {0:?}")]
+    NoRun(String),
+    /// It is not clear which run is meant.
+    #[error("{}", match open.as_slice() {
+        [] => "no open run here".to_owned(),
+        open => format!("{} open runs could be meant: {}", open.len(), open.join(", ")),
+    })]
+    WhichRun {
+        /// The open runs.
+        open: Vec<String>,
+    },
+    /// The checkpoint holds no state.
+    #[error("no state in {reference} or before it")]
+    NoState {
+        /// The checkpoint.
+        reference: String,
+    },
+    /// Writing a state would lose something.
+    #[error("{} was not written: {why}", path.display())]
+    RestoreRefused {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+        /// The flag that allows it.
+        flag: &'static str,
+    },
+    /// The run's owner is alive.
+    #[error("run {run} is active: its owner, {owner}, is alive")]
+    OwnerAlive {
+        /// The run.
+        run: RunId,
+        /// Its owner, for people.
+        owner: String,
+    },
+    /// A file of the user's could not be read or written.
+    #[error("{} could not be {what}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// `read` or `written`.
+        what: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self::Schema(invalid)
+    }
+}
+
+impl Error {
+    /// The word for programs.
+    pub fn reason(&self) -> ReasonCode {
+        self.verdict().0
+    }
+
+    /// The exit code of the command line.
+    pub fn exit(&self) -> Exit {
+        self.verdict().1
+    }
+
+    fn verdict(&self) -> (ReasonCode, Exit) {
+        use ReasonCode as R;
+        match self {
+            Self::Id(_) => (R::CheckpointIdInvalid, Exit::Usage),
+            Self::Schema(_) => (R::CheckpointSchemaInvalid, Exit::Failed),
+            Self::Value { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
+            Self::Url(_) => (R::Usage, Exit::Usage),
+            Self::Damaged(damage) => (damage_reason(damage), Exit::Damaged),
+            Self::Newer { .. } => (R::StoreNewer, Exit::Newer),
+            Self::NotFound { .. } => (R::CheckpointNotFound, Exit::NotFound),
+            Self::Ambiguous { .. } => (R::CheckpointRefAmbiguous, Exit::NotFound),
+            Self::NoRun(_) | Self::WhichRun { .. } => (R::RunNotFound, Exit::NotFound),
+            Self::NoState { .. } => (R::CheckpointNotFound, Exit::Nothing),
+            Self::RestoreRefused { .. } => (R::RestoreRefused, Exit::Unconfirmed),
+            Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
+            Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
+            Self::File { .. } => (R::Usage, Exit::Usage),
+            Self::Store(error) => match error {
+                StoreError::Busy { .. } => (R::StoreBusy, Exit::Busy),
+                StoreError::Missing { .. } => (R::StoreMissing, Exit::NoStore),
+                StoreError::Newer { .. } => (R::StoreNewer, Exit::Newer),
+                StoreError::Damaged(damage) => (damage_reason(damage), Exit::Damaged),
+                StoreError::NoRun(_) => (R::RunNotFound, Exit::NotFound),
+                StoreError::NoCheckpoint(..) => (R::CheckpointNotFound, Exit::NotFound),
+                StoreError::Exists(_) => (R::CheckpointIdInvalid, Exit::Failed),
+                StoreError::Rules(_) => (R::CheckpointSchemaInvalid, Exit::Failed),
+                StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
+                    (R::CheckpointAtomicWriteFailed, Exit::Failed)
+                }
+                StoreError::Read { .. } => (R::StoreUnreadable, Exit::Failed),
+            },
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Id(_) => {
+                "use letters, digits, '.', '_' and '-', at most 128, starting with a letter or digit".into()
+            }
+            Self::Schema(invalid) if invalid.message.contains("limit") => {
+                "store a reference (`files`) instead of the content, or raise [limits] in milepost.toml".into()
+            }
+            Self::Schema(_) => "`milepost schema` prints what a checkpoint may hold".into(),
+            Self::Value { .. } | Self::Url(_) => return None,
+            Self::Damaged(_) => "`milepost verify` lists everything that is damaged, `milepost doctor` what can be done".into(),
+            Self::Newer { .. } => "update milepost; nothing was changed".into(),
+            Self::NotFound { .. } => "`milepost list` shows what is there".into(),
+            Self::Ambiguous { .. } => "give more of the id, or name the run with --run".into(),
+            Self::NoRun(_) => "`milepost runs` lists the runs".into(),
+            Self::WhichRun { .. } => "name the run with --run ID or MILEPOST_RUN; `milepost runs` lists them".into(),
+            Self::NoState { .. } => "save one with `milepost save --input FILE`, its member `state`".into(),
+            Self::RestoreRefused { flag, .. } => format!("add {flag} if you mean it"),
+            Self::OwnerAlive { .. } => "wait until it ends, or use another run id".into(),
+            Self::File { .. } => return None,
+            Self::Store(error) => match error {
+                StoreError::Busy { .. } => "try again; if it lasts, a stopped process may hold the lock".into(),
+                StoreError::Missing { .. } => "`milepost init` makes one, and so does the first `milepost save`".into(),
+                StoreError::Newer { .. } => "update milepost; nothing was changed".into(),
+                StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),
+                StoreError::NoRun(_) => "`milepost runs` lists the runs".into(),
+                StoreError::NoCheckpoint(..) => "`milepost list` shows what is there".into(),
+                StoreError::Exists(_) | StoreError::Rules(_) | StoreError::Read { .. } => return None,
+                StoreError::ReadOnly { .. } => "check the permissions, or name another store with --store".into(),
+                StoreError::Write { .. } => "earlier checkpoints are intact; free some space and try again".into(),
+                StoreError::Unknown { .. } => "look whether it is there before you repeat it".into(),
+            },
+        })
+    }
+}
+
+fn damage_reason(damage: &Damage) -> ReasonCode {
+    match damage.kind {
+        DamageKind::Integrity => ReasonCode::CheckpointIntegrityMismatch,
+        DamageKind::Schema => ReasonCode::CheckpointSchemaInvalid,
+    }
+}

@@ -1,0 +1,99 @@
+//! What capture saw of the workspace: git, watched directories, memory.
+
+use std::collections::BTreeMap;
+
+use super::{FromRaw, Invalid, Path, json::kind_of, record};
+
+/// A path as it is on disk: text where it is UTF-8, else its bytes in base64.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum PathText {
+    /// A path that is UTF-8.
+    Text(String),
+    /// A path that is not.
+    Bytes {
+        /// Its bytes, in base64.
+        b64: String,
+    },
+}
+
+impl FromRaw for PathText {
+    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+        serde_json::from_str(text)
+            .map_err(|_| Invalid::at(path, format!("{} where a path is needed", kind_of(text))))
+    }
+}
+
+record! {
+    /// A rename seen in the index.
+    pub struct Renamed {
+        /// Where it was.
+        from: PathText [required],
+        /// Where it is.
+        to: PathText [required],
+    }
+}
+
+record! {
+    /// What git said.
+    #[derive(Default)]
+    pub struct GitFacts {
+        /// The branch.
+        branch: Option<String> [optional],
+        /// Why there are no facts, or fewer.
+        error: Option<String> [optional],
+        /// The commit.
+        head: Option<String> [optional],
+        /// Where the worktree differs from the index.
+        modified: Vec<PathText> [optional],
+        /// What was renamed.
+        renamed: Vec<Renamed> [optional],
+        /// Where the index differs from the commit.
+        staged: Vec<PathText> [optional],
+        /// What git does not know.
+        untracked: Vec<PathText> [optional],
+    }
+}
+
+record! {
+    /// What stood in the watched directories.
+    #[derive(Default)]
+    pub struct Watched {
+        /// Why there are no facts, or fewer.
+        error: Option<String> [optional],
+        /// The files.
+        files: Vec<PathText> [optional],
+        /// Their sizes in bytes.
+        sizes: BTreeMap<String, u64> [optional],
+    }
+}
+
+record! {
+    /// How much memory the watched processes used.
+    #[derive(Default)]
+    pub struct Memory {
+        /// Heap in use, where known.
+        heap_used: Option<u64> [optional],
+        /// The largest resident set so far.
+        peak_rss: Option<u64> [optional],
+        /// The resident set.
+        rss: Option<u64> [optional],
+    }
+}
+
+record! {
+    /// What capture saw.
+    #[derive(Default)]
+    pub struct Workspace {
+        /// Every file touched since the run began.
+        files_modified: Vec<PathText> [optional],
+        /// What git said.
+        git: Option<GitFacts> [optional],
+        /// Memory of the watched processes.
+        memory: Option<Memory> [optional],
+        /// What was left out, and why.
+        skipped: Vec<String> [optional],
+        /// The watched directories.
+        watched: Option<Watched> [optional],
+    }
+}

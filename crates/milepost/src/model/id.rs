@@ -1,0 +1,176 @@
+//! Names of runs and checkpoints, and how new ones are made.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{FromRaw, Invalid, Path};
+
+/// An id that cannot name anything.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} id {id:?} is not valid: {why}")]
+pub struct IdError {
+    /// `run` or `checkpoint`.
+    pub kind: &'static str,
+    /// What was given, at most 64 characters of it.
+    pub id: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+fn check(kind: &'static str, id: &str) -> Result<(), IdError> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    let why = match id.as_bytes() {
+        [] => "it is empty",
+        bytes if bytes.len() > 128 => "it is longer than 128 characters",
+        [first, ..] if !first.is_ascii_alphanumeric() => "it must start with a letter or a digit",
+        bytes if !bytes.iter().copied().all(allowed) => "only letters, digits, '.', '_' and '-' are allowed",
+        [.., b'.'] => "it must not end in a dot",
+        _ => return Ok(()),
+    };
+    Err(IdError { kind, id: id.chars().take(64).collect(), why })
+}
+
+macro_rules! id {
+    ($(#[$meta:meta])* $name:ident, $kind:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+        #[schemars(transparent)]
+        pub struct $name(#[schemars(regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?$"))] String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(id: &str) -> Result<Self, IdError> {
+                check($kind, id).map(|()| Self(id.to_owned()))
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl FromRaw for $name {
+            fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+                String::from_raw(text, path)?.parse().map_err(|e: IdError| Invalid::at(path, e.to_string()))
+            }
+        }
+    };
+}
+
+id! {
+    /// Names a checkpoint, in the whole store.
+    CheckpointId, "checkpoint"
+}
+id! {
+    /// Names a run, in the whole store.
+    RunId, "run"
+}
+
+impl CheckpointId {
+    /// A new id: the time for people, 60 random bits for uniqueness at any rate from any number of processes.
+    pub fn fresh(now: Timestamp) -> Self {
+        Self(format!("cp_{}_{}", now.strftime("%Y%m%dT%H%M%S%3fZ"), suffix(12)))
+    }
+}
+
+impl RunId {
+    /// A new id: the time for people, 40 random bits for uniqueness.
+    pub fn fresh(now: Timestamp) -> Self {
+        Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), suffix(8)))
+    }
+}
+
+/// Names one attempt to write, the same over its retries, so that a commit whose reply was lost is recognised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(String);
+
+impl Token {
+    /// A new token.
+    pub fn fresh() -> Self {
+        Self(suffix(12))
+    }
+}
+
+/// `len` characters of five random bits each.
+fn suffix(len: usize) -> String {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0u8; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without the kernel's generator, the hasher's per-process keys and a counter still tell ids apart.
+        use std::hash::{BuildHasher, RandomState};
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let keys = RandomState::new();
+        bytes[..8].copy_from_slice(&keys.hash_one((n, std::process::id())).to_le_bytes());
+        bytes[8..].copy_from_slice(&keys.hash_one((std::process::id(), n)).to_le_bytes());
+    }
+    bytes.iter().take(len).map(|b| DIGITS[usize::from(b & 31)] as char).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[rstest::rstest]
+    #[case("")]
+    #[case("../../x")]
+    #[case("/etc/x")]
+    #[case("a/b")]
+    #[case("..")]
+    #[case(".hidden")]
+    #[case("-flag")]
+    #[case("a\n")]
+    #[case("a b")]
+    #[case("trailing.")]
+    #[case("ü")]
+    #[case("a\0b")]
+    fn refuses_what_could_leave_its_folder(#[case] id: &str) {
+        assert!(id.parse::<RunId>().is_err());
+        assert!(id.parse::<CheckpointId>().is_err());
+    }
+
+    #[test]
+    fn length_is_bounded_at_128() {
+        assert!("a".repeat(128).parse::<RunId>().is_ok());
+        assert!("a".repeat(129).parse::<RunId>().is_err());
+        assert!("a".repeat(300).parse::<RunId>().is_err());
+    }
+
+    #[test]
+    fn fresh_ids_are_valid_and_differ() {
+        let now: Timestamp = "2026-01-02T03:04:05.006Z".parse().unwrap();
+        let ids: std::collections::HashSet<_> = (0..10_000).map(|_| CheckpointId::fresh(now)).collect();
+        assert_eq!(ids.len(), 10_000);
+        for id in ids {
+            assert!(id.as_str().starts_with("cp_20260102T030405006Z_"), "{id}");
+            id.as_str().parse::<CheckpointId>().unwrap();
+        }
+        RunId::fresh(now).as_str().parse::<RunId>().unwrap();
+    }
+}

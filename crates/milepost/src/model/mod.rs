@@ -1,0 +1,30 @@
+//! Plain types: ids, checkpoint, run, marks, items, events, policies.
+//! In: nothing. Out: what every other room speaks about.
+//! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
+
+mod checkpoint;
+mod event;
+mod facts;
+mod id;
+mod item;
+pub(crate) mod json;
+mod marks;
+mod parts;
+mod policy;
+mod run;
+
+pub use checkpoint::{Body, Draft, RESERVED};
+pub use event::{Event, EventType};
+pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
+pub use id::{CheckpointId, IdError, RunId, Token};
+pub use item::Item;
+pub use json::{Fields, FromRaw, Invalid, Path, Raw};
+pub use marks::Marks;
+pub use parts::{
+    ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind, OutcomeResult,
+    Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, Task, TodoCompliance,
+};
+pub use policy::{Keep, Limits, PAI_PHASES, Profile, Retention};
+pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Working};
+
+pub(crate) use json::{closed_enum, record};

@@ -1,0 +1,114 @@
+//! Settings that decide: profiles, retention, limits.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Invalid, closed_enum};
+
+closed_enum! {
+    /// A bundle of settings for one kind of work.
+    pub enum Profile {
+        /// Any agent or long command.
+        Run = "run",
+        /// A build with tasks.
+        Build = "build",
+        /// A watched session; every tick is kept.
+        Session = "session",
+        /// Phases 1 to 7, by name.
+        Pai = "pai",
+        /// Markdown briefs.
+        Brief = "brief",
+    }
+}
+
+/// Names of the phases under the `pai` profile.
+pub const PAI_PHASES: [&str; 7] = ["OBSERVE", "THINK", "PLAN", "BUILD", "EXECUTE", "VERIFY", "LEARN"];
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl Profile {
+    /// How often a timer saves, if at all.
+    pub fn interval(self) -> Option<Duration> {
+        match self {
+            Self::Run => Some(Duration::from_secs(120)),
+            Self::Build => Some(Duration::from_secs(30)),
+            Self::Session => Some(Duration::from_secs(30 * 60)),
+            Self::Pai | Self::Brief => None,
+        }
+    }
+
+    /// What is kept.
+    pub fn retention(self) -> Retention {
+        let (keep_last, max_age) = match self {
+            Self::Run | Self::Build | Self::Session => (Keep::Last(50), Some(14 * DAY)),
+            Self::Pai => (Keep::All, Some(30 * DAY)),
+            Self::Brief => (Keep::All, None),
+        };
+        Retention { keep_last, max_age, keep_first: self == Self::Session }
+    }
+
+    /// Whether a timer's checkpoint is kept although nothing changed.
+    pub fn keeps_every_tick(self) -> bool {
+        self == Self::Session
+    }
+}
+
+/// How many of the newest checkpoints stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// All of them.
+    All,
+    /// This many; at least 1.
+    Last(u64),
+}
+
+impl std::str::FromStr for Keep {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        match (text, text.parse::<u64>()) {
+            ("all", _) => Ok(Self::All),
+            (_, Ok(n)) if n >= 1 => Ok(Self::Last(n)),
+            _ => Err(Invalid {
+                path: String::new(),
+                message: format!("{text:?} is not a number of 1 or more, nor \"all\""),
+            }),
+        }
+    }
+}
+
+impl std::fmt::Display for Keep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Last(n) => write!(f, "{n}"),
+        }
+    }
+}
+
+/// What a run keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How many of the newest.
+    pub keep_last: Keep,
+    /// How old one may become; `None` for any age.
+    pub max_age: Option<Duration>,
+    /// Whether the first checkpoint of the run stays.
+    pub keep_first: bool,
+}
+
+/// How large what the caller gives may be, in bytes; 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// One field.
+    pub field: u64,
+    /// All fields of the caller's together.
+    pub checkpoint: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { field: 256 * 1024, checkpoint: 1024 * 1024 }
+    }
+}

@@ -1,0 +1,210 @@
+//! A run: one piece of long work, who does it, and how it stands between checkpoints.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    CheckpointId, ContextDigest, Criterion, Decision, Fields, LogLine, Phase, Profile, RunId, Status, StepState,
+    Task, Token,
+};
+
+/// Who runs the work, in terms that tell a live process from a recycled pid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The process.
+    pub pid: u32,
+    /// Its start time in clock ticks after boot.
+    pub start_ticks: Option<u64>,
+    /// The boot it belongs to.
+    pub boot_id: Option<String>,
+    /// The pid namespace it was seen in.
+    pub pid_namespace: Option<String>,
+    /// The machine.
+    pub machine_id: Option<String>,
+    /// What it is called, for people.
+    pub name: Option<String>,
+}
+
+/// Who has taken a stopped run over, before its first checkpoint makes that firm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The continuing run.
+    pub by_run: RunId,
+    /// When.
+    pub at: Timestamp,
+    /// Whether the continuing run has a checkpoint.
+    pub firm: bool,
+}
+
+/// An instant in wall time and, within one boot, in a time that never jumps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Wall time.
+    pub at: Timestamp,
+    /// Which boot `uptime_ms` counts from.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub boot_id: Option<String>,
+    /// Milliseconds since that boot.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub uptime_ms: Option<u64>,
+}
+
+/// One session of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// The caller's name for it.
+    pub id: String,
+    /// When it began.
+    pub started: Moment,
+    /// How long it had lasted at its last write.
+    pub elapsed_ms: u64,
+    /// Its checkpoints so far.
+    pub checkpoints: u64,
+}
+
+/// A commit that was made, so that a writer whose reply was lost finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recent {
+    /// The writer's token.
+    pub token: Token,
+    /// The checkpoint it wrote or folded into; 0 for none.
+    pub sequence: u64,
+    /// Whether it was folded.
+    pub coalesced: bool,
+}
+
+/// How the work stands between checkpoints; the next one starts from here.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Working {
+    /// The phase.
+    pub phase: Option<Phase>,
+    /// What the work is about.
+    pub task_summary: Option<String>,
+    /// What has to be true in the end.
+    pub criteria: Vec<Criterion>,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// The step of the plan.
+    pub step_state: Option<StepState>,
+    /// The agent's context.
+    pub context_digest: Option<ContextDigest>,
+    /// Decisions, none ever dropped.
+    pub decisions: Vec<Decision>,
+    /// The newest lines of the log.
+    pub log: Vec<LogLine>,
+}
+
+/// The record of one run, rewritten by every write to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Its id.
+    pub run_id: RunId,
+    /// What people call it.
+    pub title: Option<String>,
+    /// The plan it follows.
+    pub plan: Option<String>,
+    /// The checkpoint it continues.
+    pub parent: Option<CheckpointId>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it stands.
+    pub status: Status,
+    /// Its profile.
+    pub profile: Profile,
+    /// Who runs it; none for runs kept by hand.
+    pub owner: Option<Owner>,
+    /// The last sign of life.
+    pub heartbeat: Option<Timestamp>,
+    /// Who has taken it over.
+    pub claim: Option<Claim>,
+    /// How often it was resumed.
+    pub attempts: u64,
+    /// When it was last resumed.
+    pub attempted_at: Option<Timestamp>,
+    /// Whether it is no longer offered for resuming.
+    pub dismissed: bool,
+    /// The project's root.
+    pub project: Option<String>,
+    /// The worktree.
+    pub worktree: Option<String>,
+    /// The branch at the start of the newest session.
+    pub branch: Option<String>,
+    /// The user.
+    pub user: Option<String>,
+    /// The command, where Milepost started one.
+    pub command: Option<Vec<String>>,
+    /// The newest session; earlier ones are summed up below.
+    pub session: Option<Session>,
+    /// How many sessions there were.
+    pub sessions: u64,
+    /// How long the earlier sessions lasted together.
+    pub earlier_ms: u64,
+    /// Checkpoints up to this sequence are completed; 0 for none.
+    pub completed_through: u64,
+    /// Sequence of the newest failed checkpoint; 0 for none.
+    pub latest_failed: u64,
+    /// Sequence of the newest completed checkpoint; 0 for none.
+    pub latest_completed: u64,
+    /// Sequence of the newest checkpoint that holds a state; 0 for none.
+    pub latest_state: u64,
+    /// The newest commits.
+    pub recent: Vec<Recent>,
+    /// How the work stands.
+    pub working: Working,
+    /// Members of a newer version.
+    #[serde(default, skip_serializing_if = "Fields::is_empty")]
+    pub extra: Fields,
+}
+
+impl RunRecord {
+    /// A record of a run that begins now.
+    pub fn new(run_id: RunId, profile: Profile, now: Timestamp) -> Self {
+        Self {
+            run_id,
+            title: None,
+            plan: None,
+            parent: None,
+            started_at: now,
+            updated_at: now,
+            ended_at: None,
+            status: Status::InProgress,
+            profile,
+            owner: None,
+            heartbeat: None,
+            claim: None,
+            attempts: 0,
+            attempted_at: None,
+            dismissed: false,
+            project: None,
+            worktree: None,
+            branch: None,
+            user: None,
+            command: None,
+            session: None,
+            sessions: 0,
+            earlier_ms: 0,
+            completed_through: 0,
+            latest_failed: 0,
+            latest_completed: 0,
+            latest_state: 0,
+            recent: Vec::new(),
+            working: Working::default(),
+            extra: Fields::default(),
+        }
+    }
+
+    /// Whether the run has not ended.
+    pub fn is_open(&self) -> bool {
+        !self.status.is_terminal()
+    }
+
+    /// Milliseconds over all sessions.
+    pub fn total_ms(&self) -> u64 {
+        self.earlier_ms + self.session.as_ref().map_or(0, |s| s.elapsed_ms)
+    }
+}

@@ -1,0 +1,182 @@
+//! Who runs this, and is it alive: alive, dead, unknown.
+//! In: a pid, or a recorded owner. Out: an owner in terms that survive pid reuse, or a judgement. Reads /proc, nothing else.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock;
+use crate::model::Owner;
+
+/// Whether an owner still runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs.
+    Alive,
+    /// It is gone, a zombie, or its pid belongs to another process now.
+    Dead,
+    /// It cannot be seen from here, and its heartbeat is recent or was never given.
+    Unknown,
+    /// It cannot be seen from here, and its heartbeat is old.
+    PresumedDead,
+}
+
+impl Liveness {
+    /// What programs are told: true, false, or null for unknown.
+    pub fn as_bool(self) -> Option<bool> {
+        match self {
+            Self::Alive => Some(true),
+            Self::Dead | Self::PresumedDead => Some(false),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// Describes a process as an owner; `None` if there is no such process.
+pub fn describe(pid: u32) -> Option<Owner> {
+    let stat = stat(pid);
+    if cfg!(target_os = "linux") && stat.is_none() {
+        return None;
+    }
+    Some(Owner {
+        pid,
+        start_ticks: stat.as_ref().map(|s| s.start_ticks),
+        boot_id: clock::boot_id().map(str::to_owned),
+        pid_namespace: pid_namespace(),
+        machine_id: machine_id(),
+        name: stat.map(|s| s.name),
+    })
+}
+
+/// Judges a recorded owner. `interval` is how often its heartbeat is due.
+pub fn judge(
+    owner: &Owner,
+    heartbeat: Option<Timestamp>,
+    interval: Option<Duration>,
+    now: Timestamp,
+) -> Liveness {
+    let same = |a: &Option<String>, b: Option<&str>| a.as_deref().is_some() && a.as_deref() == b;
+    let same_machine = same(&owner.machine_id, machine_id().as_deref());
+    let same_boot = same(&owner.boot_id, clock::boot_id());
+    if same_boot && same(&owner.pid_namespace, pid_namespace().as_deref()) {
+        return match stat(owner.pid) {
+            Some(stat) if stat.state == 'Z' || stat.state == 'X' => Liveness::Dead,
+            Some(stat) if owner.start_ticks.is_some_and(|ticks| ticks != stat.start_ticks) => Liveness::Dead,
+            Some(_) => Liveness::Alive,
+            None => Liveness::Dead,
+        };
+    }
+    if same_machine && owner.boot_id.is_some() && clock::boot_id().is_some() && !same_boot {
+        return Liveness::Dead;
+    }
+    let patience = interval.map_or(Duration::ZERO, |i| i * 3).max(Duration::from_secs(300));
+    match heartbeat.and_then(|at| clock::age(at, now)) {
+        Some(age) if age > patience => Liveness::PresumedDead,
+        _ => Liveness::Unknown,
+    }
+}
+
+/// The pids of this process's ancestors, nearest first.
+pub fn ancestors() -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut pid = std::process::id();
+    while let Some(parent) = stat(pid).map(|s| s.parent).filter(|p| *p > 0 && !found.contains(p)) {
+        found.push(parent);
+        pid = parent;
+    }
+    found
+}
+
+struct Stat {
+    name: String,
+    state: char,
+    parent: u32,
+    start_ticks: u64,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?))
+}
+
+/// The name may hold anything, parentheses and spaces included: what follows counts from the last `)`.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let open = text.find('(')?;
+    let close = text.rfind(')')?;
+    let rest: Vec<&str> = text.get(close + 1..)?.split_whitespace().collect();
+    Some(Stat {
+        name: text.get(open + 1..close)?.to_owned(),
+        state: rest.first()?.chars().next()?,
+        parent: rest.get(1)?.parse().ok()?,
+        start_ticks: rest.get(19)?.parse().ok()?,
+    })
+}
+
+fn pid_namespace() -> Option<String> {
+    Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
+}
+
+fn machine_id() -> Option<String> {
+    let read = |path| std::fs::read_to_string(path).ok().map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-15T12:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_name_with_parentheses_is_read_from_the_last_one() {
+        let text = "42 (a) b (c)) S 7 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 1";
+        let stat = parse_stat(text).unwrap();
+        assert_eq!((stat.name.as_str(), stat.state, stat.parent, stat.start_ticks), ("a) b (c)", 'S', 7, 987_654));
+    }
+
+    #[test]
+    fn this_process_is_alive_and_a_recycled_pid_is_not() {
+        let mut owner = describe(std::process::id()).unwrap();
+        assert_eq!(judge(&owner, None, None, now()), Liveness::Alive);
+        owner.start_ticks = owner.start_ticks.map(|t| t + 1);
+        assert_eq!(judge(&owner, None, None, now()), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_killed_child_that_nobody_reaped_is_dead() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let owner = describe(child.id()).unwrap();
+        assert_eq!(judge(&owner, None, None, now()), Liveness::Alive);
+        child.kill().unwrap();
+        while judge(&owner, None, None, now()) == Liveness::Alive {
+            std::thread::yield_now();
+        }
+        assert!(stat(child.id()).is_some(), "it is a zombie until it is waited for");
+        assert_eq!(judge(&owner, None, None, now()), Liveness::Dead);
+        child.wait().unwrap();
+        assert_eq!(judge(&owner, None, None, now()), Liveness::Dead);
+    }
+
+    #[test]
+    fn another_boot_of_this_machine_is_dead_and_another_machine_unknown() {
+        let here = describe(std::process::id()).unwrap();
+        let mut other_boot = here.clone();
+        other_boot.boot_id = Some("another".into());
+        assert_eq!(judge(&other_boot, None, None, now()), Liveness::Dead);
+        let mut elsewhere = other_boot;
+        elsewhere.machine_id = Some("another".into());
+        assert_eq!(judge(&elsewhere, None, None, now()), Liveness::Unknown);
+        let minutes_ago = |n| Some(now() - jiff::SignedDuration::from_mins(n));
+        let interval = Some(Duration::from_secs(120));
+        assert_eq!(judge(&elsewhere, minutes_ago(5), interval, now()), Liveness::Unknown);
+        assert_eq!(judge(&elsewhere, minutes_ago(7), interval, now()), Liveness::PresumedDead);
+    }
+
+    #[test]
+    fn another_pid_namespace_of_this_boot_is_unknown() {
+        let mut owner = describe(std::process::id()).unwrap();
+        owner.pid_namespace = Some("pid:[1]".into());
+        assert_eq!(judge(&owner, None, None, now()), Liveness::Unknown);
+    }
+}

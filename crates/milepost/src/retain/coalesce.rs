@@ -1,0 +1,76 @@
+//! Two triggers close together without a material change are one checkpoint.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock;
+use crate::model::{Marks, Memory, Profile, Source, Status};
+use crate::store::Entry;
+
+/// How long after a checkpoint a trigger without a change is folded into it.
+pub const WINDOW: Duration = Duration::from_secs(3);
+
+/// What a trigger brings.
+#[derive(Debug, Clone)]
+pub struct Trigger<'a> {
+    /// Its source.
+    pub source: Source,
+    /// Its reasons.
+    pub reasons: &'a [String],
+    /// The status it would write.
+    pub status: Status,
+    /// Digest of everything that counts as a change.
+    pub material: &'a str,
+    /// The run's profile.
+    pub profile: Profile,
+    /// Whether it is the first or the last of its session, which are always kept.
+    pub edge_of_session: bool,
+}
+
+/// What becomes of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fold {
+    /// A checkpoint of its own.
+    Keep,
+    /// Its source is appended to the marks of the checkpoint before.
+    Append,
+    /// The checkpoint before is confirmed; nothing is appended.
+    Refresh,
+}
+
+/// Decides whether a trigger is folded into the newest checkpoint.
+pub fn coalesce(latest: &Entry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
+    if latest.header.material != trigger.material || trigger.edge_of_session || trigger.status.is_terminal() {
+        return Fold::Keep;
+    }
+    // A clock that went back says nothing about how far apart two triggers are.
+    let Some(age) = clock::age(latest.header.created_at, now) else { return Fold::Keep };
+    if age <= WINDOW {
+        Fold::Append
+    } else if trigger.source == Source::Timer && !trigger.profile.keeps_every_tick() {
+        Fold::Refresh
+    } else {
+        Fold::Keep
+    }
+}
+
+/// Carries a fold out on the marks of the kept checkpoint.
+pub fn fold_into(marks: &mut Marks, fold: Fold, trigger: &Trigger<'_>, memory: Option<Memory>, now: Timestamp) {
+    marks.revision += 1;
+    marks.folded += 1;
+    marks.refreshed_at = Some(now);
+    if memory.is_some() {
+        marks.memory = memory;
+    }
+    if fold == Fold::Append {
+        if marks.sources.len() < Marks::LISTED {
+            marks.sources.push(trigger.source.as_str().to_owned());
+        }
+        for reason in trigger.reasons {
+            if marks.reasons.len() < Marks::LISTED && !marks.reasons.contains(reason) {
+                marks.reasons.push(reason.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The narrow row that lists, coalescing and retention work on, so that they never open a body.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Body, CheckpointId, Invalid, Phase, Raw, RunId, Source, Status};
+
+/// What is known about a checkpoint without its body. It names the body's checksum and so is bound to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// The run.
+    pub run_id: RunId,
+    /// Its number within the run.
+    pub sequence: u64,
+    /// Its place among all writes of the store.
+    pub stamp: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The session.
+    pub session_id: String,
+    /// Milliseconds since that session began.
+    pub elapsed_ms: u64,
+    /// The checkpoint it continues.
+    pub parent: Option<CheckpointId>,
+    /// What made it happen.
+    pub source: Source,
+    /// The source, then the reasons.
+    pub source_details: Vec<String>,
+    /// How the work stood.
+    pub status: Status,
+    /// The phase.
+    pub phase: Option<Phase>,
+    /// The start of the task summary.
+    pub summary: Option<String>,
+    /// Digest of everything that counts as a change.
+    pub material: String,
+    /// Whether a state was given.
+    pub holds_state: bool,
+    /// Whether a brief was given.
+    pub holds_brief: bool,
+    /// The id it had where it was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_id: Option<String>,
+    /// The format the document was written in.
+    pub format_version: u64,
+    /// Bytes of the sealed document.
+    pub size: u64,
+    /// The seal's checksum.
+    pub checksum: String,
+}
+
+impl Header {
+    /// Characters of the task summary that the header repeats.
+    const SUMMARY: usize = 120;
+
+    pub(super) fn of(body: &Body, material: String, state_given: bool) -> Self {
+        Self {
+            snapshot_id: body.snapshot_id.clone(),
+            run_id: body.run_id.clone(),
+            sequence: body.sequence,
+            stamp: 0,
+            created_at: body.created_at,
+            session_id: body.session_id.clone(),
+            elapsed_ms: body.elapsed_ms,
+            parent: body.parent.clone(),
+            source: body.source,
+            source_details: body.source_details.clone(),
+            status: body.status,
+            phase: body.phase.clone(),
+            summary: body.task_summary.as_ref().map(|text| text.chars().take(Self::SUMMARY).collect()),
+            material,
+            holds_state: state_given,
+            holds_brief: body.brief.is_some(),
+            imported_id: imported_id(body.metadata.as_ref()),
+            format_version: super::FORMAT_VERSION,
+            size: 0,
+            checksum: String::new(),
+        }
+    }
+}
+
+/// The original id that an import left in `metadata.imported.id`.
+fn imported_id(metadata: Option<&Raw>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        imported: Option<Imported>,
+    }
+    #[derive(Deserialize)]
+    struct Imported {
+        id: Option<String>,
+    }
+    let metadata = metadata.filter(|raw| raw.get().contains("\"imported\""))?;
+    serde_json::from_str::<Metadata>(metadata.get()).ok()?.imported?.id
+}
+
+/// Digest of a body's members that count as a change: everything but ids, times, source, elapsed, memory and check times.
+pub(super) fn material(body: &Body, members: &[(String, Raw)]) -> Result<String, Invalid> {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |name: &str, text: &str| {
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    for (name, raw) in members {
+        match name.as_str() {
+            "snapshot_id" | "run_id" | "session_id" | "sequence" | "parent" | "created_at" | "elapsed_ms"
+            | "source" | "source_details" => {}
+            "step_state" => {
+                let mut step = body.step_state.clone();
+                if let Some(step) = &mut step {
+                    step.todo_compliance.checked_at = None;
+                }
+                add(name, Raw::of(&step)?.get());
+            }
+            "workspace" => {
+                let mut workspace = body.workspace.clone();
+                if let Some(workspace) = &mut workspace {
+                    workspace.memory = None;
+                }
+                add(name, Raw::of(&workspace)?.get());
+            }
+            _ => add(name, raw.get()),
+        }
+    }
+    Ok(hasher.finalize().to_hex()[..32].to_owned())
+}

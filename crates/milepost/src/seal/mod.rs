@@ -1,0 +1,244 @@
+//! From a body to bytes that prove themselves, and back. Pure.
+//! In: a body and the slot it was given, or stored bytes. Out: `Sealed` or `Verified`, which nobody else can make.
+//! The body is written once as bytes B; the checksum is over B and the format version; the stored document is B with
+//! `integrity` as its last member in one fixed form. Verify first, interpret afterwards.
+
+mod header;
+pub mod strict;
+mod version;
+
+use sha2::{Digest, Sha256};
+
+pub use header::Header;
+pub use version::FORMAT_VERSION;
+
+use crate::model::{Body, Fields, Invalid, Path};
+use crate::store::Slot;
+
+/// Why stored bytes are not a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// The checksum does not fit the bytes.
+    #[error("checksum mismatch: expected {expected}, found {found}")]
+    Mismatch {
+        /// What the seal or the header says.
+        expected: String,
+        /// What the bytes give.
+        found: String,
+    },
+    /// The bytes do not end in a seal.
+    #[error("no seal: {0}")]
+    Unsealed(&'static str),
+    /// The seal is right and the content is not a checkpoint.
+    #[error(transparent)]
+    Content(#[from] Invalid),
+    /// A newer program wrote it.
+    #[error("format {found} is newer than format {FORMAT_VERSION}, the newest this program reads")]
+    Newer {
+        /// Its format.
+        found: u64,
+    },
+}
+
+/// A checkpoint ready to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sealed {
+    header: Header,
+    bytes: Vec<u8>,
+}
+
+impl Sealed {
+    /// Its header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The document.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Stored bytes whose seal is right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    bytes: Vec<u8>,
+    checksum: String,
+    version: u64,
+}
+
+/// A body that is complete but for its place in the store, with what coalescing compares.
+#[derive(Debug, Clone)]
+pub struct Unsealed {
+    body: Body,
+    state_given: bool,
+    material: String,
+}
+
+impl Unsealed {
+    /// Prepares a body; its sequence is set by `seal`.
+    pub fn new(body: Body, state_given: bool) -> Result<Self, Invalid> {
+        let material = header::material(&body, &body.members()?)?;
+        Ok(Self { body, state_given, material })
+    }
+
+    /// The body as it stands.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// Digest of everything that counts as a change.
+    pub fn material(&self) -> &str {
+        &self.material
+    }
+}
+
+const SEAL: &str = ",\"integrity\":{\"algorithm\":\"sha256\",\"checksum\":\"";
+const VERSION: &str = "\",\"format_version\":";
+
+/// Seals a body in the slot that the store gave out.
+pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, Invalid> {
+    let Unsealed { mut body, state_given, material } = unsealed;
+    body.sequence = slot.sequence();
+    let members = body.members()?;
+    let mut bytes = Vec::with_capacity(members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum::<usize>() + 160);
+    for (i, (name, raw)) in members.iter().enumerate() {
+        bytes.push(if i == 0 { b'{' } else { b',' });
+        bytes.extend_from_slice(serde_json::to_string(name).unwrap_or_default().as_bytes());
+        bytes.push(b':');
+        bytes.extend_from_slice(raw.get().as_bytes());
+    }
+    bytes.push(b'}');
+    let checksum = checksum(&bytes, FORMAT_VERSION);
+    bytes.pop();
+    bytes.extend_from_slice(SEAL.as_bytes());
+    bytes.extend_from_slice(checksum.as_bytes());
+    bytes.extend_from_slice(VERSION.as_bytes());
+    bytes.extend_from_slice(FORMAT_VERSION.to_string().as_bytes());
+    bytes.extend_from_slice(b"}}");
+    let mut header = Header::of(&body, material, state_given);
+    header.stamp = slot.stamp();
+    header.size = bytes.len() as u64;
+    header.checksum = checksum;
+    Ok(Sealed { header, bytes })
+}
+
+/// Checks the seal of stored bytes, before anything in them is believed.
+pub fn verify(bytes: Vec<u8>) -> Result<Verified, SealError> {
+    let (body_len, checksum_found, version) = split(&bytes)?;
+    if version > FORMAT_VERSION {
+        return Err(SealError::Newer { found: version });
+    }
+    let mut hasher = hasher(version);
+    hasher.update(&bytes[..body_len]);
+    hasher.update(b"}");
+    let computed = hex(&hasher.finalize());
+    if computed != checksum_found {
+        return Err(SealError::Mismatch { expected: checksum_found, found: computed });
+    }
+    Ok(Verified { bytes, checksum: computed, version })
+}
+
+/// Finds the seal: the length of the body without its closing brace, the checksum and the version.
+fn split(bytes: &[u8]) -> Result<(usize, String, u64), SealError> {
+    let tail = bytes.strip_suffix(b"}}").ok_or(SealError::Unsealed("the document does not end in a seal"))?;
+    let digits = tail.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let (rest, version) = tail.split_at(tail.len() - digits);
+    let version = std::str::from_utf8(version).unwrap_or_default();
+    if version.is_empty() || version.starts_with('0') {
+        return Err(SealError::Unsealed("the seal has no format version"));
+    }
+    let version = version.parse().map_err(|_| SealError::Unsealed("the seal has no format version"))?;
+    let rest = rest.strip_suffix(VERSION.as_bytes()).ok_or(SealError::Unsealed("the seal has another form"))?;
+    let at = rest.len().checked_sub(64).ok_or(SealError::Unsealed("the seal has no checksum"))?;
+    let (rest, checksum) = rest.split_at(at);
+    let checksum = std::str::from_utf8(checksum)
+        .ok()
+        .filter(|text| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
+        .ok_or(SealError::Unsealed("the seal has no checksum"))?;
+    let rest = rest.strip_suffix(SEAL.as_bytes()).ok_or(SealError::Unsealed("the seal has another form"))?;
+    Ok((rest.len(), checksum.to_owned(), version))
+}
+
+impl Verified {
+    /// The document.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The seal's checksum.
+    pub fn checksum(&self) -> &str {
+        &self.checksum
+    }
+
+    /// The members of the body, upgraded to the current format, each value verbatim.
+    pub fn fields(&self) -> Result<Fields, SealError> {
+        let text = std::str::from_utf8(&self.bytes).map_err(|e| Invalid {
+            path: String::new(),
+            message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
+        })?;
+        let mut fields = Fields::parse(text, &Path::Root)?;
+        fields.take("integrity");
+        Ok(version::upgrade(self.version, fields))
+    }
+
+    /// The body, upgraded to the current format.
+    pub fn body(&self) -> Result<Body, SealError> {
+        Ok(Body::from_fields(self.fields()?)?)
+    }
+
+    /// Checks stored bytes against the header that speaks of them. A format that the header does not know of is damage.
+    pub fn read(bytes: Vec<u8>, header: &Header) -> Result<Self, SealError> {
+        match verify(bytes) {
+            Err(SealError::Newer { found }) if found != header.format_version => Err(SealError::Mismatch {
+                expected: format!("format {}", header.format_version),
+                found: format!("format {found}"),
+            }),
+            Err(e) => Err(e),
+            Ok(verified) => verified.matches(header).map(|()| verified),
+        }
+    }
+
+    /// Checks that these bytes are what `header` speaks of.
+    pub fn matches(&self, header: &Header) -> Result<(), SealError> {
+        if self.checksum != header.checksum {
+            return Err(SealError::Mismatch { expected: header.checksum.clone(), found: self.checksum.clone() });
+        }
+        Ok(())
+    }
+
+    /// Makes these bytes storable again, unchanged, under the stamp of `slot`: for copies, imports and rebuilt headers.
+    pub fn into_sealed(self, slot: &Slot) -> Result<Sealed, SealError> {
+        let fields = self.fields()?;
+        let state_given = fields.get("state").is_some_and(|raw| !raw.is_null());
+        let body = Body::from_fields(fields)?;
+        let material = header::material(&body, &body.members()?)?;
+        let mut header = Header::of(&body, material, state_given);
+        header.stamp = slot.stamp();
+        header.size = self.bytes.len() as u64;
+        header.format_version = self.version;
+        header.checksum = self.checksum;
+        Ok(Sealed { header, bytes: self.bytes })
+    }
+}
+
+fn hasher(version: u64) -> Sha256 {
+    Sha256::new_with_prefix(format!("milepost checkpoint format {version}\n"))
+}
+
+fn checksum(body: &[u8], version: u64) -> String {
+    let mut hasher = hasher(version);
+    hasher.update(body);
+    hex(&hasher.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|b| [DIGITS[usize::from(b >> 4)] as char, DIGITS[usize::from(b & 15)] as char])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

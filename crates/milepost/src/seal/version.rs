@@ -1,0 +1,46 @@
+//! Format versions and how old documents are read: upgrades happen in memory, old bytes are never rewritten.
+
+use crate::model::Fields;
+
+/// The format this program writes.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// `STEPS[n]` takes the members of format n+1 to format n+2.
+const STEPS: [fn(Fields) -> Fields; FORMAT_VERSION as usize - 1] = [];
+
+/// Brings members of an older format up to the current one.
+pub(super) fn upgrade(from: u64, fields: Fields) -> Fields {
+    upgrade_by(&STEPS, from, fields)
+}
+
+fn upgrade_by(steps: &[fn(Fields) -> Fields], from: u64, fields: Fields) -> Fields {
+    let done = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
+    steps.iter().skip(done).fold(fields, |fields, step| step(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Raw;
+
+    #[test]
+    fn each_step_runs_once_and_only_for_older_formats() {
+        let steps: [fn(Fields) -> Fields; 2] = [
+            |mut f| {
+                f.set("two", Raw::parse("true").unwrap());
+                f
+            },
+            |mut f| {
+                f.set("three", Raw::parse("true").unwrap());
+                f
+            },
+        ];
+        let names = |from| {
+            let fields = upgrade_by(&steps, from, Fields::default());
+            fields.iter().map(|(k, _)| k.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(1), ["two", "three"]);
+        assert_eq!(names(2), ["three"]);
+        assert!(names(3).is_empty());
+    }
+}

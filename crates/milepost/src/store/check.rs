@@ -1,0 +1,121 @@
+//! Checksums of everything stored beside bodies, and what is said when one does not fit.
+
+use crate::model::{CheckpointId, RunId, closed_enum};
+
+closed_enum! {
+    /// Which stored value is damaged.
+    pub enum Part {
+        /// A checkpoint's document.
+        Body = "body",
+        /// A checkpoint's header.
+        Header = "header",
+        /// A checkpoint's marks.
+        Marks = "marks",
+        /// A run's record.
+        Run = "run",
+        /// A pending item.
+        Item = "item",
+        /// An event.
+        Event = "event",
+        /// The commit log of a run.
+        Log = "log",
+        /// The database's own pages.
+        Pages = "pages",
+    }
+}
+
+/// How a stored value is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageKind {
+    /// Its checksum does not fit.
+    Integrity,
+    /// Its checksum fits and its content makes no sense.
+    Schema,
+}
+
+/// A stored value that is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is damaged: expected {expected}, found {found}", self.what())]
+pub struct Damage {
+    /// Which value.
+    pub part: Part,
+    /// How.
+    pub kind: DamageKind,
+    /// The run, where known.
+    pub run_id: Option<RunId>,
+    /// The checkpoint's number, where known.
+    pub sequence: Option<u64>,
+    /// The checkpoint's id, where known.
+    pub snapshot_id: Option<CheckpointId>,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+    /// The number of the damaged checkpoint that this one is stored against.
+    pub because_of: Option<u64>,
+}
+
+impl Damage {
+    /// A value whose checksum does not fit.
+    pub fn integrity(part: Part, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            part,
+            kind: DamageKind::Integrity,
+            run_id: None,
+            sequence: None,
+            snapshot_id: None,
+            expected: expected.into(),
+            found: found.into(),
+            because_of: None,
+        }
+    }
+
+    /// Says where it is.
+    #[must_use]
+    pub fn at(mut self, run_id: Option<&RunId>, sequence: Option<u64>) -> Self {
+        self.run_id = run_id.cloned();
+        self.sequence = sequence;
+        self
+    }
+
+    /// Says which checkpoint it is.
+    #[must_use]
+    pub fn named(mut self, id: Option<CheckpointId>) -> Self {
+        self.snapshot_id = id;
+        self
+    }
+
+    fn what(&self) -> String {
+        let mut text = self.part.to_string();
+        if let Some(id) = &self.snapshot_id {
+            text.push_str(&format!(" of checkpoint {id}"));
+        }
+        match (&self.run_id, self.sequence) {
+            (Some(run), Some(sequence)) => text.push_str(&format!(" ({run}@{sequence})")),
+            (Some(run), None) => text.push_str(&format!(" of run {run}")),
+            _ => {}
+        }
+        if let Some(root) = self.because_of {
+            text.push_str(&format!(", stored against number {root},"));
+        }
+        text
+    }
+}
+
+/// The checksum of a stored value, bound to what it is and where it stands.
+pub(crate) fn checksum(part: Part, key: &[&[u8]], value: &[u8]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"milepost row 1 ");
+    for piece in [part.as_str().as_bytes()].iter().chain(key).chain([&value]) {
+        hasher.update(&(piece.len() as u64).to_le_bytes());
+        hasher.update(piece);
+    }
+    let mut check = [0; 16];
+    check.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    check
+}
+
+/// A checksum as text.
+pub(crate) fn hex(check: &[u8]) -> String {
+    check.iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,451 @@
+//! Where checkpoints live: the `Store` trait and its two embedded implementations.
+//! In: a pure decision about one run. Out: that decision carried out in one transaction, durable when it returns.
+//! A store gets headers and sealed bytes and never re-serialises a body; it holds no policy.
+
+mod check;
+pub mod files;
+mod lock;
+pub mod place;
+pub mod sqlite;
+mod url;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+pub use check::{Damage, DamageKind, Part};
+pub use url::{StoreUrl, UrlError};
+
+use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use crate::seal::{Header, Sealed};
+
+/// How long a writer waits for its turn unless told otherwise.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+
+/// How many of the oldest unprotected headers a write shows to the decision.
+pub const OLDEST_SHOWN: usize = 8;
+
+/// How many events a run keeps.
+pub const EVENTS_KEPT: u64 = 1000;
+
+/// A place for one checkpoint: its number in the run and its stamp in the store. Stores give slots out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    sequence: u64,
+    stamp: u64,
+}
+
+impl Slot {
+    /// Gives a slot out. For implementers of `Store`, inside a write.
+    pub fn issue(sequence: u64, stamp: u64) -> Self {
+        Self { sequence, stamp }
+    }
+
+    /// The checkpoint's number within its run.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The checkpoint's place among all writes of the store.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// The slot after this one, for a decision that puts several checkpoints.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        Self { sequence: self.sequence + 1, stamp: self.stamp + 1 }
+    }
+
+    /// This slot under a later number, for copies and imports; earlier numbers are taken.
+    #[must_use]
+    pub fn at_sequence(&self, sequence: u64) -> Option<Self> {
+        (sequence >= self.sequence).then_some(Self { sequence, stamp: self.stamp })
+    }
+}
+
+/// A checkpoint as lists show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its header.
+    pub header: Header,
+    /// Its marks.
+    pub marks: Marks,
+}
+
+/// One row of a list: an entry, or what is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)]
+pub enum Row {
+    /// An intact entry.
+    Good(Entry),
+    /// A row whose header or marks do not fit their checksum.
+    Damaged {
+        /// What is wrong.
+        damage: Damage,
+        /// Where paging goes on.
+        cursor: Cursor,
+    },
+}
+
+impl Row {
+    /// The entry, if it is intact.
+    pub fn good(self) -> Option<Entry> {
+        match self {
+            Self::Good(entry) => Some(entry),
+            Self::Damaged { .. } => None,
+        }
+    }
+
+    /// Where paging goes on after this row.
+    pub fn cursor(&self) -> Cursor {
+        match self {
+            Self::Good(entry) => Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp },
+            Self::Damaged { cursor, .. } => *cursor,
+        }
+    }
+}
+
+/// A position in a list of headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Position within one run.
+    pub sequence: u64,
+    /// Position within the store.
+    pub stamp: u64,
+}
+
+/// What a decision sees of a run. Reads no clock, touches no file: the same view gives the same decision.
+#[derive(Debug, Clone)]
+pub struct RunView {
+    /// Its record; `None` for a new run, and for one whose record is damaged while `count` is above 0.
+    pub record: Option<RunRecord>,
+    /// Where the next checkpoint goes.
+    pub slot: Slot,
+    /// How many checkpoints there are.
+    pub count: u64,
+    /// The newest checkpoint; `None` also where its row is damaged.
+    pub latest: Option<Entry>,
+    /// The oldest checkpoints without a gap, oldest first, up to and including the eighth that no mark protects.
+    /// A damaged row ends the list.
+    pub oldest: Vec<Entry>,
+    /// What was recorded since the newest checkpoint, oldest first.
+    pub items: Vec<Item>,
+}
+
+/// What a decision wants done, in one transaction.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// Checkpoints to add, in slots from the view on.
+    pub puts: Vec<Sealed>,
+    /// Marks to set, by sequence; also of a checkpoint in `puts`.
+    pub marks: Vec<(u64, Marks)>,
+    /// Sequences to remove.
+    pub drops: Vec<u64>,
+    /// The run's record from now on.
+    pub record: RunRecord,
+    /// Items to add.
+    pub push: Vec<Item>,
+    /// How many of the view's items to take away, from the front.
+    pub consume: usize,
+    /// Events to add.
+    pub events: Vec<Event>,
+}
+
+impl Commit {
+    /// A commit that only rewrites the record.
+    pub fn of(record: RunRecord) -> Self {
+        Self {
+            puts: Vec::new(),
+            marks: Vec::new(),
+            drops: Vec::new(),
+            record,
+            push: Vec::new(),
+            consume: 0,
+            events: Vec::new(),
+        }
+    }
+}
+
+/// The answer of a decision.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// Do this.
+    Commit(Box<Commit>),
+    /// Change nothing.
+    Nothing,
+}
+
+/// A pure decision about one run. A store may call it more than once; only the last answer counts.
+pub type Decide<'a> = dyn FnMut(&RunView) -> Verdict + 'a;
+
+/// What a write left behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// The file of the checkpoint put last, in stores that have one.
+    pub file: Option<PathBuf>,
+}
+
+/// A run as the store has it.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// Its id.
+    pub run_id: RunId,
+    /// Its record, or what is wrong with it.
+    pub record: Result<Box<RunRecord>, Damage>,
+    /// The stamp of its last write.
+    pub stamp: u64,
+    /// How many checkpoints it has.
+    pub count: u64,
+    /// Its newest checkpoint.
+    pub latest: Option<Row>,
+}
+
+/// A run and what was recorded since its newest checkpoint.
+#[derive(Debug, Clone)]
+pub struct RunState {
+    /// The run.
+    pub row: RunRow,
+    /// Its pending items, oldest first; damaged ones are left out.
+    pub items: Vec<Item>,
+}
+
+/// Which runs to list: newest write first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunQuery {
+    /// Only runs whose last write is before this stamp.
+    pub before: Option<u64>,
+    /// At most this many; 0 for all.
+    pub limit: usize,
+}
+
+/// Which headers to list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HeaderQuery<'a> {
+    /// Only of this run.
+    pub run: Option<&'a RunId>,
+    /// Only these.
+    pub find: Find<'a>,
+    /// Oldest first instead of newest first; only within a run.
+    pub oldest_first: bool,
+    /// Only beyond this position.
+    pub after: Option<Cursor>,
+    /// At most this many; 0 for all.
+    pub limit: usize,
+}
+
+/// How a checkpoint is named.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Find<'a> {
+    /// All of them.
+    #[default]
+    All,
+    /// By its number; needs a run.
+    Sequence(u64),
+    /// By its id.
+    Id(&'a str),
+    /// By the start of its id.
+    Prefix(&'a str),
+    /// By a tag, or the id it was imported under.
+    Name(&'a str),
+}
+
+/// Which events to list, oldest first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventQuery<'a> {
+    /// Only of this run.
+    pub run: Option<&'a RunId>,
+    /// Only after this position.
+    pub after: u64,
+    /// At most this many of the newest; 0 for all.
+    pub limit: usize,
+}
+
+/// Events, and where to go on from.
+#[derive(Debug, Clone, Default)]
+pub struct EventPage {
+    /// Each with its position.
+    pub events: Vec<(u64, Event)>,
+    /// What could not be read.
+    pub damaged: Vec<Damage>,
+}
+
+/// House-keeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Looks for what is wrong beside checkpoints: stray files, wrong counts, damaged pages. Changes nothing.
+    Inspect,
+    /// Mends what `Inspect` finds and can be mended without losing anything.
+    Repair,
+    /// Gives the space of removed checkpoints back to the disk.
+    Compact,
+    /// Compresses checkpoints created before this time, in stores that keep them as files.
+    Compress {
+        /// Only older ones.
+        before: Timestamp,
+    },
+}
+
+/// Something `Upkeep` found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What it is.
+    pub kind: ProblemKind,
+    /// One line for people.
+    pub message: String,
+    /// Whether `Repair` mends it, or has mended it.
+    pub mendable: bool,
+}
+
+/// Kinds of problems beside damaged checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// A temporary file that a crash left.
+    StrayFile,
+    /// A file that no commit speaks of.
+    Orphan,
+    /// A derived file that does not fit, such as `latest.json`.
+    Derived,
+    /// A run's record or counts that do not fit.
+    Record,
+    /// Damage to the database itself.
+    Pages,
+}
+
+/// What `Upkeep` did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpkeepReport {
+    /// What was found.
+    pub problems: Vec<Problem>,
+    /// How many were mended, or compressed.
+    pub done: u64,
+    /// Bytes given back.
+    pub bytes_freed: u64,
+}
+
+/// What a store says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreInfo {
+    /// Its address.
+    pub url: String,
+    /// Bytes it takes on disk.
+    pub bytes: u64,
+    /// What the user should know, such as an unsafe file system.
+    pub warning: Option<String>,
+}
+
+/// Why a store could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else was writing for too long.
+    #[error("{place} was busy for {:.1} s", waited.as_secs_f64())]
+    Busy {
+        /// The store.
+        place: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// There is no store.
+    #[error("no store at {place}")]
+    Missing {
+        /// Where it was looked for.
+        place: String,
+    },
+    /// A newer program made it.
+    #[error("{place} has store format {found}; this program knows formats up to {known}")]
+    Newer {
+        /// The store.
+        place: String,
+        /// Its format.
+        found: u64,
+        /// The newest known.
+        known: u64,
+    },
+    /// Something stored does not fit its checksum.
+    #[error(transparent)]
+    Damaged(Box<Damage>),
+    /// The run is not there.
+    #[error("no run {0}")]
+    NoRun(RunId),
+    /// The checkpoint is not there.
+    #[error("no checkpoint {0}@{1}")]
+    NoCheckpoint(RunId, u64),
+    /// A checkpoint with this id is there already.
+    #[error("checkpoint {0} exists already")]
+    Exists(CheckpointId),
+    /// The decision broke the trait's rules.
+    #[error("not a valid commit: {0}")]
+    Rules(&'static str),
+    /// The store's place does not let itself be written.
+    #[error("{place} cannot be written")]
+    ReadOnly {
+        /// The store.
+        place: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Writing failed; nothing was changed.
+    #[error("writing {place} failed")]
+    Write {
+        /// The file or store.
+        place: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Reading failed.
+    #[error("reading {place} failed")]
+    Read {
+        /// The file or store.
+        place: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The reply to a commit was lost; it may or may not have happened.
+    #[error("the reply of {place} was lost")]
+    Unknown {
+        /// The store.
+        place: String,
+    },
+}
+
+impl From<Damage> for StoreError {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(Box::new(damage))
+    }
+}
+
+/// A place for checkpoints. Blocking and object-safe; every method is durable or read-only.
+///
+/// Rules every implementation keeps, and the conformance suite checks:
+/// - `write` shows the decision a consistent view and carries its answer out in one transaction, or not at all.
+/// - Sequences grow within a run, stamps within the store; neither goes back, whatever the clock does.
+/// - Damage to one row is reported for that row and leaves every other usable.
+pub trait Store: Send + Sync {
+    /// Decides about one run and carries the decision out. The run is made if it is not there.
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
+
+    /// Reads one run.
+    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError>;
+
+    /// Lists runs, newest write first.
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Lists headers with their marks, never bodies.
+    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError>;
+
+    /// Reads one sealed document; its seal is checked by the caller.
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError>;
+
+    /// Lists events.
+    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
+
+    /// Removes a run with all it has, or nothing. Says whether it was there.
+    fn delete_run(&self, run: &RunId) -> Result<bool, StoreError>;
+
+    /// Keeps house.
+    fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError>;
+
+    /// Says what and where the store is.
+    fn info(&self) -> Result<StoreInfo, StoreError>;
+}
