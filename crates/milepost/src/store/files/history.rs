@@ -29,7 +29,7 @@ pub(super) enum Unread {
     /// The file is not there.
     Gone,
     /// It is not what was written.
-    Damaged(Damage),
+    Damaged(Box<Damage>),
     /// It cannot be read.
     Io(PathBuf, io::Error),
 }
@@ -114,9 +114,9 @@ impl History {
         // The plain file may still be there: its removal comes after the commit that compressed it.
         match unpacked {
             Err(why) => read(&plain).map_err(|_| match why {
-                Unread::Damaged(damage) => Unread::Damaged(
+                Unread::Damaged(damage) => Unread::Damaged(Box::new(
                     damage.at(Some(run), Some(header.sequence)).named(Some(header.snapshot_id.clone())),
-                ),
+                )),
                 why => why,
             }),
             unpacked => unpacked,
@@ -128,7 +128,7 @@ impl History {
         let packed = read(&path)?;
         let found = packed_check(run, id, &packed);
         if found != expected {
-            return Err(Unread::Damaged(Damage::integrity(Part::Body, expected, found)));
+            return Err(Unread::Damaged(Box::new(Damage::integrity(Part::Body, expected, found))));
         }
         unpack(&packed).map_err(|e| Unread::Io(path, e))
     }

@@ -219,7 +219,7 @@ impl Store for FilesStore {
                     .named(id)
                     .into())
             }
-            Err(Unread::Damaged(damage)) => Err(damage.into()),
+            Err(Unread::Damaged(damage)) => Err(StoreError::Damaged(damage)),
             Err(Unread::Io(path, e)) => Err(read_error(&path, e)),
         }
     }
