@@ -54,6 +54,8 @@ impl Db {
         let read_only = connection.is_readonly("main")?;
         connection.busy_timeout(FOREIGN_WAIT)?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Without it, a cached statement is compiled again whenever its parameters change.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let wal_pages = Arc::new(AtomicI32::new(0));
         if !read_only {
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
