@@ -226,30 +226,44 @@ impl Error {
                 "use letters, digits, '.', '_' and '-', at most 128, starting with a letter or digit".into()
             }
             Self::Schema(invalid) if invalid.message.contains("limit") => {
-                "store a reference (`files`) instead of the content, or raise [limits] in milepost.toml".into()
+                "store a reference (`files`) instead of the content, or raise [limits] in milepost.toml"
+                    .into()
             }
             Self::Schema(_) => "`milepost schema` prints what a checkpoint may hold".into(),
             Self::Value { .. } | Self::Url(_) => return None,
-            Self::Damaged(_) => "`milepost verify` lists everything that is damaged, `milepost doctor` what can be done".into(),
+            Self::Damaged(_) => {
+                "`milepost verify` lists everything that is damaged, `milepost doctor` what can be done"
+                    .into()
+            }
             Self::Newer { .. } => "update milepost; nothing was changed".into(),
             Self::NotFound { .. } => "`milepost list` shows what is there".into(),
             Self::Ambiguous { .. } => "give more of the id, or name the run with --run".into(),
             Self::NoRun(_) => "`milepost runs` lists the runs".into(),
-            Self::WhichRun { .. } => "name the run with --run ID or MILEPOST_RUN; `milepost runs` lists them".into(),
+            Self::WhichRun { .. } => {
+                "name the run with --run ID or MILEPOST_RUN; `milepost runs` lists them".into()
+            }
             Self::NoState { .. } => "save one with `milepost save --input FILE`, its member `state`".into(),
             Self::RestoreRefused { flag, .. } => format!("add {flag} if you mean it"),
             Self::OwnerAlive { .. } => "wait until it ends, or use another run id".into(),
             Self::File { .. } => return None,
             Self::Store(error) => match error {
-                StoreError::Busy { .. } => "try again; if it lasts, a stopped process may hold the lock".into(),
-                StoreError::Missing { .. } => "`milepost init` makes one, and so does the first `milepost save`".into(),
+                StoreError::Busy { .. } => {
+                    "try again; if it lasts, a stopped process may hold the lock".into()
+                }
+                StoreError::Missing { .. } => {
+                    "`milepost init` makes one, and so does the first `milepost save`".into()
+                }
                 StoreError::Newer { .. } => "update milepost; nothing was changed".into(),
                 StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),
                 StoreError::NoRun(_) => "`milepost runs` lists the runs".into(),
                 StoreError::NoCheckpoint(..) => "`milepost list` shows what is there".into(),
                 StoreError::Exists(_) | StoreError::Rules(_) | StoreError::Read { .. } => return None,
-                StoreError::ReadOnly { .. } => "check the permissions, or name another store with --store".into(),
-                StoreError::Write { .. } => "earlier checkpoints are intact; free some space and try again".into(),
+                StoreError::ReadOnly { .. } => {
+                    "check the permissions, or name another store with --store".into()
+                }
+                StoreError::Write { .. } => {
+                    "earlier checkpoints are intact; free some space and try again".into()
+                }
                 StoreError::Unknown { .. } => "look whether it is there before you repeat it".into(),
             },
         })

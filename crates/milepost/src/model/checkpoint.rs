@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::json::{optional, required};
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, FromRaw, Invalid, LogLine, Outcome, Path,
-    Phase, Raw, Redacted, RunId, Source, Status, StepState, Task, Workspace,
+    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, FromRaw, Invalid, LogLine, Outcome,
+    Path, Phase, Raw, Redacted, RunId, Source, Status, StepState, Task, Workspace,
 };
 
 /// Members of a checkpoint that only Milepost sets.
@@ -113,9 +113,31 @@ impl Body {
             ($($name:ident),*) => { vec![$((stringify!($name).to_owned(), Raw::of(&self.$name)?)),*] };
         }
         let mut all = members![
-            brief, command_outcomes, context_digest, criteria, decisions, elapsed_ms, files, log, metadata,
-            outcomes_dropped, parent, phase, redacted, run_id, sequence, session_id, snapshot_id, source,
-            source_details, state, status, step_state, task_summary, tasks, workspace
+            brief,
+            command_outcomes,
+            context_digest,
+            criteria,
+            decisions,
+            elapsed_ms,
+            files,
+            log,
+            metadata,
+            outcomes_dropped,
+            parent,
+            phase,
+            redacted,
+            run_id,
+            sequence,
+            session_id,
+            snapshot_id,
+            source,
+            source_details,
+            state,
+            status,
+            step_state,
+            task_summary,
+            tasks,
+            workspace
         ];
         // Always with milliseconds, also on the full second.
         all.push(("created_at".to_owned(), Raw::of(&format!("{:.3}", self.created_at))?));

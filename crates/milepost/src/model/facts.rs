@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::{FromRaw, Invalid, Path, json::kind_of, record};
 
 /// A path as it is on disk: text where it is UTF-8, else its bytes in base64.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(untagged)]
 pub enum PathText {
     /// A path that is UTF-8.

@@ -21,8 +21,9 @@ pub use item::Item;
 pub use json::{Fields, FromRaw, Invalid, Path, Raw};
 pub use marks::Marks;
 pub use parts::{
-    ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind, OutcomeResult,
-    Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, Task, TodoCompliance,
+    ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
+    OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, Task,
+    TodoCompliance,
 };
 pub use policy::{Keep, Limits, PAI_PHASES, Profile, Retention};
 pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Working};

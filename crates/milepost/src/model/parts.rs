@@ -373,9 +373,13 @@ mod tests {
 
     #[test]
     fn errors_name_the_place_and_what_is_allowed() {
-        let text = r#"[{"kind":"shell","name":"a","result":"PASS"},{"kind":"shell","name":"a","result":"maybe"}]"#;
+        let text =
+            r#"[{"kind":"shell","name":"a","result":"PASS"},{"kind":"shell","name":"a","result":"maybe"}]"#;
         let error = Vec::<Outcome>::from_raw(text, &Path::Root.key("command_outcomes")).unwrap_err();
-        assert_eq!(error.to_string(), r#"/command_outcomes/1/result: "maybe" is not one of PASS, FAIL, WARN"#);
+        assert_eq!(
+            error.to_string(),
+            r#"/command_outcomes/1/result: "maybe" is not one of PASS, FAIL, WARN"#
+        );
         let text = r#"{"dropped_items":-1}"#;
         let error = ContextDigest::from_raw(text, &Path::Root).unwrap_err();
         assert_eq!(error.path, "/dropped_items");

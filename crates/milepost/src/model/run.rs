@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, LogLine, Phase, Profile, RunId, Status, StepState,
-    Task, Token,
+    CheckpointId, ContextDigest, Criterion, Decision, Fields, LogLine, Phase, Profile, RunId, Status,
+    StepState, Task, Token,
 };
 
 /// Who runs the work, in terms that tell a live process from a recycled pid.

@@ -116,7 +116,8 @@ fn pid_namespace() -> Option<String> {
 }
 
 fn machine_id() -> Option<String> {
-    let read = |path| std::fs::read_to_string(path).ok().map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    let read =
+        |path| std::fs::read_to_string(path).ok().map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
 }
 
@@ -132,7 +133,10 @@ mod tests {
     fn a_name_with_parentheses_is_read_from_the_last_one() {
         let text = "42 (a) b (c)) S 7 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 1";
         let stat = parse_stat(text).unwrap();
-        assert_eq!((stat.name.as_str(), stat.state, stat.parent, stat.start_ticks), ("a) b (c)", 'S', 7, 987_654));
+        assert_eq!(
+            (stat.name.as_str(), stat.state, stat.parent, stat.start_ticks),
+            ("a) b (c)", 'S', 7, 987_654)
+        );
     }
 
     #[test]

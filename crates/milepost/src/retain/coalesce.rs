@@ -56,7 +56,13 @@ pub fn coalesce(latest: &Entry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
 }
 
 /// Carries a fold out on the marks of the kept checkpoint.
-pub fn fold_into(marks: &mut Marks, fold: Fold, trigger: &Trigger<'_>, memory: Option<Memory>, now: Timestamp) {
+pub fn fold_into(
+    marks: &mut Marks,
+    fold: Fold,
+    trigger: &Trigger<'_>,
+    memory: Option<Memory>,
+    now: Timestamp,
+) {
     marks.revision += 1;
     marks.folded += 1;
     marks.refreshed_at = Some(now);

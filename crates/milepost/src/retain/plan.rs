@@ -104,7 +104,8 @@ pub fn plan(run: &RunFacts, entries: &[Entry], policy: &Retention, now: Timestam
                     go.push(Reason::OlderThan(limit.as_secs()));
                 }
             }
-            let stays = go.is_empty() || keep.iter().any(|r| !matches!(r, Reason::AmongLast(_) | Reason::KeepAll));
+            let stays =
+                go.is_empty() || keep.iter().any(|r| !matches!(r, Reason::AmongLast(_) | Reason::KeepAll));
             Planned {
                 sequence: entry.header.sequence,
                 snapshot_id: entry.header.snapshot_id.clone(),

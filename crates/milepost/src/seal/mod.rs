@@ -101,7 +101,8 @@ pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, Invalid> {
     let Unsealed { mut body, state_given, material } = unsealed;
     body.sequence = slot.sequence();
     let members = body.members()?;
-    let mut bytes = Vec::with_capacity(members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum::<usize>() + 160);
+    let mut bytes =
+        Vec::with_capacity(members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum::<usize>() + 160);
     for (i, (name, raw)) in members.iter().enumerate() {
         bytes.push(if i == 0 { b'{' } else { b',' });
         bytes.extend_from_slice(serde_json::to_string(name).unwrap_or_default().as_bytes());
@@ -149,7 +150,8 @@ fn split(bytes: &[u8]) -> Result<(usize, String, u64), SealError> {
         return Err(SealError::Unsealed("the seal has no format version"));
     }
     let version = version.parse().map_err(|_| SealError::Unsealed("the seal has no format version"))?;
-    let rest = rest.strip_suffix(VERSION.as_bytes()).ok_or(SealError::Unsealed("the seal has another form"))?;
+    let rest =
+        rest.strip_suffix(VERSION.as_bytes()).ok_or(SealError::Unsealed("the seal has another form"))?;
     let at = rest.len().checked_sub(64).ok_or(SealError::Unsealed("the seal has no checksum"))?;
     let (rest, checksum) = rest.split_at(at);
     let checksum = std::str::from_utf8(checksum)
@@ -202,7 +204,10 @@ impl Verified {
     /// Checks that these bytes are what `header` speaks of.
     pub fn matches(&self, header: &Header) -> Result<(), SealError> {
         if self.checksum != header.checksum {
-            return Err(SealError::Mismatch { expected: header.checksum.clone(), found: self.checksum.clone() });
+            return Err(SealError::Mismatch {
+                expected: header.checksum.clone(),
+                found: self.checksum.clone(),
+            });
         }
         Ok(())
     }

@@ -77,11 +77,12 @@ fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> 
         return poll(file, path, start, wait);
     }
     let (sender, receiver) = mpsc::sync_channel(0);
-    let waiter = std::thread::Builder::new().name("milepost-lock".into()).stack_size(64 * 1024).spawn(move || {
-        let locked = file.lock().map(|()| file);
-        let _ = sender.send(locked);
-        WAITERS.fetch_sub(1, Ordering::Relaxed);
-    });
+    let waiter =
+        std::thread::Builder::new().name("milepost-lock".into()).stack_size(64 * 1024).spawn(move || {
+            let locked = file.lock().map(|()| file);
+            let _ = sender.send(locked);
+            WAITERS.fetch_sub(1, Ordering::Relaxed);
+        });
     if let Err(e) = waiter {
         WAITERS.fetch_sub(1, Ordering::Relaxed);
         return Err(io(e));
@@ -98,7 +99,9 @@ fn poll(file: File, path: &Path, start: Instant, wait: Duration) -> Result<File,
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(e)) => return Err(LockError::Io(path.to_owned(), e)),
-            Err(TryLockError::WouldBlock) if start.elapsed() >= wait => return Err(LockError::Busy(start.elapsed())),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= wait => {
+                return Err(LockError::Busy(start.elapsed()));
+            }
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(200)),
         }
     }

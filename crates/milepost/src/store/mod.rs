@@ -4,6 +4,7 @@
 
 mod check;
 pub mod files;
+pub mod frame;
 mod lock;
 pub mod place;
 pub mod sqlite;
@@ -28,6 +29,21 @@ pub const OLDEST_SHOWN: usize = 8;
 
 /// How many events a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenOptions {
+    /// Makes the store if it is not there.
+    pub create: bool,
+    /// How long a writer waits for its turn.
+    pub wait: Duration,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { create: false, wait: DEFAULT_WAIT }
+    }
+}
 
 /// A place for one checkpoint: its number in the run and its stamp in the store. Stores give slots out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,1 +1,275 @@
-//! The SQLite store.
+//! The default store: one SQLite file in WAL mode with `synchronous=FULL`, so that acknowledged means on disk.
+//! In: decisions. Out: rows, each under a checksum. Writers of any process take turns at two lock files before they
+//! begin; readers never wait. Connections are pooled, and reopened after a fork.
+
+mod connection;
+mod frames;
+mod read;
+mod schema;
+mod upkeep;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rusqlite::ErrorCode;
+
+use self::connection::{Access, Db};
+use super::lock::{LockError, Turn, Turnstile};
+use super::{
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
+    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, place,
+};
+use crate::atomic;
+use crate::model::RunId;
+
+/// A store in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    options: OpenOptions,
+    gate: Turnstile,
+    /// The file system's name where WAL is not safe on it.
+    unsafe_on: Option<&'static str>,
+    pool: Mutex<Pool>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    pid: u32,
+    idle: Vec<Db>,
+}
+
+impl SqliteStore {
+    /// Opens a store, or makes one where the options say so.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
+        let folder = atomic::folder_of(path);
+        let beside = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let mut store = Self {
+            path: path.to_owned(),
+            options: *options,
+            gate: Turnstile::new(beside("-turn"), beside("-lock")),
+            unsafe_on: None,
+            pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
+        };
+        let there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
+        if !there {
+            if !options.create {
+                return Err(StoreError::Missing { place: store.place() });
+            }
+            atomic::create_folder(folder).map_err(|e| store.io_error(e))?;
+        }
+        store.unsafe_on = place::unsafe_file_system(folder);
+        let mut db = if there { Some(store.connect(Access::Any)?) } else { None };
+        if db.as_ref().map_or(Ok(true), |db| db.is_empty().map_err(|e| store.error(e)))? {
+            if !options.create {
+                return Err(StoreError::Missing { place: store.place() });
+            }
+            db = Some(store.make()?);
+        }
+        if let Some(db) = db {
+            store.check_version(&db)?;
+            store.give_back(db);
+        }
+        Ok(store)
+    }
+
+    /// Makes the tables, once, whoever comes first.
+    fn make(&self) -> Result<Db, StoreError> {
+        let _turn = self.turn()?;
+        let mut options = std::fs::OpenOptions::new();
+        atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
+            .map_err(|e| self.io_error(e))?;
+        let mut db = self.connect(Access::Write)?;
+        if db.is_empty().map_err(|e| self.error(e))? {
+            db.make(self.unsafe_on.is_none()).map_err(|e| self.error(e))?;
+        }
+        atomic::sync_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
+        Ok(db)
+    }
+
+    fn check_version(&self, db: &Db) -> Result<(), StoreError> {
+        let (application, version) = db.identity().map_err(|e| self.error(e))?;
+        if application != schema::APPLICATION_ID {
+            let found = format!("application id {application:#x}");
+            return Err(Damage::integrity(Part::Pages, "a Milepost store", found).into());
+        }
+        if version > schema::STORE_VERSION {
+            return Err(StoreError::Newer {
+                place: self.place(),
+                found: version as u64,
+                known: schema::STORE_VERSION as u64,
+            });
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn connect(&self, access: Access) -> Result<Db, StoreError> {
+        Db::open(&self.path, access, self.unsafe_on.is_none()).map_err(|e| self.error(e))
+    }
+
+    /// Runs `work` on a connection of the pool.
+    fn with<T>(
+        &self,
+        access: Access,
+        work: impl FnOnce(&mut Db) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let pooled = {
+            let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
+            if pool.pid != std::process::id() {
+                // A connection must not cross a fork; closing it here would drop the parent's locks.
+                pool.idle.drain(..).for_each(std::mem::forget);
+                pool.pid = std::process::id();
+            }
+            let fits = pool.idle.iter().rposition(|db| access == Access::Any || !db.read_only());
+            fits.map(|at| pool.idle.swap_remove(at))
+        };
+        let mut db = match pooled {
+            Some(db) => db,
+            None => self.connect(access)?,
+        };
+        let result = work(&mut db);
+        // A connection that saw a fault may hold a broken view of the file: the next one starts afresh.
+        if !matches!(result, Err(StoreError::Write { .. } | StoreError::Read { .. } | StoreError::Damaged(_)))
+        {
+            self.give_back(db);
+        }
+        result
+    }
+
+    fn give_back(&self, db: Db) {
+        let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
+        if pool.idle.len() < 8 {
+            pool.idle.push(db);
+        }
+    }
+
+    fn turn(&self) -> Result<Turn, StoreError> {
+        self.gate.enter(self.options.wait).map_err(|e| match e {
+            LockError::Busy(waited) => StoreError::Busy { place: self.place(), waited },
+            LockError::Io(_, e) => self.io_error(e),
+        })
+    }
+
+    fn io_error(&self, e: std::io::Error) -> StoreError {
+        use std::io::ErrorKind as K;
+        let place = self.place();
+        match e.kind() {
+            K::PermissionDenied | K::ReadOnlyFilesystem => StoreError::ReadOnly { place, source: e.into() },
+            K::NotFound if !self.options.create => StoreError::Missing { place },
+            _ => StoreError::Write { place, source: e.into() },
+        }
+    }
+
+    /// Says what an error of SQLite's means here.
+    fn error(&self, e: rusqlite::Error) -> StoreError {
+        let place = self.place();
+        match e.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StoreError::Busy { place, waited: self.options.wait }
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Damage::integrity(Part::Pages, "an intact database", format!("{e} in {place}")).into()
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                StoreError::ReadOnly { place, source: e.into() }
+            }
+            Some(ErrorCode::DiskFull) => StoreError::Write { place, source: e.into() },
+            _ => StoreError::Read { place, source: e.into() },
+        }
+    }
+
+    /// As `error`, for what happens inside a write: whatever it was, nothing was written.
+    fn write_error(&self, e: rusqlite::Error) -> StoreError {
+        match self.error(e) {
+            StoreError::Read { place, source } => StoreError::Write { place, source },
+            other => other,
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let _turn = self.turn()?;
+        self.with(Access::Write, |db| {
+            if db.read_only() {
+                return Err(self.io_error(std::io::ErrorKind::ReadOnlyFilesystem.into()));
+            }
+            let result = write::write(self, db, run, decide);
+            db.tidy_wal();
+            result
+        })
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(|tx| read::run(tx, run)).map_err(|e| self.error(e)))
+    }
+
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(|tx| read::runs(tx, query)).map_err(|e| self.error(e)))
+    }
+
+    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(|tx| read::headers(tx, query)).map_err(|e| self.error(e)))
+    }
+
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        self.with(Access::Any, |db| {
+            let read = db.snapshot(|tx| {
+                let Some(n) = read::run_n(tx, run)? else { return Ok(Err(StoreError::NoRun(run.clone()))) };
+                Ok(match frames::read(tx, n, sequence)? {
+                    Some(Ok(document)) => Ok(document),
+                    Some(Err(damage)) => Err(damage.at(Some(run), Some(sequence)).into()),
+                    None => Err(StoreError::NoCheckpoint(run.clone(), sequence)),
+                })
+            });
+            read.map_err(|e| self.error(e))?
+        })
+    }
+
+    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(|tx| read::events(tx, query)).map_err(|e| self.error(e)))
+    }
+
+    fn delete_run(&self, run: &RunId) -> Result<bool, StoreError> {
+        let _turn = self.turn()?;
+        self.with(Access::Write, |db| {
+            let deleted = write::delete_run(db, run).map_err(|e| self.write_error(e))?;
+            if deleted {
+                // The run is gone already; space that cannot be given back now is given back by the next upkeep.
+                let _ = db.compact();
+            }
+            Ok(deleted)
+        })
+    }
+
+    fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+        upkeep::upkeep(self, what)
+    }
+
+    fn info(&self) -> Result<StoreInfo, StoreError> {
+        let size = |suffix: &str| {
+            let mut path = self.path.as_os_str().to_owned();
+            path.push(suffix);
+            std::fs::metadata(path).map_or(0, |m| m.len())
+        };
+        Ok(StoreInfo {
+            url: format!("sqlite:{}", self.path.display()),
+            bytes: size("") + size("-wal"),
+            warning: self.unsafe_on.map(|name| {
+                format!(
+                    "the store is on {name}, where SQLite's shared memory is not safe: \
+                     a rollback journal is used, which is slower"
+                )
+            }),
+        })
+    }
+}

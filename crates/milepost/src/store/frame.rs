@@ -1,0 +1,124 @@
+//! How documents are packed: whole, or as the difference to the next newer one. Pure.
+//! In: a document, and the one it is packed against. Out: a frame, and back. The newest two documents of a run are
+//! whole; an older one is a difference to its neighbour; a chain of differences ends after `MOST_DEPENDANTS`.
+
+use std::io;
+
+use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
+
+/// How many older documents may need one document to be read.
+pub const MOST_DEPENDANTS: u64 = 15;
+
+/// Frames this small are left whole: a difference would save nothing worth a dependency.
+pub const SMALL: usize = 1024;
+
+const LEVEL: i32 = 1;
+/// No document is larger than this; a frame that says otherwise is damaged.
+const LARGEST: u64 = 1 << 30;
+const PLAIN: u8 = 0;
+const PACKED: u8 = 1;
+const PREFIX: usize = 9;
+
+/// Packs a document whole.
+pub fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
+    pack(document, &[])
+}
+
+/// Packs a document as the difference to `base`.
+pub fn against(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
+    pack(document, base)
+}
+
+/// Unpacks a frame; `base` is what it was packed against, empty for a whole one.
+pub fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
+    let damaged = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    let (prefix, payload) = frame.split_at_checked(PREFIX).ok_or_else(|| damaged("the frame is cut off"))?;
+    let mut length = [0; 8];
+    length.copy_from_slice(&prefix[1..]);
+    let length = u64::from_le_bytes(length);
+    if length > LARGEST {
+        return Err(damaged("the frame has no sensible length"));
+    }
+    match prefix[0] {
+        PLAIN => Ok(payload.to_vec()),
+        PACKED => {
+            let mut context = DCtx::create();
+            context.ref_prefix(base).map_err(code)?;
+            let mut document = Vec::with_capacity(length as usize);
+            context.decompress(&mut document, payload).map_err(code)?;
+            if document.len() as u64 != length {
+                return Err(damaged("the frame has another length than it says"));
+            }
+            Ok(document)
+        }
+        _ => Err(damaged("the frame is of an unknown kind")),
+    }
+}
+
+fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
+    let mut frame = Vec::with_capacity(PREFIX + zstd_safe::compress_bound(document.len()));
+    frame.push(PACKED);
+    frame.extend_from_slice(&(document.len() as u64).to_le_bytes());
+    let mut context = CCtx::create();
+    context.set_parameter(CParameter::CompressionLevel(LEVEL)).map_err(code)?;
+    // The window has to reach over the whole of the base, or what lies further back is not found.
+    let reach = (document.len() + base.len()).max(1).next_power_of_two().trailing_zeros().clamp(10, 27);
+    context.set_parameter(CParameter::WindowLog(reach)).map_err(code)?;
+    context.ref_prefix(base).map_err(code)?;
+    let mut packed = Vec::with_capacity(zstd_safe::compress_bound(document.len()));
+    context.compress2(&mut packed, document).map_err(code)?;
+    if packed.len() >= document.len() && base.is_empty() {
+        frame[0] = PLAIN;
+        packed = document.to_vec();
+    }
+    frame.extend_from_slice(&packed);
+    Ok(frame)
+}
+
+fn code(code: zstd_safe::ErrorCode) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, zstd_safe::get_error_name(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(seed: u64, len: usize) -> Vec<u8> {
+        let mut x = seed | 1;
+        (0..len)
+            .map(|_| {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                b"abcdefghijklmnopqrstuvwxyz0123456789\",:{}[]"[(x % 43) as usize]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_small_change_makes_a_small_difference() {
+        let old = text(1, 64 * 1024);
+        let mut new = old.clone();
+        new[30_000..33_200].copy_from_slice(&text(2, 3_200));
+        let frame = against(&old, &new).unwrap();
+        assert!(frame.len() < 3_500, "{}", frame.len());
+        assert_eq!(unpack(&frame, &new).unwrap(), old);
+        assert!(unpack(&frame, &old).map_or(true, |wrong| wrong != old));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trips(document in proptest::collection::vec(any::<u8>(), 0..3000),
+                       base in proptest::collection::vec(any::<u8>(), 0..3000)) {
+            prop_assert_eq!(unpack(&whole(&document).unwrap(), &[]).unwrap(), document.clone());
+            prop_assert_eq!(unpack(&against(&document, &base).unwrap(), &base).unwrap(), document);
+        }
+
+        #[test]
+        fn never_panics(frame in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = unpack(&frame, b"base");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One connection: how it is opened, made durable, and how its WAL is kept small.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Result, Transaction, TransactionBehavior};
+
+use super::schema;
+
+/// What a connection is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reading; writing where the file allows it.
+    Any,
+    /// Writing.
+    Write,
+}
+
+/// A connection and what it knows of its WAL.
+#[derive(Debug)]
+pub(super) struct Db {
+    connection: Connection,
+    read_only: bool,
+    wal: bool,
+    /// Pages in the WAL after the last commit.
+    wal_pages: Arc<AtomicI32>,
+    commits: u32,
+    last_pages: i32,
+}
+
+/// How long SQLite itself waits: only programs that do not take turns at the lock files get in the way.
+const FOREIGN_WAIT: Duration = Duration::from_secs(2);
+
+impl Db {
+    pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        let opened = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .and_then(|connection| Self::settle(connection, wal));
+        match opened {
+            Ok(db) if !db.read_only => Ok(db),
+            Err(e) if access == Access::Write => Err(e),
+            // Read-only media: a connection that knows it reads the left-over WAL without touching anything.
+            _ => Self::settle(
+                Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+                wal,
+            ),
+        }
+    }
+
+    fn settle(mut connection: Connection, wal: bool) -> Result<Self> {
+        let read_only = connection.is_readonly("main")?;
+        connection.busy_timeout(FOREIGN_WAIT)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        let wal_pages = Arc::new(AtomicI32::new(0));
+        if !read_only {
+            // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL;")?;
+            if !wal {
+                connection.pragma_update(None, "journal_mode", "DELETE")?;
+            }
+            let pages = Arc::clone(&wal_pages);
+            connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, n| {
+                pages.store(n, Ordering::Relaxed);
+                Ok(())
+            }))?;
+        }
+        Ok(Self { connection, read_only, wal, wal_pages, commits: 0, last_pages: 0 })
+    }
+
+    pub(super) fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether the file has no tables yet: just made, or its maker died.
+    pub(super) fn is_empty(&self) -> Result<bool> {
+        self.connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+    }
+
+    pub(super) fn identity(&self) -> Result<(i64, i64)> {
+        let read = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get(0));
+        Ok((read("application_id")?, read("user_version")?))
+    }
+
+    pub(super) fn make(&mut self, wal: bool) -> Result<()> {
+        self.connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")?;
+        let mode = if wal { "WAL" } else { "DELETE" };
+        self.connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        tx.execute_batch(schema::TABLES)?;
+        tx.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+        tx.pragma_update(None, "user_version", schema::STORE_VERSION)?;
+        tx.commit()
+    }
+
+    /// Begins a write; always immediate, since a read that turns into a write fails under contention.
+    pub(super) fn begin(&mut self) -> Result<Transaction<'_>> {
+        self.connection.transaction_with_behavior(TransactionBehavior::Immediate)
+    }
+
+    /// Reads in one consistent view.
+    pub(super) fn snapshot<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        let result = work(&tx)?;
+        tx.finish()?;
+        Ok(result)
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Copies the WAL back once it has grown to so many commits like the last one. A one-shot command pays for reading
+    /// the WAL at its start, so it keeps it shorter than a long-lived one, which pays only for the copying.
+    pub(super) fn tidy_wal(&mut self) {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        let grown = (pages - self.last_pages).max(1);
+        self.last_pages = pages;
+        self.commits += 1;
+        let commits = if self.commits > 4 { 128 } else { 40 };
+        if self.wal && pages > (commits * grown).clamp(64, 4096) {
+            // Not copying back loses nothing: the next writer tries again.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            self.last_pages = 0;
+        }
+    }
+
+    /// Gives free pages back to the disk.
+    pub(super) fn compact(&mut self) -> Result<()> {
+        let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum")?;
+        let mut rows = vacuum.query([])?;
+        while rows.next()?.is_some() {}
+        drop(rows);
+        drop(vacuum);
+        if self.wal {
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            self.last_pages = 0;
+        }
+        Ok(())
+    }
+}

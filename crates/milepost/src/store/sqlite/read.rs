@@ -1,0 +1,402 @@
+//! Reading rows and proving each against its checksum. A row that fails is reported; the others are not affected.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Result, Row as SqlRow, params};
+
+use crate::model::{Event, Item, Marks, RunId, RunRecord};
+use crate::seal::Header;
+use crate::store::check::{checksum, hex};
+use crate::store::{
+    Cursor, Damage, DamageKind, Entry, EventPage, EventQuery, Find, HeaderQuery, Part, Row, RunQuery, RunRow,
+    RunState,
+};
+
+/// A row of `run`, proven or not.
+pub(super) struct RunLine {
+    pub(super) n: i64,
+    pub(super) run_id: String,
+    pub(super) stamp: u64,
+    pub(super) last_sequence: u64,
+    pub(super) count: u64,
+    pub(super) events: u64,
+    pub(super) record: std::result::Result<Box<RunRecord>, Damage>,
+}
+
+/// Bytes of a text or blob column, whatever a stray hand made of it.
+pub(super) fn bytes(row: &SqlRow<'_>, at: usize) -> Result<Vec<u8>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+        _ => Vec::new(),
+    })
+}
+
+pub(super) fn text(row: &SqlRow<'_>, at: usize) -> Result<String> {
+    bytes(row, at).map(|b| String::from_utf8_lossy(&b).into_owned())
+}
+
+pub(super) fn number(row: &SqlRow<'_>, at: usize) -> Result<u64> {
+    row.get::<_, i64>(at).map(|n| n as u64)
+}
+
+/// Parses a proven value; what is proven and makes no sense was written wrong.
+fn parse<T: serde::de::DeserializeOwned>(part: Part, value: &[u8]) -> std::result::Result<T, Damage> {
+    serde_json::from_slice(value).map_err(|e| Damage {
+        kind: DamageKind::Schema,
+        ..Damage::integrity(part, "a readable value", e.to_string())
+    })
+}
+
+/// Compares a checksum.
+pub(super) fn prove(
+    part: Part,
+    key: &[&[u8]],
+    value: &[u8],
+    stored: &[u8],
+) -> std::result::Result<(), Damage> {
+    let expected = checksum(part, key, value);
+    if expected[..] == *stored {
+        return Ok(());
+    }
+    Err(Damage::integrity(part, hex(stored), hex(&expected)))
+}
+
+pub(super) fn run_key(line: &RunLine) -> [[u8; 8]; 5] {
+    [line.n as u64, line.stamp, line.last_sequence, line.count, line.events].map(u64::to_le_bytes)
+}
+
+pub(super) fn run_checksum(line: &RunLine, record: &[u8]) -> [u8; 16] {
+    let key = run_key(line);
+    let [n, stamp, last, count, events] = &key;
+    checksum(Part::Run, &[line.run_id.as_bytes(), n, stamp, last, count, events], record)
+}
+
+const RUN: &str = "n, run_id, stamp, last_sequence, count, events, checksum, record";
+
+fn run_line(row: &SqlRow<'_>) -> Result<RunLine> {
+    let stored = bytes(row, 6)?;
+    let value = bytes(row, 7)?;
+    let mut line = RunLine {
+        n: row.get(0)?,
+        run_id: text(row, 1)?,
+        stamp: number(row, 2)?,
+        last_sequence: number(row, 3)?,
+        count: number(row, 4)?,
+        events: number(row, 5)?,
+        record: Err(Damage::integrity(Part::Run, "", "")),
+    };
+    let proven = run_checksum(&line, &value);
+    line.record = if proven[..] == stored[..] {
+        parse(Part::Run, &value).map(Box::new)
+    } else {
+        Err(Damage::integrity(Part::Run, hex(&stored), hex(&proven)))
+    };
+    Ok(line)
+}
+
+/// Finds a run by its id, also where a damaged byte has changed the id in its row.
+pub(super) fn line(tx: &Connection, run: &RunId) -> Result<Option<RunLine>> {
+    let sql = format!("SELECT {RUN} FROM run WHERE run_id = ?1");
+    let found = tx.prepare_cached(&sql)?.query_row([run.as_str()], run_line).optional()?;
+    if found.is_some() {
+        return Ok(found.map(|line| mend(tx, line)).transpose()?);
+    }
+    let mut every = tx.prepare_cached(&format!("SELECT {RUN} FROM run"))?;
+    let mut rows = every.query([])?;
+    while let Some(row) = rows.next()? {
+        let line = run_line(row)?;
+        if line.record.is_err() && is_of(tx, line.n, run)? {
+            return mend(tx, RunLine { run_id: run.to_string(), ..line }).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the newest header under `n` speaks of this run.
+fn is_of(tx: &Connection, n: i64, run: &RunId) -> Result<bool> {
+    Ok(newest(tx, n)?.and_then(Row::good).is_some_and(|entry| entry.header.run_id == *run))
+}
+
+/// Counts again what a damaged row can no longer say.
+fn mend(tx: &Connection, mut line: RunLine) -> Result<RunLine> {
+    if line.record.is_err() {
+        let counted = "SELECT count(*), ifnull(max(sequence), 0), ifnull(max(stamp), 0) FROM checkpoint WHERE run_n = ?1";
+        let (count, last, stamp) =
+            tx.query_row(counted, [line.n], |row| Ok((number(row, 0)?, number(row, 1)?, number(row, 2)?)))?;
+        line.count = count;
+        line.last_sequence = last;
+        line.stamp = stamp;
+        let events = "SELECT count(*) FROM event WHERE run_n = ?1";
+        line.events = tx.query_row(events, [line.n], |row| number(row, 0))?;
+    }
+    Ok(line)
+}
+
+pub(super) fn run_n(tx: &Connection, run: &RunId) -> Result<Option<i64>> {
+    let found = tx
+        .prepare_cached("SELECT n FROM run WHERE run_id = ?1")?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?;
+    match found {
+        Some(n) => Ok(Some(n)),
+        None => Ok(line(tx, run)?.map(|line| line.n)),
+    }
+}
+
+fn run_row(tx: &Connection, line: RunLine) -> Result<RunRow> {
+    let latest = newest(tx, line.n)?;
+    // An id that a damaged byte made unusable is given back by the header, or stands for itself by number.
+    let named = line.run_id.parse().ok().or_else(|| match &latest {
+        Some(Row::Good(entry)) => Some(entry.header.run_id.clone()),
+        _ => format!("damaged-{}", line.n).parse().ok(),
+    });
+    let run_id: RunId = named.ok_or(rusqlite::Error::InvalidQuery)?;
+    Ok(RunRow {
+        record: line.record.map_err(|damage| damage.at(Some(&run_id), None)),
+        run_id,
+        stamp: line.stamp,
+        count: line.count,
+        latest,
+    })
+}
+
+pub(super) fn run(tx: &Connection, run: &RunId) -> Result<Option<RunState>> {
+    let Some(line) = line(tx, run)? else { return Ok(None) };
+    let items = items(tx, line.n)?.into_iter().filter_map(|(_, item)| item.ok()).collect();
+    Ok(Some(RunState { row: run_row(tx, line)?, items }))
+}
+
+pub(super) fn runs(tx: &Connection, query: &RunQuery) -> Result<Vec<RunRow>> {
+    let sql = format!("SELECT {RUN} FROM run WHERE stamp < ?1 ORDER BY stamp DESC LIMIT ?2");
+    let before = query.before.map_or(i64::MAX, |stamp| stamp as i64);
+    let mut statement = tx.prepare_cached(&sql)?;
+    let lines = statement.query_map(params![before, sql_limit(query.limit)], run_line)?;
+    lines.map(|line| run_row(tx, mend(tx, line?)?)).collect()
+}
+
+fn sql_limit(limit: usize) -> i64 {
+    if limit == 0 { -1 } else { limit as i64 }
+}
+
+/// Pending items with their numbers; a damaged one is reported in its place.
+#[allow(clippy::type_complexity)]
+pub(super) fn items(tx: &Connection, n: i64) -> Result<Vec<(i64, std::result::Result<Item, Damage>)>> {
+    let mut statement =
+        tx.prepare_cached("SELECT n, checksum, item FROM item WHERE run_n = ?1 ORDER BY n")?;
+    let rows = statement.query_map([n], |row| {
+        let at: i64 = row.get(0)?;
+        let value = bytes(row, 2)?;
+        let key = [n.to_le_bytes(), at.to_le_bytes()];
+        let proven = prove(Part::Item, &[&key[0], &key[1]], &value, &bytes(row, 1)?);
+        Ok((at, proven.and_then(|()| parse(Part::Item, &value))))
+    })?;
+    rows.collect()
+}
+
+pub(super) fn header_key(n: i64, sequence: u64, stamp: u64, frame_n: i64) -> [[u8; 8]; 4] {
+    [n as u64, sequence, stamp, frame_n as u64].map(u64::to_le_bytes)
+}
+
+const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.frame_n, c.checksum, c.header, \
+                     m.revision, m.checksum, m.marks \
+                     FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
+
+fn entry(row: &SqlRow<'_>) -> Result<Row> {
+    let (n, sequence, stamp, frame_n): (i64, u64, u64, i64) =
+        (row.get(0)?, number(row, 1)?, number(row, 3)?, row.get(4)?);
+    let id = text(row, 2)?;
+    let value = bytes(row, 6)?;
+    let key = header_key(n, sequence, stamp, frame_n);
+    let proven =
+        prove(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2], &key[3]], &value, &bytes(row, 5)?);
+    let header: std::result::Result<Header, Damage> = proven.and_then(|()| parse(Part::Header, &value));
+    // What a damaged row still says about itself helps to name it, and nothing more.
+    let hint = || serde_json::from_slice::<Header>(&value).ok();
+    let damaged = |damage: Damage, header: Option<Header>| Row::Damaged {
+        damage: damage
+            .at(header.as_ref().map(|h| &h.run_id), Some(sequence))
+            .named(header.map(|h| h.snapshot_id).or_else(|| id.parse().ok())),
+        cursor: Cursor { sequence, stamp },
+    };
+    let header = match header {
+        Ok(header) => header,
+        Err(damage) => return Ok(damaged(damage, hint())),
+    };
+    let marks = bytes(row, 9)?;
+    if marks.is_empty() && matches!(row.get_ref(8)?, ValueRef::Null) {
+        return Ok(Row::Good(Entry { header, marks: Marks::default() }));
+    }
+    let revision = number(row, 7)?;
+    match prove(
+        Part::Marks,
+        &[id.as_bytes(), &key[0], &key[1], &revision.to_le_bytes()],
+        &marks,
+        &bytes(row, 8)?,
+    )
+    .and_then(|()| parse(Part::Marks, &marks))
+    {
+        Ok(marks) => Ok(Row::Good(Entry { header, marks })),
+        Err(damage) => Ok(damaged(damage, Some(header))),
+    }
+}
+
+pub(super) fn newest(tx: &Connection, n: i64) -> Result<Option<Row>> {
+    let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 ORDER BY c.sequence DESC LIMIT 1");
+    tx.prepare_cached(&sql)?.query_row([n], entry).optional()
+}
+
+/// The oldest entries up to the `unprotected`-th that no mark protects.
+pub(super) fn oldest(tx: &Connection, n: i64, unprotected: usize) -> Result<Vec<Entry>> {
+    let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 ORDER BY c.sequence");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query([n])?;
+    let (mut found, mut free) = (Vec::new(), 0);
+    while free < unprotected
+        && let Some(row) = rows.next()?
+    {
+        let Row::Good(entry) = entry(row)? else { break };
+        free += usize::from(!entry.marks.protects());
+        found.push(entry);
+    }
+    Ok(found)
+}
+
+pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
+    let only = match query.run {
+        Some(run) => match run_n(tx, run)? {
+            Some(n) => Some(n),
+            None => return Ok(Vec::new()),
+        },
+        None => None,
+    };
+    match query.find {
+        Find::All => match only {
+            Some(n) => of_run(tx, n, query),
+            None => of_store(tx, query),
+        },
+        Find::Sequence(sequence) => {
+            let Some(n) = only else { return Ok(Vec::new()) };
+            let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 AND c.sequence = ?2");
+            tx.prepare_cached(&sql)?.query_map(params![n, sequence as i64], entry)?.collect()
+        }
+        Find::Id(id) => {
+            let sql = format!("SELECT {ENTRY} WHERE c.snapshot_id = ?1");
+            let rows = tx.prepare_cached(&sql)?.query_map([id], entry)?.collect::<Result<Vec<_>>>()?;
+            if rows.is_empty() {
+                return renamed(tx, id).map(|rows| pick(rows, query));
+            }
+            Ok(pick(rows, query))
+        }
+        Find::Prefix(prefix) => {
+            // Ids are ASCII: everything that starts with the prefix lies before the prefix and the last character.
+            let sql =
+                format!("SELECT {ENTRY} WHERE c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)");
+            let rows = tx.prepare_cached(&sql)?.query_map([prefix], entry)?.collect::<Result<Vec<_>>>()?;
+            Ok(pick(rows, query))
+        }
+        Find::Name(name) => {
+            let sql = format!(
+                "SELECT {ENTRY} JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence WHERE t.name = ?1"
+            );
+            let rows = tx.prepare_cached(&sql)?.query_map([name], entry)?.collect::<Result<Vec<_>>>()?;
+            let named = |row: &Row| match row {
+                Row::Good(e) => {
+                    e.marks.tags.iter().any(|tag| tag == name)
+                        || e.header.imported_id.as_deref() == Some(name)
+                }
+                Row::Damaged { .. } => true,
+            };
+            Ok(pick(rows.into_iter().filter(named).collect(), query))
+        }
+    }
+}
+
+/// Rows whose header names this id while their key does not: the key is damaged.
+fn renamed(tx: &Connection, id: &str) -> Result<Vec<Row>> {
+    let sql = format!("SELECT {ENTRY} WHERE instr(c.header, ?1) > 0");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let rows =
+        statement.query_map([format!("\"snapshot_id\":\"{id}\"")], entry)?.collect::<Result<Vec<_>>>()?;
+    Ok(rows.into_iter().filter(|row| matches!(row, Row::Damaged { .. })).collect())
+}
+
+/// Orders and limits a short list by hand.
+fn pick(mut rows: Vec<Row>, query: &HeaderQuery<'_>) -> Vec<Row> {
+    rows.retain(|row| match (row, query.run) {
+        (Row::Good(entry), Some(run)) => entry.header.run_id == *run,
+        _ => true,
+    });
+    rows.sort_by_key(|row| std::cmp::Reverse(row.cursor().stamp));
+    if let Some(after) = query.after {
+        rows.retain(|row| row.cursor().stamp < after.stamp);
+    }
+    if query.limit > 0 {
+        rows.truncate(query.limit);
+    }
+    rows
+}
+
+fn of_run(tx: &Connection, n: i64, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
+    let (order, start, beyond) = if query.oldest_first { ("ASC", -1, ">") } else { ("DESC", i64::MAX, "<") };
+    let sql = format!(
+        "SELECT {ENTRY} WHERE c.run_n = ?1 AND c.sequence {beyond} ?2 ORDER BY c.sequence {order} LIMIT ?3"
+    );
+    let after = query.after.map_or(start, |cursor| cursor.sequence as i64);
+    tx.prepare_cached(&sql)?.query_map(params![n, after, sql_limit(query.limit)], entry)?.collect()
+}
+
+/// Merges runs by stamp, newest first, opening only runs that can still contribute.
+fn of_store(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
+    let before = query.after.map_or(i64::MAX, |cursor| cursor.stamp as i64);
+    let mut found: Vec<Row> = Vec::new();
+    let mut runs = tx.prepare_cached("SELECT n, stamp FROM run ORDER BY stamp DESC")?;
+    let mut rows = runs.query([])?;
+    let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 AND c.stamp < ?2 ORDER BY c.sequence DESC LIMIT ?3");
+    while let Some(row) = rows.next()? {
+        let (n, stamp): (i64, u64) = (row.get(0)?, number(row, 1)?);
+        if query.limit > 0 && found.len() >= query.limit && found[query.limit - 1].cursor().stamp > stamp {
+            break;
+        }
+        for row in tx.prepare_cached(&sql)?.query_map(params![n, before, sql_limit(query.limit)], entry)? {
+            found.push(row?);
+        }
+        found.sort_by_key(|row| std::cmp::Reverse(row.cursor().stamp));
+        if query.limit > 0 {
+            found.truncate(query.limit);
+        }
+    }
+    // Rows whose run is gone belong to no list, but they are damage.
+    if query.limit == 0 && query.after.is_none() {
+        let sql = format!("SELECT {ENTRY} WHERE c.run_n NOT IN (SELECT n FROM run)");
+        for row in tx.prepare(&sql)?.query_map([], entry)? {
+            found.push(row?);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn events(tx: &Connection, query: &EventQuery<'_>) -> Result<EventPage> {
+    let only = match query.run {
+        Some(run) => match run_n(tx, run)? {
+            Some(n) => Some(n),
+            None => return Ok(EventPage::default()),
+        },
+        None => None,
+    };
+    let sql = "SELECT run_n, n, checksum, event FROM event \
+               WHERE (?1 IS NULL OR run_n = ?1) AND n > ?2 ORDER BY n DESC LIMIT ?3";
+    let mut page = EventPage::default();
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query(params![only, query.after as i64, sql_limit(query.limit)])?;
+    while let Some(row) = rows.next()? {
+        let (n, at): (i64, u64) = (row.get(0)?, number(row, 1)?);
+        let value = bytes(row, 3)?;
+        let key = [n.to_le_bytes(), at.to_le_bytes()];
+        let proven = prove(Part::Event, &[&key[0], &key[1]], &value, &bytes(row, 2)?);
+        match proven.and_then(|()| parse::<Event>(Part::Event, &value)) {
+            Ok(event) => page.events.push((at, event)),
+            Err(damage) => page.damaged.push(damage.at(query.run, None)),
+        }
+    }
+    page.events.reverse();
+    Ok(page)
+}

@@ -1,0 +1,80 @@
+//! The tables, and what makes a file a Milepost store.
+
+/// Marks the file as ours.
+pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
+
+/// The store format this program writes.
+pub(super) const STORE_VERSION: i64 = 1;
+
+/// Every row has a checksum over its key and its value, so that a changed byte anywhere is found.
+/// `run.n` stands for the run in the other tables; frames are apart from headers, so that lists never touch them.
+pub(super) const TABLES: &str = "
+CREATE TABLE meta (
+    key   TEXT NOT NULL PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run (
+    n             INTEGER PRIMARY KEY,
+    run_id        TEXT NOT NULL UNIQUE,
+    stamp         INTEGER NOT NULL,
+    last_sequence INTEGER NOT NULL,
+    count         INTEGER NOT NULL,
+    events        INTEGER NOT NULL,
+    checksum      BLOB NOT NULL,
+    record        TEXT NOT NULL
+) STRICT;
+CREATE INDEX run_stamp ON run (stamp);
+
+CREATE TABLE checkpoint (
+    run_n       INTEGER NOT NULL,
+    sequence    INTEGER NOT NULL,
+    snapshot_id TEXT NOT NULL,
+    stamp       INTEGER NOT NULL,
+    frame_n     INTEGER NOT NULL,
+    checksum    BLOB NOT NULL,
+    header      TEXT NOT NULL,
+    PRIMARY KEY (run_n, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX checkpoint_id ON checkpoint (snapshot_id);
+
+CREATE TABLE frame (
+    n          INTEGER PRIMARY KEY,
+    base       INTEGER NOT NULL,
+    dependants INTEGER NOT NULL,
+    checksum   BLOB NOT NULL,
+    data       BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE marks (
+    run_n    INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    marks    TEXT NOT NULL,
+    PRIMARY KEY (run_n, sequence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE name (
+    name     TEXT NOT NULL,
+    run_n    INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (name, run_n, sequence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE item (
+    run_n    INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    item     TEXT NOT NULL,
+    PRIMARY KEY (run_n, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event (
+    run_n    INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    event    TEXT NOT NULL,
+    PRIMARY KEY (run_n, n)
+) STRICT, WITHOUT ROWID;
+";

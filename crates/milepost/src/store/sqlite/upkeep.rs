@@ -1,0 +1,170 @@
+//! Looking after the file: damaged pages, rows that do not fit each other, space to give back.
+
+use rusqlite::{Connection, Result, params};
+
+use super::connection::Access;
+use super::read::{self, number};
+use super::{SqliteStore, frames, write};
+use crate::atomic;
+use crate::seal;
+use crate::store::{
+    Find, HeaderQuery, Problem, ProblemKind, Row, RunQuery, Slot, Store, StoreError, Upkeep, UpkeepReport,
+};
+
+pub(super) fn upkeep(store: &SqliteStore, what: Upkeep) -> std::result::Result<UpkeepReport, StoreError> {
+    match what {
+        Upkeep::Inspect => inspect(store),
+        Upkeep::Repair => repair(store),
+        Upkeep::Compact => compact(store),
+        // Frames are compressed as they are.
+        Upkeep::Compress { .. } => Ok(UpkeepReport::default()),
+    }
+}
+
+fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
+    let before = store.info()?.bytes;
+    let _turn = store.turn()?;
+    store.with(Access::Write, |db| db.compact().map_err(|e| store.write_error(e)))?;
+    let bytes_freed = before.saturating_sub(store.info()?.bytes);
+    Ok(UpkeepReport { bytes_freed, ..UpkeepReport::default() })
+}
+
+fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
+    let mut problems = Vec::new();
+    for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
+        let message = format!("temporary file {} was left by a crash", stray.display());
+        problems.push(Problem { kind: ProblemKind::StrayFile, message, mendable: true });
+    }
+    let pages = store.with(Access::Any, |db| {
+        let found = pages(db.connection());
+        Ok(found.unwrap_or_else(|e| vec![e.to_string()]))
+    })?;
+    if !pages.is_empty() {
+        let message = format!("the database's own pages are damaged: {}", pages.join("; "));
+        problems.push(Problem { kind: ProblemKind::Pages, message, mendable: false });
+        return Ok(UpkeepReport { problems, ..UpkeepReport::default() });
+    }
+    for run in store.runs(&RunQuery::default())? {
+        if let Err(damage) = &run.record {
+            let message = format!("{damage}; it can be rebuilt from its checkpoints");
+            problems.push(Problem { kind: ProblemKind::Record, message, mendable: true });
+        }
+    }
+    for (_, _, row) in damaged_headers(store)? {
+        let message = format!("{row}; it can be rebuilt from its document");
+        problems.push(Problem { kind: ProblemKind::Record, message, mendable: true });
+    }
+    let loose = store.with(Access::Any, |db| loose(db.connection()).map_err(|e| store.error(e)))?;
+    if loose > 0 {
+        let message = format!("{loose} rows belong to no checkpoint");
+        problems.push(Problem { kind: ProblemKind::Orphan, message, mendable: true });
+    }
+    Ok(UpkeepReport { problems, ..UpkeepReport::default() })
+}
+
+fn pages(connection: &Connection) -> Result<Vec<String>> {
+    let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
+    let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+    Ok(found.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// Frames, marks and names that no header speaks of.
+fn loose(connection: &Connection) -> Result<u64> {
+    connection.query_row(
+        "SELECT (SELECT count(*) FROM frame WHERE n NOT IN (SELECT frame_n FROM checkpoint)) + \
+                (SELECT count(*) FROM marks m WHERE NOT EXISTS \
+                    (SELECT 1 FROM checkpoint c WHERE c.run_n = m.run_n AND c.sequence = m.sequence))",
+        [],
+        |row| number(row, 0),
+    )
+}
+
+/// Rows whose header is damaged while their document is intact: run number, sequence, what is wrong.
+fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, String)>, StoreError> {
+    let mut found = Vec::new();
+    for row in store.headers(&HeaderQuery { find: Find::All, ..HeaderQuery::default() })? {
+        let Row::Damaged { damage, cursor } = row else { continue };
+        let places = store.with(Access::Any, |db| {
+            let sql = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2";
+            let run = || -> Result<Vec<i64>> {
+                let mut statement = db.connection().prepare(sql)?;
+                statement
+                    .query_map(params![cursor.sequence as i64, cursor.stamp as i64], |row| row.get(0))?
+                    .collect()
+            };
+            run().map_err(|e| store.error(e))
+        })?;
+        for n in places {
+            let readable = store.with(Access::Any, |db| {
+                frames::read(db.connection(), n, cursor.sequence).map_err(|e| store.error(e))
+            })?;
+            if let Some(Ok(document)) = readable
+                && seal::verify(document).is_ok()
+            {
+                found.push((n, cursor.sequence, damage.to_string()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
+    let mut report = inspect(store)?;
+    let headers = damaged_headers(store).unwrap_or_default();
+    let _turn = store.turn()?;
+    for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
+        report.done += u64::from(std::fs::remove_file(stray).is_ok());
+    }
+    if report.problems.iter().any(|p| p.kind == ProblemKind::Pages) {
+        return Ok(report);
+    }
+    report.done += store.with(Access::Write, |db| {
+        let mut mend = || -> Result<u64> {
+            let tx = db.begin()?;
+            let mut done = 0;
+            for (n, sequence, _) in &headers {
+                done += u64::from(rebuild_header(&tx, *n, *sequence)?);
+            }
+            done +=
+                tx.execute("DELETE FROM frame WHERE n NOT IN (SELECT frame_n FROM checkpoint)", [])? as u64;
+            done += tx.execute(
+                "DELETE FROM marks WHERE NOT EXISTS (SELECT 1 FROM checkpoint c \
+                 WHERE c.run_n = marks.run_n AND c.sequence = marks.sequence)",
+                [],
+            )? as u64;
+            tx.commit()?;
+            Ok(done)
+        };
+        mend().map_err(|e| store.write_error(e))
+    })?;
+    Ok(report)
+}
+
+/// Writes a header anew from its document. Marks that were damaged are removed with it: they cannot be proven.
+fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
+    let Some(Ok(document)) = frames::read(tx, n, sequence)? else { return Ok(false) };
+    let (stamp, frame_n): (u64, i64) = tx.query_row(
+        "SELECT stamp, frame_n FROM checkpoint WHERE run_n = ?1 AND sequence = ?2",
+        params![n, sequence as i64],
+        |row| Ok((number(row, 0)?, row.get(1)?)),
+    )?;
+    let slot = Slot::issue(sequence, stamp);
+    let Some(sealed) = seal::verify(document).ok().and_then(|verified| verified.into_sealed(&slot).ok())
+    else {
+        return Ok(false);
+    };
+    if sealed.header().sequence != sequence {
+        return Ok(false);
+    }
+    write::put_header(tx, n, frame_n, &sealed)?;
+    if read::headers(
+        tx,
+        &HeaderQuery { find: Find::Id(sealed.header().snapshot_id.as_str()), ..Default::default() },
+    )?
+    .iter()
+    .any(|row| matches!(row, Row::Damaged { .. }))
+    {
+        tx.execute("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2", params![n, sequence as i64])?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,288 @@
+//! One decision, carried out in one transaction.
+
+use rusqlite::{Connection, Result, params};
+
+use super::connection::Db;
+use super::read::{self, RunLine, header_key, number};
+use super::{SqliteStore, frames};
+use crate::model::{Event, Item, Marks, RunId};
+use crate::seal::Sealed;
+use crate::store::check::checksum;
+use crate::store::{
+    Commit, Damage, Decide, EVENTS_KEPT, OLDEST_SHOWN, Part, Receipt, Row, RunView, Slot, StoreError, Verdict,
+};
+
+/// Events beyond the bound are removed this many at a time.
+const EVENT_SLACK: u64 = 64;
+
+pub(super) fn write(
+    store: &SqliteStore,
+    db: &mut Db,
+    run: &RunId,
+    decide: &mut Decide<'_>,
+) -> std::result::Result<Receipt, StoreError> {
+    let failed = |e| store.write_error(e);
+    let tx = db.begin().map_err(failed)?;
+    let line = read::line(&tx, run).map_err(failed)?;
+    let (view, item_numbers) = view(&tx, line.as_ref()).map_err(failed)?;
+    // Dropping the transaction, also when the decision panics, rolls it back.
+    let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
+    check(&tx, run, &view, &commit).map_err(failed)??;
+    carry_out(&tx, run, line, &view, &commit, &item_numbers).map_err(failed)?;
+    tx.commit().map_err(failed)?;
+    Ok(Receipt::default())
+}
+
+fn next_stamp(tx: &Connection) -> Result<u64> {
+    let sql = "SELECT max(ifnull((SELECT max(stamp) FROM run), 0), \
+                          ifnull((SELECT value FROM meta WHERE key = 'stamp_floor'), 0)) + 1";
+    tx.prepare_cached(sql)?.query_row([], |row| number(row, 0))
+}
+
+fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, Vec<i64>)> {
+    let stamp = next_stamp(tx)?;
+    let Some(line) = line else {
+        let slot = Slot::issue(1, stamp);
+        let view = RunView { record: None, slot, count: 0, latest: None, oldest: vec![], items: vec![] };
+        return Ok((view, vec![]));
+    };
+    let items: Vec<_> =
+        read::items(tx, line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?))).collect();
+    let numbers = items.iter().map(|(n, _)| *n).collect();
+    let view = RunView {
+        record: line.record.as_ref().ok().map(|record| (**record).clone()),
+        slot: Slot::issue(line.last_sequence + 1, stamp),
+        count: line.count,
+        latest: read::newest(tx, line.n)?.and_then(Row::good),
+        oldest: read::oldest(tx, line.n, OLDEST_SHOWN)?,
+        items: items.into_iter().map(|(_, item)| item).collect(),
+    };
+    Ok((view, numbers))
+}
+
+/// Whether the decision keeps the trait's rules.
+fn check(
+    tx: &Connection,
+    run: &RunId,
+    view: &RunView,
+    commit: &Commit,
+) -> Result<std::result::Result<(), StoreError>> {
+    let mut least = view.slot.sequence();
+    let mut stamp = view.slot.stamp();
+    for sealed in &commit.puts {
+        let header = sealed.header();
+        if header.run_id != *run {
+            return Ok(Err(StoreError::Rules("a checkpoint of another run")));
+        }
+        if header.sequence < least || header.stamp < stamp {
+            return Ok(Err(StoreError::Rules("a sequence or stamp that is taken")));
+        }
+        (least, stamp) = (header.sequence + 1, header.stamp + 1);
+        let taken = tx
+            .prepare_cached("SELECT 1 FROM checkpoint WHERE snapshot_id = ?1")?
+            .exists([header.snapshot_id.as_str()])?;
+        if taken {
+            return Ok(Err(StoreError::Exists(header.snapshot_id.clone())));
+        }
+    }
+    let ids: std::collections::HashSet<_> = commit.puts.iter().map(|s| &s.header().snapshot_id).collect();
+    if ids.len() < commit.puts.len() {
+        return Ok(Err(StoreError::Rules("the same checkpoint twice")));
+    }
+    if commit.record.run_id != *run || commit.consume > view.items.len() {
+        return Ok(Err(StoreError::Rules("a record of another run, or items that are not there")));
+    }
+    Ok(Ok(()))
+}
+
+fn carry_out(
+    tx: &Connection,
+    run: &RunId,
+    line: Option<RunLine>,
+    view: &RunView,
+    commit: &Commit,
+    item_numbers: &[i64],
+) -> Result<()> {
+    let last_put = commit.puts.last().map(Sealed::header);
+    let stamp = last_put.map_or(view.slot.stamp(), |header| header.stamp);
+    let mut line = match line {
+        Some(line) => line,
+        None => {
+            tx.prepare_cached(
+                "INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
+                 VALUES (?1, ?2, 0, 0, 0, x'', '')",
+            )?
+            .execute(params![run.as_str(), stamp as i64])?;
+            RunLine {
+                n: tx.last_insert_rowid(),
+                run_id: run.to_string(),
+                stamp,
+                last_sequence: 0,
+                count: 0,
+                events: 0,
+                record: Err(Damage::integrity(Part::Run, "", "")),
+            }
+        }
+    };
+    for sealed in &commit.puts {
+        put(tx, line.n, sealed)?;
+        line.last_sequence = sealed.header().sequence;
+        line.count += 1;
+    }
+    for (sequence, marks) in &commit.marks {
+        set_marks(tx, line.n, *sequence, marks)?;
+    }
+    let mut drops = commit.drops.clone();
+    drops.sort_unstable();
+    drops.dedup();
+    line.count -= drop_checkpoints(tx, line.n, &drops)?;
+    for n in &item_numbers[..commit.consume] {
+        tx.prepare_cached("DELETE FROM item WHERE run_n = ?1 AND n = ?2")?.execute(params![line.n, n])?;
+    }
+    let first = item_numbers.last().map_or(1, |n| n + 1);
+    for (n, item) in (first..).zip(&commit.push) {
+        push_item(tx, line.n, n, item)?;
+    }
+    for (i, event) in commit.events.iter().enumerate() {
+        push_event(tx, line.n, (view.slot.stamp() << 8) + i as u64, event)?;
+        line.events += 1;
+    }
+    if line.events > EVENTS_KEPT + EVENT_SLACK {
+        let sql = "DELETE FROM event WHERE run_n = ?1 AND n IN \
+                   (SELECT n FROM event WHERE run_n = ?1 ORDER BY n LIMIT ?2)";
+        let gone = tx.prepare_cached(sql)?.execute(params![line.n, (line.events - EVENTS_KEPT) as i64])?;
+        line.events -= gone as u64;
+    }
+    line.stamp = stamp;
+    line.run_id = run.to_string();
+    let record = json(&commit.record)?;
+    let sum = read::run_checksum(&line, record.as_bytes());
+    tx.prepare_cached(
+        "UPDATE run SET run_id = ?2, stamp = ?3, last_sequence = ?4, count = ?5, events = ?6, checksum = ?7, \
+         record = ?8 WHERE n = ?1",
+    )?
+    .execute(params![
+        line.n,
+        line.run_id,
+        line.stamp as i64,
+        line.last_sequence as i64,
+        line.count as i64,
+        line.events as i64,
+        sum,
+        record
+    ])?;
+    Ok(())
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
+}
+
+fn put(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
+    let header = sealed.header();
+    let frame_n = frames::put(tx, n, header.sequence, sealed.bytes())?;
+    put_header(tx, n, frame_n, sealed)?;
+    if let Some(id) = &header.imported_id {
+        set_name(tx, n, header.sequence, id)?;
+    }
+    frames::settle(tx, n, header.sequence)
+}
+
+/// Writes the header's row, or rewrites it under another stamp or after damage.
+pub(super) fn put_header(tx: &Connection, n: i64, frame_n: i64, sealed: &Sealed) -> Result<()> {
+    let header = sealed.header();
+    let text = json(header)?;
+    let key = header_key(n, header.sequence, header.stamp, frame_n);
+    let id = header.snapshot_id.as_str();
+    let sum = checksum(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2], &key[3]], text.as_bytes());
+    tx.prepare_cached(
+        "INSERT INTO checkpoint (run_n, sequence, snapshot_id, stamp, frame_n, checksum, header) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (run_n, sequence) DO UPDATE SET \
+         snapshot_id = excluded.snapshot_id, stamp = excluded.stamp, checksum = excluded.checksum, \
+         header = excluded.header",
+    )?
+    .execute(params![n, header.sequence as i64, id, header.stamp as i64, frame_n, sum, text])?;
+    Ok(())
+}
+
+fn set_name(tx: &Connection, n: i64, sequence: u64, name: &str) -> Result<()> {
+    tx.prepare_cached("INSERT OR IGNORE INTO name (name, run_n, sequence) VALUES (?1, ?2, ?3)")?
+        .execute(params![name, n, sequence as i64])?;
+    Ok(())
+}
+
+fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<()> {
+    let found: Option<(String, String)> = rusqlite::OptionalExtension::optional(
+        tx.prepare_cached("SELECT snapshot_id, header FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
+            .query_row(params![n, sequence as i64], |row| Ok((read::text(row, 0)?, read::text(row, 1)?))),
+    )?;
+    let Some((id, header)) = found else { return Ok(()) };
+    let text = json(marks)?;
+    let key = [n as u64, sequence, marks.revision].map(u64::to_le_bytes);
+    let sum = checksum(Part::Marks, &[id.as_bytes(), &key[0], &key[1], &key[2]], text.as_bytes());
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO marks (run_n, sequence, revision, checksum, marks) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![n, sequence as i64, marks.revision as i64, sum, text])?;
+    tx.prepare_cached("DELETE FROM name WHERE run_n = ?1 AND sequence = ?2")?
+        .execute(params![n, sequence as i64])?;
+    for tag in &marks.tags {
+        set_name(tx, n, sequence, tag)?;
+    }
+    let imported = serde_json::from_str::<crate::seal::Header>(&header).ok().and_then(|h| h.imported_id);
+    if let Some(id) = imported {
+        set_name(tx, n, sequence, &id)?;
+    }
+    Ok(())
+}
+
+/// Removes checkpoints, lowest number first, and says how many were there.
+fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
+    let mut gone = 0;
+    for &sequence in drops {
+        frames::release(tx, n, sequence)?;
+        let at = params![n, sequence as i64];
+        tx.prepare_cached(
+            "DELETE FROM frame WHERE n = (SELECT frame_n FROM checkpoint WHERE run_n = ?1 AND sequence = ?2)",
+        )?
+        .execute(at)?;
+        gone += tx.prepare_cached("DELETE FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?
+            as u64;
+        tx.prepare_cached("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
+        tx.prepare_cached("DELETE FROM name WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
+    }
+    Ok(gone)
+}
+
+fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
+    let text = json(item)?;
+    let key = [n.to_le_bytes(), at.to_le_bytes()];
+    let sum = checksum(Part::Item, &[&key[0], &key[1]], text.as_bytes());
+    tx.prepare_cached("INSERT INTO item (run_n, n, checksum, item) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![n, at, sum, text])?;
+    Ok(())
+}
+
+fn push_event(tx: &Connection, n: i64, at: u64, event: &Event) -> Result<()> {
+    let text = json(event)?;
+    let key = [n.to_le_bytes(), (at as i64).to_le_bytes()];
+    let sum = checksum(Part::Event, &[&key[0], &key[1]], text.as_bytes());
+    tx.prepare_cached("INSERT INTO event (run_n, n, checksum, event) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![n, at as i64, sum, text])?;
+    Ok(())
+}
+
+pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
+    let tx = db.begin()?;
+    let Some(n) = read::run_n(&tx, run)? else { return Ok(false) };
+    // Stamps must not go back once the run that had the newest is gone.
+    let stamp = next_stamp(&tx)?;
+    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('stamp_floor', ?1)", [stamp as i64])?;
+    tx.execute("DELETE FROM frame WHERE n IN (SELECT frame_n FROM checkpoint WHERE run_n = ?1)", [n])?;
+    for table in ["checkpoint", "marks", "name", "item", "event"] {
+        tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
+    }
+    tx.execute("DELETE FROM run WHERE n = ?1", [n])?;
+    tx.commit()?;
+    Ok(true)
+}
