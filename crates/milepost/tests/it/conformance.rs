@@ -1,0 +1,19 @@
+//! The conformance suite on every store, alone and where decisions are asked for more than once.
+
+mod sqlite {
+    use crate::stores::sqlite;
+    milepost_testkit::conformance!(sqlite);
+}
+
+mod sqlite_asked_again {
+    use crate::stores::sqlite_asked_again;
+    milepost_testkit::conformance!(sqlite_asked_again);
+}
+
+/// One store can serve the whole suite, twice, as a shared server has to.
+#[test]
+fn sqlite_serves_all_in_one_store() {
+    let open = crate::stores::sqlite();
+    milepost_testkit::conformance::all(&*open);
+    milepost_testkit::conformance::all(&*open);
+}
