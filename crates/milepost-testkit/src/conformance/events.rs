@@ -121,5 +121,6 @@ fn bounded(store: &dyn Store, run: &RunId, written: u64) {
     let count = kept.len() as u64;
     assert!(count >= written.min(EVENTS_KEPT), "only {count} of {written} events are kept");
     assert!(count <= EVENTS_KEPT + SLACK, "{count} of {written} events are kept");
-    assert_eq!(kept, (written - count..written).collect::<Vec<_>>(), "the newest are kept");
+    let astray = kept.iter().zip(written - count..written).find(|(is, should)| *is != should);
+    assert_eq!(astray, None, "the newest are kept, in order: what is there, and what should be");
 }

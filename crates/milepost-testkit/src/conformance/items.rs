@@ -3,6 +3,7 @@
 use milepost::model::{Criterion, CriterionStatus, Fields, Item, Path, Phase};
 use milepost::store::Store;
 
+use super::write::refused_by_rules;
 use crate::doc;
 use crate::ledger::Ledger;
 
@@ -72,4 +73,20 @@ pub fn are_kept_otherwise(store: &dyn Store) {
     ledger.drop_all(&[2]);
     ledger.check();
     assert_eq!(ledger.items().len(), 3);
+}
+
+/// More items than the view shows cannot be taken, and nothing of such a commit is written.
+pub fn beyond_the_view_are_refused(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "items-beyond");
+    for count in 0..3 {
+        let doc = ledger.doc(format!("never-{count}"));
+        refused_by_rules(ledger.attempt(|view, commit| {
+            commit.puts.push(doc.seal(&view.slot));
+            commit.push.push(doc::item("never"));
+            commit.consume = view.items.len() + 1;
+        }));
+        ledger.check();
+        ledger.commit(|_, commit| commit.push.push(doc::item(format!("{count}"))));
+    }
+    ledger.check();
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use milepost::model::RunId;
-use milepost::store::{Entry, HeaderQuery, RunQuery, Store};
+use milepost::store::{Cursor, Entry, HeaderQuery, RunQuery, Store};
 
 use crate::ledger::{Ledger, good};
 
@@ -120,4 +120,30 @@ pub fn headers_across_runs(store: &dyn Store) {
     for limits in [&[1][..], &[4, 1, 2], &[1000]] {
         assert_eq!(own(pages(store, HeaderQuery::default(), limits)), expected, "pages of {limits:?}");
     }
+}
+
+/// The highest numbers are positions like any other, for callers that begin at the end.
+pub fn positions_beyond_the_end(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "listing-end");
+    ledger.put_many(3);
+    let (run, names) = (ledger.run().clone(), HashSet::from([ledger.run().clone()]));
+    for end in [i64::MAX as u64, u64::MAX] {
+        let rows = store.runs(&RunQuery { before: Some(end), limit: 0 }).unwrap();
+        assert_eq!(rows.iter().filter(|row| names.contains(&row.run_id)).count(), 1, "runs before {end}");
+        let after = Some(Cursor { sequence: end, stamp: end });
+        let query = HeaderQuery { run: Some(&run), after, ..HeaderQuery::default() };
+        assert_eq!(store.headers(&query).unwrap().len(), 3, "headers before {end}");
+        let across = store.headers(&HeaderQuery { run: None, ..query }).unwrap();
+        assert!(across.len() >= 3, "headers of all runs before {end}");
+        let rising = HeaderQuery { oldest_first: true, ..query };
+        assert!(store.headers(&rising).unwrap().is_empty(), "headers after {end}");
+    }
+    let start = Some(Cursor { sequence: 0, stamp: 0 });
+    let query = HeaderQuery { run: Some(&run), after: start, ..HeaderQuery::default() };
+    assert!(store.headers(&query).unwrap().is_empty(), "headers before the first");
+    assert_eq!(
+        store.headers(&HeaderQuery { oldest_first: true, ..query }).unwrap().len(),
+        3,
+        "from the first on"
+    );
 }

@@ -66,11 +66,14 @@ macro_rules! __each_rule {
                     set_with_a_put, replaced_later, gone_with_the_checkpoint, oldest_stops_at_the_eighth_unprotected,
                     oldest_passes_over_protected_ones
                 }
-                items::{come_in_order, are_consumed_from_the_front, are_kept_otherwise}
+                items::{
+                    come_in_order, are_consumed_from_the_front, are_kept_otherwise, beyond_the_view_are_refused
+                }
                 events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
                 listing::{
-                    runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs
+                    runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs,
+                    positions_beyond_the_end
                 }
                 find::{
                     by_sequence, by_id, by_prefix, prefix_characters_are_literal, by_tag, by_imported_id,

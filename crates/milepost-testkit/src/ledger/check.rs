@@ -4,7 +4,8 @@
 use milepost::model::Event;
 use milepost::seal::Verified;
 use milepost::store::{
-    Cursor, Entry, EventQuery, Find, HeaderQuery, OLDEST_SHOWN, Row, RunQuery, RunRow, Store, StoreError,
+    Cursor, EVENTS_KEPT, Entry, EventQuery, Find, HeaderQuery, OLDEST_SHOWN, Row, RunQuery, RunRow, Store,
+    StoreError,
 };
 
 use super::{Ledger, view};
@@ -138,7 +139,8 @@ impl Ledger<'_> {
         let events: Vec<Event> = page.events.into_iter().map(|(_, event)| event).collect();
         // The store may have let the oldest go; how many is for the events tests to say.
         assert!(self.events.ends_with(&events), "{run}: events");
-        assert!(events.len() >= self.events.len().min(1000), "{run}: {} events", events.len());
+        let least = self.events.len().min(EVENTS_KEPT as usize);
+        assert!(events.len() >= least, "{run}: {} events where {least} are kept", events.len());
     }
 }
 

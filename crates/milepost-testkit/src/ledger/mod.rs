@@ -96,7 +96,7 @@ impl<'a> Ledger<'a> {
 
     /// Carries a commit out on both; panics where the store refuses.
     pub fn commit(&mut self, fill: impl FnMut(&RunView, &mut Commit)) -> Receipt {
-        self.attempt(fill).unwrap_or_else(|e| panic!("{}: a valid commit was refused: {e}", self.run))
+        self.attempt(fill).unwrap_or_else(|e| panic!("{}: a valid commit was refused: {e}: {e:?}", self.run))
     }
 
     /// Carries a commit out on both; where the store refuses, the ledger stays as it is.

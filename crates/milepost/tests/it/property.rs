@@ -70,8 +70,9 @@ impl History<'_> {
         let there = ledger.sequences();
         match step {
             Step::Put { count, size, skip, tagged } => {
-                let docs: Vec<_> =
-                    (0..*count).map(|n| ledger.doc(format!("{label}-{n}")).state(text(*size, label + n))).collect();
+                let docs: Vec<_> = (0..*count)
+                    .map(|n| ledger.doc(format!("{label}-{n}")).state(text(*size, label + n)))
+                    .collect();
                 ledger.commit(|view, commit| {
                     let mut slot = view.slot.at_sequence(view.slot.sequence() + skip).unwrap();
                     for doc in &docs {
@@ -161,7 +162,12 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 24, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: 24,
+        max_shrink_iters: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {
