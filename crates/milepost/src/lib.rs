@@ -9,7 +9,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! use milepost::{Milepost, Save};
 //!
-//! let mp = Milepost::open(&dir.path().join("work.db").display().to_string())?;
+//! let mp = Milepost::open(dir.path())?;
 //! let run = "nightly".parse()?;
 //! let saved = mp.save(&run, Save::new().summary("hello").state(&[1, 2, 3])?)?;
 //! assert_eq!(saved.sequence, 1);
@@ -29,5 +29,5 @@ pub mod retain;
 pub mod seal;
 pub mod store;
 
-//pub use engine::{Milepost, Save, Saved};
+pub use engine::{Milepost, Save, Saved};
 pub use error::{Error, Exit, ReasonCode};

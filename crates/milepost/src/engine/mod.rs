@@ -1,1 +1,160 @@
-//! The only orchestration: one file a verb.
+//! The only orchestration: one file a verb. The command line, hooks, servers and bindings call this and nothing below.
+//! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
+
+mod complete;
+mod compose;
+pub mod current;
+mod delete;
+mod doctor;
+mod events;
+mod finish;
+mod list;
+mod mark;
+pub mod outbox;
+pub mod pointer;
+mod record;
+mod reference;
+mod runs;
+mod save;
+mod show;
+mod start;
+mod state;
+mod verify;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use delete::Deleted;
+pub use doctor::{Diagnosis, DoctorReport};
+pub use events::Events;
+pub use finish::Finish;
+pub use list::{ListQuery, Listed, Listing};
+pub use mark::MarkChange;
+pub use reference::Reference;
+pub use runs::{RunDetail, RunSummary, RunsQuery};
+pub use save::{Opening, Save, Saved, Whereabouts};
+pub use show::{Shown, source_details};
+pub use start::{Start, Started};
+pub use state::{Restore, StateOf};
+pub use verify::{Scope, VerifyReport};
+
+use crate::Error;
+use crate::clock::{Clock, SystemClock};
+use crate::model::{Keep, Limits, Profile, Retention};
+use crate::redact::Redaction;
+use crate::store::place::Place;
+use crate::store::{OpenOptions, Store, StoreError, StoreUrl};
+
+/// What an engine decides by.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The profile of runs that are opened without one.
+    pub profile: Option<Profile>,
+    /// Replaces the profile's number of kept checkpoints.
+    pub keep_last: Option<Keep>,
+    /// Replaces the profile's age; `Some(None)` is any age.
+    pub max_age: Option<Option<Duration>>,
+    /// How large what the caller gives may be.
+    pub limits: Limits,
+    /// Whether secrets are replaced.
+    pub redaction: Redaction,
+    /// Where the current checkpoint's id is kept as well.
+    pub pointer: Option<pointer::Pointer>,
+}
+
+impl Settings {
+    /// What a run of this profile keeps.
+    pub fn retention(&self, profile: Profile) -> Retention {
+        let mut retention = profile.retention();
+        if let Some(keep_last) = self.keep_last {
+            retention.keep_last = keep_last;
+        }
+        if let Some(max_age) = self.max_age {
+            retention.max_age = max_age;
+        }
+        retention
+    }
+}
+
+/// An open store and everything that can be done with it. Cheap to clone, safe to share between threads.
+#[derive(Clone)]
+pub struct Milepost {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    settings: Arc<Settings>,
+}
+
+impl std::fmt::Debug for Milepost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Milepost").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Milepost {
+    /// Opens the store of the project that `folder` belongs to, making it if needed.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let folder = folder.as_ref();
+        let place = Place::find(folder).map_err(|source| Error::File {
+            path: folder.to_owned(),
+            what: "read",
+            source,
+        })?;
+        Self::at(&StoreUrl::Sqlite(place.database), &OpenOptions { create: true, ..OpenOptions::default() })
+    }
+
+    /// Opens the store at an address.
+    pub fn at(url: &StoreUrl, options: &OpenOptions) -> Result<Self, Error> {
+        Ok(Self::on(Arc::from(crate::store::open(url, options)?)))
+    }
+
+    /// Works on a store of one's own.
+    pub fn on(store: Arc<dyn Store>) -> Self {
+        Self { store, clock: Arc::new(SystemClock), settings: Arc::default() }
+    }
+
+    /// Works by these settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = Arc::new(settings);
+        self
+    }
+
+    /// Works by this clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The time.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.now()
+    }
+
+    /// Writes by a decision, once more where the reply to a commit was lost; the decision recognises its own token.
+    fn write(
+        &self,
+        run: &crate::model::RunId,
+        decide: &mut crate::store::Decide<'_>,
+    ) -> Result<crate::store::Receipt, StoreError> {
+        const TRIES: u32 = 5;
+        let mut tries = 1;
+        loop {
+            match self.store.write(run, decide) {
+                Err(StoreError::Unknown { .. }) if tries < TRIES => tries += 1,
+                other => return other,
+            }
+        }
+    }
+}

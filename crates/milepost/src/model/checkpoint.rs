@@ -241,4 +241,52 @@ impl Draft {
         }
         Ok(Self { extra: fields, ..draft })
     }
+
+    /// Writes what was given, so that `from_fields` reads it back.
+    pub fn to_fields(&self) -> Result<Fields, Invalid> {
+        let mut fields = Fields::default();
+        macro_rules! given {
+            ($($name:ident),*) => { $(
+                if let Some(value) = &self.$name {
+                    fields.set(stringify!($name), Raw::of(value)?);
+                }
+            )* };
+        }
+        macro_rules! filled {
+            ($($name:ident as $member:literal),*) => { $(
+                if !self.$name.is_empty() {
+                    fields.set($member, Raw::of(&self.$name)?);
+                }
+            )* };
+        }
+        given![
+            run_id,
+            session_id,
+            parent,
+            source,
+            status,
+            phase,
+            task_summary,
+            criteria,
+            tasks,
+            step_state,
+            context_digest,
+            workspace,
+            brief,
+            state,
+            metadata,
+            redacted
+        ];
+        filled![
+            reasons as "source_details", command_outcomes as "command_outcomes", decisions as "decisions",
+            log as "log", files as "files"
+        ];
+        if self.outcomes_dropped > 0 {
+            fields.set("outcomes_dropped", Raw::of(&self.outcomes_dropped)?);
+        }
+        for (name, value) in self.extra.iter() {
+            fields.set(name, value.clone());
+        }
+        Ok(fields)
+    }
 }

@@ -90,6 +90,13 @@ impl Raw {
     }
 }
 
+impl Default for Raw {
+    /// The literal `null`.
+    fn default() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+}
+
 impl PartialEq for Raw {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()

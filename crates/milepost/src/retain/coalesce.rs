@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::clock;
 use crate::model::{Marks, Memory, Profile, Source, Status};
+use crate::seal::Material;
 use crate::store::Entry;
 
 /// How long after a checkpoint a trigger without a change is folded into it.
@@ -20,8 +21,10 @@ pub struct Trigger<'a> {
     pub reasons: &'a [String],
     /// The status it would write.
     pub status: Status,
-    /// Digest of everything that counts as a change.
-    pub material: &'a str,
+    /// Digests of what counts as a change.
+    pub material: &'a Material,
+    /// Whether it brings outcomes.
+    pub outcomes: bool,
     /// The run's profile.
     pub profile: Profile,
     /// Whether it is the first or the last of its session, which are always kept.
@@ -41,7 +44,9 @@ pub enum Fold {
 
 /// Decides whether a trigger is folded into the newest checkpoint.
 pub fn coalesce(latest: &Entry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
-    if latest.header.material != trigger.material || trigger.edge_of_session || trigger.status.is_terminal() {
+    let unchanged = latest.header.material == trigger.material.all
+        || (!trigger.outcomes && latest.header.quiet == trigger.material.quiet);
+    if !unchanged || trigger.edge_of_session || trigger.status.is_terminal() {
         return Fold::Keep;
     }
     // A clock that went back says nothing about how far apart two triggers are.

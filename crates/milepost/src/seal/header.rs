@@ -36,6 +36,8 @@ pub struct Header {
     pub summary: Option<String>,
     /// Digest of everything that counts as a change.
     pub material: String,
+    /// The same without outcomes: what a trigger that brings no new outcome is compared with.
+    pub quiet: String,
     /// Whether a state was given.
     pub holds_state: bool,
     /// Whether a brief was given.
@@ -55,7 +57,7 @@ impl Header {
     /// Characters of the task summary that the header repeats.
     const SUMMARY: usize = 120;
 
-    pub(super) fn of(body: &Body, material: String, state_given: bool) -> Self {
+    pub(super) fn of(body: &Body, material: &Material, state_given: bool) -> Self {
         Self {
             snapshot_id: body.snapshot_id.clone(),
             run_id: body.run_id.clone(),
@@ -70,7 +72,8 @@ impl Header {
             status: body.status,
             phase: body.phase.clone(),
             summary: body.task_summary.as_ref().map(|text| text.chars().take(Self::SUMMARY).collect()),
-            material,
+            material: material.all.clone(),
+            quiet: material.quiet.clone(),
             holds_state: state_given,
             holds_brief: body.brief.is_some(),
             imported_id: imported_id(body.metadata.as_ref()),
@@ -95,35 +98,50 @@ fn imported_id(metadata: Option<&Raw>) -> Option<String> {
     serde_json::from_str::<Metadata>(metadata.get()).ok()?.imported?.id
 }
 
-/// Digest of a body's members that count as a change: everything but ids, times, source, elapsed, memory and check times.
-pub(super) fn material(body: &Body, members: &[(String, Raw)]) -> Result<String, Invalid> {
-    let mut hasher = blake3::Hasher::new();
-    let mut add = |name: &str, text: &str| {
-        hasher.update(&(name.len() as u64).to_le_bytes());
-        hasher.update(name.as_bytes());
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
-    };
-    for (name, raw) in members {
-        match name.as_str() {
-            "snapshot_id" | "run_id" | "session_id" | "sequence" | "parent" | "created_at" | "elapsed_ms"
-            | "source" | "source_details" => {}
-            "step_state" => {
-                let mut step = body.step_state.clone();
-                if let Some(step) = &mut step {
-                    step.todo_compliance.checked_at = None;
-                }
-                add(name, Raw::of(&step)?.get());
+/// Digests of what counts as a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Material {
+    /// Of everything but ids, times, source, elapsed, memory and check times.
+    pub all: String,
+    /// Of that without outcomes, which belong to the time between two checkpoints.
+    pub quiet: String,
+}
+
+impl Material {
+    pub(super) fn of(body: &Body, members: &[(String, Raw)]) -> Result<Self, Invalid> {
+        let mut quiet = blake3::Hasher::new();
+        let mut outcomes = blake3::Hasher::new();
+        let add = |hasher: &mut blake3::Hasher, name: &str, text: &str| {
+            for piece in [name, text] {
+                hasher.update(&(piece.len() as u64).to_le_bytes());
+                hasher.update(piece.as_bytes());
             }
-            "workspace" => {
-                let mut workspace = body.workspace.clone();
-                if let Some(workspace) = &mut workspace {
-                    workspace.memory = None;
+        };
+        for (name, raw) in members {
+            match name.as_str() {
+                "snapshot_id" | "run_id" | "session_id" | "sequence" | "parent" | "created_at"
+                | "elapsed_ms" | "source" | "source_details" => {}
+                "command_outcomes" | "outcomes_dropped" => add(&mut outcomes, name, raw.get()),
+                "step_state" => {
+                    let mut step = body.step_state.clone();
+                    if let Some(step) = &mut step {
+                        step.todo_compliance.checked_at = None;
+                    }
+                    add(&mut quiet, name, Raw::of(&step)?.get());
                 }
-                add(name, Raw::of(&workspace)?.get());
+                "workspace" => {
+                    let mut workspace = body.workspace.clone();
+                    if let Some(workspace) = &mut workspace {
+                        workspace.memory = None;
+                    }
+                    add(&mut quiet, name, Raw::of(&workspace)?.get());
+                }
+                _ => add(&mut quiet, name, raw.get()),
             }
-            _ => add(name, raw.get()),
         }
+        let quiet = quiet.finalize();
+        outcomes.update(quiet.as_bytes());
+        let short = |hash: blake3::Hash| hash.to_hex()[..32].to_owned();
+        Ok(Self { all: short(outcomes.finalize()), quiet: short(quiet) })
     }
-    Ok(hasher.finalize().to_hex()[..32].to_owned())
 }

@@ -9,7 +9,7 @@ mod version;
 
 use sha2::{Digest, Sha256};
 
-pub use header::Header;
+pub use header::{Header, Material};
 pub use version::FORMAT_VERSION;
 
 use crate::model::{Body, Fields, Invalid, Path};
@@ -72,13 +72,13 @@ pub struct Verified {
 pub struct Unsealed {
     body: Body,
     state_given: bool,
-    material: String,
+    material: Material,
 }
 
 impl Unsealed {
     /// Prepares a body; its sequence is set by `seal`.
     pub fn new(body: Body, state_given: bool) -> Result<Self, Invalid> {
-        let material = header::material(&body, &body.members()?)?;
+        let material = Material::of(&body, &body.members()?)?;
         Ok(Self { body, state_given, material })
     }
 
@@ -87,8 +87,8 @@ impl Unsealed {
         &self.body
     }
 
-    /// Digest of everything that counts as a change.
-    pub fn material(&self) -> &str {
+    /// Digests of what counts as a change.
+    pub fn material(&self) -> &Material {
         &self.material
     }
 }
@@ -117,7 +117,7 @@ pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, Invalid> {
     bytes.extend_from_slice(VERSION.as_bytes());
     bytes.extend_from_slice(FORMAT_VERSION.to_string().as_bytes());
     bytes.extend_from_slice(b"}}");
-    let mut header = Header::of(&body, material, state_given);
+    let mut header = Header::of(&body, &material, state_given);
     header.stamp = slot.stamp();
     header.size = bytes.len() as u64;
     header.checksum = checksum;
@@ -217,8 +217,8 @@ impl Verified {
         let fields = self.fields()?;
         let state_given = fields.get("state").is_some_and(|raw| !raw.is_null());
         let body = Body::from_fields(fields)?;
-        let material = header::material(&body, &body.members()?)?;
-        let mut header = Header::of(&body, material, state_given);
+        let material = Material::of(&body, &body.members()?)?;
+        let mut header = Header::of(&body, &material, state_given);
         header.stamp = slot.stamp();
         header.size = self.bytes.len() as u64;
         header.format_version = self.version;

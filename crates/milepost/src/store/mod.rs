@@ -223,8 +223,10 @@ pub struct RunRow {
 pub struct RunState {
     /// The run.
     pub row: RunRow,
-    /// Its pending items, oldest first; damaged ones are left out.
+    /// Its pending items, oldest first.
     pub items: Vec<Item>,
+    /// Pending items that cannot be read.
+    pub damaged: Vec<Damage>,
 }
 
 /// Which runs to list: newest write first.
@@ -265,6 +267,8 @@ pub enum Find<'a> {
     Prefix(&'a str),
     /// By a tag, or the id it was imported under.
     Name(&'a str),
+    /// Rows that belong to no run: damage that no list of a run shows.
+    Stray,
 }
 
 /// Which events to list, oldest first.
@@ -429,6 +433,14 @@ impl From<Damage> for StoreError {
     fn from(damage: Damage) -> Self {
         Self::Damaged(Box::new(damage))
     }
+}
+
+/// Opens the store at an address.
+pub fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
+    Ok(match url {
+        StoreUrl::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, options)?),
+        StoreUrl::Files(folder) => return Err(StoreError::Missing { place: folder.display().to_string() }),
+    })
 }
 
 /// A place for checkpoints. Blocking and object-safe; every method is durable or read-only.

@@ -161,8 +161,14 @@ fn run_row(tx: &Connection, line: RunLine) -> Result<RunRow> {
 
 pub(super) fn run(tx: &Connection, run: &RunId) -> Result<Option<RunState>> {
     let Some(line) = line(tx, run)? else { return Ok(None) };
-    let items = items(tx, line.n)?.into_iter().filter_map(|(_, item)| item.ok()).collect();
-    Ok(Some(RunState { row: run_row(tx, line)?, items }))
+    let (mut good, mut damaged) = (Vec::new(), Vec::new());
+    for (_, item) in items(tx, line.n)? {
+        match item {
+            Ok(item) => good.push(item),
+            Err(damage) => damaged.push(damage.at(Some(run), None)),
+        }
+    }
+    Ok(Some(RunState { row: run_row(tx, line)?, items: good, damaged }))
 }
 
 pub(super) fn runs(tx: &Connection, query: &RunQuery) -> Result<Vec<RunRow>> {
@@ -273,6 +279,10 @@ pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Ro
             Some(n) => of_run(tx, n, query),
             None => of_store(tx, query),
         },
+        Find::Stray => {
+            let sql = format!("SELECT {ENTRY} WHERE c.run_n NOT IN (SELECT n FROM run)");
+            tx.prepare(&sql)?.query_map([], entry)?.collect()
+        }
         Find::Sequence(sequence) => {
             let Some(n) = only else { return Ok(Vec::new()) };
             let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 AND c.sequence = ?2");
@@ -362,13 +372,6 @@ fn of_store(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
         found.sort_by_key(|row| std::cmp::Reverse(row.cursor().stamp));
         if query.limit > 0 {
             found.truncate(query.limit);
-        }
-    }
-    // Rows whose run is gone belong to no list, but they are damage.
-    if query.limit == 0 && query.after.is_none() {
-        let sql = format!("SELECT {ENTRY} WHERE c.run_n NOT IN (SELECT n FROM run)");
-        for row in tx.prepare(&sql)?.query_map([], entry)? {
-            found.push(row?);
         }
     }
     Ok(found)

@@ -82,7 +82,9 @@ fn loose(connection: &Connection) -> Result<u64> {
 /// Rows whose header is damaged while their document is intact: run number, sequence, what is wrong.
 fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, String)>, StoreError> {
     let mut found = Vec::new();
-    for row in store.headers(&HeaderQuery { find: Find::All, ..HeaderQuery::default() })? {
+    let mut rows = store.headers(&HeaderQuery::default())?;
+    rows.extend(store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?);
+    for row in rows {
         let Row::Damaged { damage, cursor } = row else { continue };
         let places = store.with(Access::Any, |db| {
             let sql = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2";

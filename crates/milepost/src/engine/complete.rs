@@ -1,0 +1,85 @@
+//! Complete: a checkpoint and the earlier ones of its run are done; completing the newest ends the run.
+
+use super::Milepost;
+use super::list::is_completed;
+use super::save::remember;
+use crate::Error;
+use crate::model::{CheckpointId, Event, EventType, Raw, Recent, Status, Token};
+use crate::store::{Commit, Cursor, Entry, HeaderQuery, Row, Verdict};
+
+impl Milepost {
+    /// Completes a checkpoint and the earlier ones of its run, and gives the ids of those that were not yet.
+    pub fn complete(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
+        let run = &entry.header.run_id;
+        let sequence = entry.header.sequence;
+        let open = self.incomplete_through(entry)?;
+        let now = self.now();
+        let token = Token::fresh();
+        let mut ended = false;
+        let mut gone = false;
+        self.write(run, &mut |view| {
+            let Some(mut record) = view.record.clone() else {
+                gone = true;
+                return Verdict::Nothing;
+            };
+            ended = view.latest.as_ref().is_some_and(|latest| latest.header.sequence == sequence);
+            if record.recent.iter().any(|r| r.token == token) {
+                return Verdict::Nothing;
+            }
+            let event = |kind| Event {
+                at: now,
+                kind,
+                run_id: run.clone(),
+                snapshot_id: Some(entry.header.snapshot_id.clone()),
+                data: Raw::of(&serde_json::json!({ "completed": open.len() })).unwrap_or_default(),
+            };
+            let mut events = vec![event(EventType::CheckpointCompleted)];
+            record.completed_through = record.completed_through.max(sequence);
+            record.updated_at = now;
+            if ended && record.status != Status::Completed {
+                record.status = Status::Completed;
+                record.ended_at = Some(now);
+                events.push(event(EventType::RunFinished));
+            }
+            remember(&mut record, Recent { token: token.clone(), sequence, coalesced: false });
+            let mut commit = Commit::of(record);
+            commit.events = events;
+            // An import's own flag would otherwise outvote the run's.
+            if entry.marks.completed == Some(false) {
+                let mut marks = entry.marks.clone();
+                marks.completed = Some(true);
+                marks.revision += 1;
+                commit.marks.push((sequence, marks));
+            }
+            Verdict::Commit(Box::new(commit))
+        })?;
+        if gone {
+            return Err(Error::NoRun(run.to_string()));
+        }
+        if ended {
+            self.point_at(None);
+        }
+        Ok(open)
+    }
+
+    /// Ids up to and including `entry` that are not completed, oldest first.
+    fn incomplete_through(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
+        const PAGE: usize = 512;
+        let run = &entry.header.run_id;
+        let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
+        let mut found = Vec::new();
+        let mut after = Some(Cursor { sequence: entry.header.sequence + 1, stamp: u64::MAX });
+        loop {
+            let query = HeaderQuery { run: Some(run), after, limit: PAGE, ..HeaderQuery::default() };
+            let rows = self.store.headers(&query)?;
+            let last_page = rows.len() < PAGE;
+            after = rows.last().map(Row::cursor);
+            let good = rows.into_iter().filter_map(Row::good);
+            found.extend(good.filter(|e| !is_completed(record.as_deref(), e)).map(|e| e.header.snapshot_id));
+            if last_page {
+                found.reverse();
+                return Ok(found);
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! From a run as it stands, what was recorded since, and a draft to a whole body. Pure.
+
+use crate::model::{
+    Body, CheckpointId, Draft, Invalid, Item, Limits, Outcome, PAI_PHASES, Path, Profile, RunRecord, Source,
+    Status, Working,
+};
+
+/// How many outcomes a checkpoint holds.
+const OUTCOMES: usize = 100;
+/// Bytes of one outcome's summary.
+const OUTCOME_SUMMARY: usize = 2048;
+/// How many lines of the log a checkpoint holds.
+const LOG_LINES: usize = 200;
+
+impl Working {
+    /// Takes one item in; outcomes belong to the checkpoint and are collected in `outcomes`.
+    pub fn take(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
+        match item {
+            Item::Outcome(outcome) => outcomes.push(outcome),
+            Item::Note(line) => self.log.push(line),
+            Item::Decision(decision) => self.decisions.push(decision),
+            Item::Task(task) => upsert(&mut self.tasks, task, |a, b| a.id() == b.id()),
+            Item::Criterion(criterion) => upsert(&mut self.criteria, criterion, |a, b| a.id == b.id),
+            Item::Step(step) => self.step_state = Some(step),
+            Item::Phase(phase) => self.phase = Some(phase),
+            Item::Context(context) => self.context_digest = Some(context),
+        }
+    }
+}
+
+fn upsert<T>(list: &mut Vec<T>, new: T, same: impl Fn(&T, &T) -> bool) {
+    match list.iter_mut().find(|old| same(old, &new)) {
+        Some(old) => *old = new,
+        None => list.push(new),
+    }
+}
+
+/// What a body is given from outside.
+pub(super) struct Frame<'a> {
+    pub(super) id: &'a CheckpointId,
+    pub(super) created_at: jiff::Timestamp,
+    pub(super) elapsed_ms: u64,
+    pub(super) session_id: &'a str,
+    pub(super) parent: Option<CheckpointId>,
+}
+
+/// Composes a body and brings the run's working state up to date with it.
+pub(super) fn compose(
+    record: &mut RunRecord,
+    items: &[Item],
+    draft: &Draft,
+    frame: Frame<'_>,
+) -> Result<Body, Invalid> {
+    let working = &mut record.working;
+    let mut outcomes = Vec::new();
+    for item in items {
+        working.take(item.clone(), &mut outcomes);
+    }
+    outcomes.extend(draft.command_outcomes.iter().cloned());
+    working.decisions.extend(draft.decisions.iter().cloned());
+    working.log.extend(draft.log.iter().cloned());
+    let surplus = working.log.len().saturating_sub(LOG_LINES);
+    working.log.drain(..surplus);
+    macro_rules! given {
+        ($($name:ident),*) => { $( if draft.$name.is_some() { working.$name.clone_from(&draft.$name); } )* };
+    }
+    given![phase, task_summary, step_state, context_digest];
+    if let Some(criteria) = &draft.criteria {
+        working.criteria.clone_from(criteria);
+    }
+    if let Some(tasks) = &draft.tasks {
+        working.tasks.clone_from(tasks);
+    }
+    let surplus = outcomes.len().saturating_sub(OUTCOMES);
+    outcomes.drain(..surplus);
+    let source = draft.source.unwrap_or(Source::Manual);
+    let mut source_details = vec![source.as_str().to_owned()];
+    source_details.extend(draft.reasons.iter().cloned());
+    let body = Body {
+        brief: draft.brief.clone(),
+        command_outcomes: outcomes,
+        context_digest: working.context_digest.clone(),
+        created_at: frame.created_at,
+        criteria: working.criteria.clone(),
+        decisions: working.decisions.clone(),
+        elapsed_ms: frame.elapsed_ms,
+        files: draft.files.clone(),
+        log: working.log.clone(),
+        metadata: draft.metadata.clone(),
+        outcomes_dropped: draft.outcomes_dropped + surplus as u64,
+        parent: draft.parent.clone().or(frame.parent),
+        phase: working.phase.clone(),
+        redacted: draft.redacted.clone(),
+        run_id: record.run_id.clone(),
+        sequence: 0,
+        session_id: frame.session_id.to_owned(),
+        snapshot_id: frame.id.clone(),
+        source,
+        source_details,
+        state: draft.state.clone(),
+        status: draft.status.unwrap_or(Status::InProgress),
+        step_state: working.step_state.clone(),
+        task_summary: working.task_summary.clone(),
+        tasks: working.tasks.clone(),
+        workspace: draft.workspace.clone(),
+        extra: draft.extra.clone(),
+    };
+    check(&body, record.profile)?;
+    Ok(body)
+}
+
+/// Contracts that no type can hold.
+fn check(body: &Body, profile: Profile) -> Result<(), Invalid> {
+    let root = Path::Root;
+    let outcomes = root.key("command_outcomes");
+    for (i, outcome) in body.command_outcomes.iter().enumerate() {
+        if outcome.summary.len() > OUTCOME_SUMMARY {
+            let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", outcome.summary.len());
+            return Err(Invalid::at(&outcomes.index(i).key("summary"), message));
+        }
+    }
+    if profile == Profile::Pai
+        && let Some(phase) = &body.phase
+    {
+        let path = root.key("phase");
+        if phase.number < 1 || phase.number > PAI_PHASES.len() as u64 {
+            let names = PAI_PHASES.iter().enumerate().map(|(i, name)| format!("{} {name}", i + 1));
+            let message = format!(
+                "{} is not a phase of the pai profile, which has {}",
+                phase.number,
+                names.collect::<Vec<_>>().join(", ")
+            );
+            return Err(Invalid::at(&path.key("number"), message));
+        }
+        if phase.name.as_deref().unwrap_or_default().is_empty() {
+            return Err(Invalid::at(&path.key("name"), "is needed under the pai profile"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a draft whose fields are too large; nothing is ever cut off. What capture saw has bounds of its own.
+pub(super) fn check_limits(draft: &Draft, limits: &Limits) -> Result<(), Invalid> {
+    let mut total = 0;
+    for (name, raw) in draft.to_fields()?.iter().filter(|(name, _)| *name != "workspace") {
+        let size = raw.get().len() as u64;
+        if limits.field > 0 && size > limits.field {
+            let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
+            return Err(Invalid::at(&Path::Root.key(name), message));
+        }
+        total += size;
+    }
+    if limits.checkpoint > 0 && total > limits.checkpoint {
+        let message =
+            format!("{total} bytes in all, over the limit of {} for a checkpoint", limits.checkpoint);
+        return Err(Invalid::at(&Path::Root, message));
+    }
+    Ok(())
+}

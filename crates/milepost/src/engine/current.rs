@@ -1,0 +1,79 @@
+//! Which run a command means when it does not say: never "the newest".
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{RunId, RunRecord};
+use crate::owner::{self, Liveness};
+use crate::store::RunQuery;
+
+/// What is known about who asks.
+#[derive(Debug, Clone, Default)]
+pub struct Asker {
+    /// `--run`, or the environment's.
+    pub named: Option<RunId>,
+    /// The agent's own session id.
+    pub session: Option<String>,
+    /// The worktree, or the project's root outside repositories.
+    pub worktree: Option<String>,
+}
+
+/// Which run is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meant {
+    /// This one.
+    Run(RunId),
+    /// None that is clear; these are open here.
+    Unclear(Vec<RunId>),
+}
+
+impl Milepost {
+    /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here.
+    pub fn current_run(&self, asker: &Asker) -> Result<Meant, Error> {
+        if let Some(run) = &asker.named {
+            return Ok(Meant::Run(run.clone()));
+        }
+        let rows = self.store.runs(&RunQuery::default())?;
+        let open: Vec<RunRecord> = rows
+            .into_iter()
+            .filter_map(|row| row.record.ok())
+            .map(|r| *r)
+            .filter(RunRecord::is_open)
+            .collect();
+        if let Some(session) = asker.session.as_deref().filter(|s| !s.is_empty()) {
+            let of_session = open.iter().find(|r| r.session.as_ref().is_some_and(|s| s.id == session));
+            if let Some(record) = of_session {
+                return Ok(Meant::Run(record.run_id.clone()));
+            }
+        }
+        if open.iter().any(|r| r.owner.is_some()) {
+            let ancestors = owner::ancestors();
+            let nearest = open
+                .iter()
+                .filter_map(|r| {
+                    let pid = r.owner.as_ref()?.pid;
+                    let distance = ancestors.iter().position(|ancestor| *ancestor == pid)?;
+                    (self.liveness(r)? == Liveness::Alive).then_some((distance, &r.run_id))
+                })
+                .min_by_key(|(distance, _)| *distance);
+            if let Some((_, run)) = nearest {
+                return Ok(Meant::Run(run.clone()));
+            }
+        }
+        // A run whose owner is dead was interrupted: it is resumed, not joined by accident.
+        let gone = |r: &RunRecord| matches!(self.liveness(r), Some(Liveness::Dead | Liveness::PresumedDead));
+        let here: Vec<RunId> = open
+            .iter()
+            .filter(|r| r.worktree.as_ref().or(r.project.as_ref()) == asker.worktree.as_ref() && !gone(r))
+            .map(|r| r.run_id.clone())
+            .collect();
+        match here.as_slice() {
+            [only] => Ok(Meant::Run(only.clone())),
+            _ => Ok(Meant::Unclear(here)),
+        }
+    }
+
+    fn liveness(&self, record: &RunRecord) -> Option<Liveness> {
+        let owner = record.owner.as_ref()?;
+        Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
+    }
+}

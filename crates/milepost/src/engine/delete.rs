@@ -1,0 +1,30 @@
+//! Delete: a run with all it has, or nothing of it.
+
+use super::Milepost;
+use crate::Error;
+use crate::model::RunId;
+
+/// What a deletion removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deleted {
+    /// How many checkpoints.
+    pub checkpoints: u64,
+    /// How many bytes the store gave back.
+    pub bytes_freed: u64,
+}
+
+impl Milepost {
+    /// Removes a run. A run whose owner is alive is removed too: asking is the caller's part.
+    pub fn delete(&self, run: &RunId) -> Result<Deleted, Error> {
+        let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
+        let before = self.store.info()?.bytes;
+        let pointed = self.pointed_id();
+        let ours = pointed.is_some_and(|id| self.is_in_run(&id, run));
+        self.store.delete_run(run)?;
+        if ours {
+            self.point_at(None);
+        }
+        let bytes_freed = before.saturating_sub(self.store.info()?.bytes);
+        Ok(Deleted { checkpoints: state.row.count, bytes_freed })
+    }
+}

@@ -1,0 +1,131 @@
+//! Doctor: what is wrong with a store and what can be done; with `fix`, does it.
+
+use super::outbox::Outbox;
+use super::save::{Opening, open};
+use super::verify::Scope;
+use super::{Milepost, VerifyReport};
+use crate::model::RunId;
+use crate::store::{Commit, Part, Problem, ProblemKind, RunQuery, StoreError, Upkeep, Verdict};
+use crate::{Error, ReasonCode};
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The word for programs.
+    pub reason_code: ReasonCode,
+    /// One line for people.
+    pub message: String,
+    /// What to do about it.
+    pub fix: String,
+    /// Whether it was mended now.
+    pub fixed: bool,
+}
+
+/// What the doctor found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DoctorReport {
+    /// What is wrong.
+    pub problems: Vec<Diagnosis>,
+    /// How many checkpoints were read.
+    pub checked: u64,
+}
+
+impl DoctorReport {
+    /// How many problems were mended.
+    pub fn fixed(&self) -> usize {
+        self.problems.iter().filter(|p| p.fixed).count()
+    }
+}
+
+impl Milepost {
+    /// Examines the store, and mends what can be mended without losing anything.
+    pub fn doctor(
+        &self,
+        fix: bool,
+        outbox: Option<&Outbox>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<DoctorReport, Error> {
+        let mut report = DoctorReport::default();
+        if let Some(outbox) = outbox {
+            self.examine_outbox(fix, outbox, &mut report);
+        }
+        let found = self.store.upkeep(if fix { Upkeep::Repair } else { Upkeep::Inspect })?;
+        let pages = found.problems.iter().any(|p| p.kind == ProblemKind::Pages);
+        report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, fix)));
+        if pages && !fix {
+            return Ok(report);
+        }
+        if fix {
+            for row in self.store.runs(&RunQuery::default())? {
+                if row.record.is_err() {
+                    self.rebuild_record(&row.run_id)?;
+                }
+            }
+        }
+        match self.verify(&Scope::Store, progress) {
+            Ok(VerifyReport { checked, damaged }) => {
+                report.checked = checked;
+                // A damaged record was named by the upkeep already.
+                for damage in damaged.into_iter().filter(|d| d.part != Part::Run) {
+                    report.problems.push(Diagnosis {
+                        reason_code: Error::Damaged(Box::new(damage.clone())).reason(),
+                        message: damage.to_string(),
+                        fix: "restore this checkpoint from a backup, or delete it with its run; the others are intact"
+                            .into(),
+                        fixed: false,
+                    });
+                }
+            }
+            Err(Error::Store(StoreError::Damaged(_))) if pages => {}
+            Err(e) => return Err(e),
+        }
+        Ok(report)
+    }
+
+    fn examine_outbox(&self, fix: bool, outbox: &Outbox, report: &mut DoctorReport) {
+        let waiting = outbox.waiting().unwrap_or_default().len();
+        if waiting == 0 {
+            return;
+        }
+        let taken = if fix { outbox.take_in(self) } else { Ok(super::outbox::Intake::default()) };
+        let fixed = taken.as_ref().is_ok_and(|intake| intake.saved.len() == waiting);
+        report.problems.push(Diagnosis {
+            reason_code: ReasonCode::CheckpointAtomicWriteFailed,
+            message: format!("{waiting} checkpoints wait in {}", outbox.folder().display()),
+            fix: "the next command that can write the store takes them in".into(),
+            fixed,
+        });
+    }
+
+    /// Writes a run's record anew from its newest checkpoint.
+    fn rebuild_record(&self, run: &RunId) -> Result<(), Error> {
+        let now = self.now();
+        self.write(run, &mut |view| {
+            if view.record.is_some() {
+                return Verdict::Nothing;
+            }
+            let mut events = Vec::new();
+            let record = open(view, run, &Opening::default(), &self.settings, now, &mut events);
+            let mut commit = Commit::of(record);
+            commit.events = events;
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+}
+
+fn diagnosis(problem: Problem, fix: bool) -> Diagnosis {
+    let fixed = fix && problem.mendable;
+    let reason_code = match problem.kind {
+        ProblemKind::StrayFile | ProblemKind::Orphan => ReasonCode::CheckpointAtomicWriteFailed,
+        ProblemKind::Derived | ProblemKind::Record | ProblemKind::Pages => {
+            ReasonCode::CheckpointIntegrityMismatch
+        }
+    };
+    let remedy = match (problem.kind, problem.mendable) {
+        (_, true) => "`milepost doctor --fix` mends it",
+        (ProblemKind::Pages, false) => "restore the file from a backup",
+        (_, false) => "nothing can be done from here",
+    };
+    Diagnosis { reason_code, message: problem.message, fix: remedy.into(), fixed }
+}

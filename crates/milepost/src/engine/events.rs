@@ -1,0 +1,34 @@
+//! Events: what happened, oldest first.
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{Event, RunId};
+use crate::store::{Damage, EventQuery};
+
+/// Events, and where to go on from.
+#[derive(Debug, Clone, Default)]
+pub struct Events {
+    /// Oldest first.
+    pub events: Vec<Event>,
+    /// What could not be read.
+    pub damaged: Vec<Damage>,
+    /// The position after the last one.
+    pub position: u64,
+}
+
+impl Milepost {
+    /// Lists events after a position, the newest `limit` of them; 0 for all.
+    pub fn events(&self, run: Option<&RunId>, after: u64, limit: usize) -> Result<Events, Error> {
+        if let Some(run) = run
+            && self.store.run(run)?.is_none()
+        {
+            return Err(Error::NoRun(run.to_string()));
+        }
+        let page = self.store.events(&EventQuery { run, after, limit })?;
+        Ok(Events {
+            position: page.events.last().map_or(after, |(position, _)| *position),
+            events: page.events.into_iter().map(|(_, event)| event).collect(),
+            damaged: page.damaged,
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! Finish: the last checkpoint of a run, which ends it.
+
+use super::{Milepost, Save, Saved};
+use crate::Error;
+use crate::model::{Invalid, RunId, Source, Status};
+
+/// How a run ends.
+#[derive(Debug, Clone)]
+pub struct Finish {
+    /// Completed, failed or paused.
+    pub status: Status,
+    /// What the last checkpoint holds beside the run as it stands.
+    pub save: Save,
+}
+
+impl Milepost {
+    /// Saves the last checkpoint of a run and ends it; `paused` leaves it open for later.
+    pub fn finish(&self, run: &RunId, finish: Finish) -> Result<Saved, Error> {
+        if finish.status == Status::InProgress {
+            return Err(Error::Value {
+                name: "the status".into(),
+                source: Invalid {
+                    path: "/status".into(),
+                    message: "a run ends as completed, failed or paused".into(),
+                },
+            });
+        }
+        if self.store.run(run)?.is_none() {
+            return Err(Error::NoRun(run.to_string()));
+        }
+        let mut save = finish.save.status(finish.status);
+        save.last_of_session = true;
+        let source = if finish.status == Status::Failed { Source::ErrorBoundary } else { Source::Manual };
+        save.draft.source.get_or_insert(source);
+        self.save(run, save.reason("session_stop"))
+    }
+}

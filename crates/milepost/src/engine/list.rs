@@ -1,0 +1,133 @@
+//! List: checkpoints newest first, by their headers alone.
+
+use std::collections::HashMap;
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{RunId, RunRecord, Source, Status};
+use crate::store::{Damage, Entry, HeaderQuery, Row};
+
+/// Which checkpoints to list.
+#[derive(Debug, Clone, Default)]
+pub struct ListQuery {
+    /// Only of this run.
+    pub run: Option<RunId>,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+    /// Only completed ones, or only those that are not.
+    pub completed: Option<bool>,
+    /// Only of this source, folded ones included.
+    pub source: Option<Source>,
+    /// Only of this status.
+    pub status: Option<Status>,
+    /// Only with this tag.
+    pub tag: Option<String>,
+}
+
+/// A checkpoint in a list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Header and marks.
+    pub entry: Entry,
+    /// Whether it is completed.
+    pub completed: bool,
+}
+
+/// A list, and what could not be listed.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// Newest first.
+    pub checkpoints: Vec<Listed>,
+    /// Damaged rows that were met.
+    pub damaged: Vec<Damage>,
+}
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+impl Milepost {
+    /// Lists checkpoints, newest first.
+    pub fn list(&self, query: &ListQuery) -> Result<Listing, Error> {
+        if let Some(run) = &query.run
+            && self.store.run(run)?.is_none()
+        {
+            return Err(Error::NoRun(run.to_string()));
+        }
+        let filtered = query.completed.is_some()
+            || query.source.is_some()
+            || query.status.is_some()
+            || query.tag.is_some();
+        let page = if filtered || query.limit == 0 { PAGE } else { query.limit.min(PAGE) };
+        let mut listing = Listing::default();
+        let mut completions = Completions::default();
+        let mut after = None;
+        loop {
+            let rows = self.store.headers(&HeaderQuery {
+                run: query.run.as_ref(),
+                after,
+                limit: page,
+                ..HeaderQuery::default()
+            })?;
+            let last_page = rows.len() < page;
+            after = rows.last().map(Row::cursor);
+            for row in rows {
+                match row {
+                    Row::Damaged { damage, .. } => listing.damaged.push(damage),
+                    Row::Good(entry) => {
+                        let completed = completions.of(self, &entry)?;
+                        if query.accepts(&entry, completed) {
+                            listing.checkpoints.push(Listed { entry, completed });
+                        }
+                    }
+                }
+                if query.limit > 0 && listing.checkpoints.len() == query.limit {
+                    return Ok(listing);
+                }
+            }
+            if last_page {
+                return Ok(listing);
+            }
+        }
+    }
+}
+
+impl ListQuery {
+    fn accepts(&self, entry: &Entry, completed: bool) -> bool {
+        let sourced = |source: Source| {
+            entry.header.source == source || entry.marks.sources.iter().any(|s| s == source.as_str())
+        };
+        self.completed.is_none_or(|wanted| wanted == completed)
+            && self.source.is_none_or(sourced)
+            && self.status.is_none_or(|status| status == entry.header.status)
+            && self.tag.as_ref().is_none_or(|tag| entry.marks.tags.contains(tag))
+    }
+}
+
+/// Whether checkpoints are completed, asking each run once.
+#[derive(Default)]
+pub(super) struct Completions(HashMap<RunId, u64>);
+
+impl Completions {
+    pub(super) fn of(&mut self, engine: &Milepost, entry: &Entry) -> Result<bool, Error> {
+        if let Some(completed) = entry.marks.completed {
+            return Ok(completed);
+        }
+        let run = &entry.header.run_id;
+        let through = match self.0.get(run) {
+            Some(through) => *through,
+            None => {
+                let record = engine.store.run(run)?.and_then(|state| state.row.record.ok());
+                let through = record.map_or(0, |record| record.completed_through);
+                self.0.insert(run.clone(), through);
+                through
+            }
+        };
+        Ok(entry.header.sequence <= through)
+    }
+}
+
+/// Whether a checkpoint of this run is completed.
+pub(super) fn is_completed(record: Option<&RunRecord>, entry: &Entry) -> bool {
+    let through = record.map_or(0, |record| record.completed_through);
+    entry.marks.completed.unwrap_or(entry.header.sequence <= through)
+}

@@ -1,0 +1,100 @@
+//! Mark: pins and tags, which retention respects.
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{Event, EventType, Invalid, Marks, Raw};
+use crate::store::{Commit, Entry, Find, HeaderQuery, Row, Verdict};
+
+/// What to change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MarkChange {
+    /// Pins or unpins.
+    pub pin: Option<bool>,
+    /// Tags to add.
+    pub tag: Vec<String>,
+    /// Tags to take away.
+    pub untag: Vec<String>,
+}
+
+/// Refuses tags that could not be told from other references.
+pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
+    let why = match tag {
+        "" => "is empty",
+        _ if tag.len() > 128 => "is longer than 128 bytes",
+        _ if tag.chars().any(|c| c.is_control() || c.is_whitespace()) => "holds spaces or control characters",
+        _ if tag.contains('@') || tag.starts_with("latest") => "would read as another kind of reference",
+        _ => return Ok(()),
+    };
+    Err(Error::Value {
+        name: "tag".into(),
+        source: Invalid { path: "/tags".into(), message: format!("{tag:?} {why}") },
+    })
+}
+
+impl Milepost {
+    /// Changes the marks of a checkpoint and gives them back.
+    pub fn mark(&self, entry: &Entry, change: &MarkChange) -> Result<Marks, Error> {
+        for tag in &change.tag {
+            check_tag(tag)?;
+        }
+        let run = &entry.header.run_id;
+        let sequence = entry.header.sequence;
+        loop {
+            // The view holds the newest and the oldest; marks of one between are read before and compared by revision.
+            let query =
+                HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+            let current = match self.store.headers(&query)?.into_iter().next() {
+                Some(Row::Good(entry)) => entry,
+                Some(Row::Damaged { damage, .. }) => return Err(Error::Damaged(Box::new(damage))),
+                None => return Err(Error::NotFound { reference: entry.header.snapshot_id.to_string() }),
+            };
+            let marks = changed(&current.marks, change);
+            if marks == current.marks {
+                return Ok(marks);
+            }
+            let mut written = false;
+            let now = self.now();
+            self.write(run, &mut |view| {
+                let known = view.latest.iter().chain(&view.oldest).find(|e| e.header.sequence == sequence);
+                let moved = known.is_some_and(|e| e.marks.revision != current.marks.revision);
+                written = known.is_some_and(|e| e.marks == marks);
+                let Some(mut record) = view.record.clone().filter(|_| !moved) else {
+                    return Verdict::Nothing;
+                };
+                record.updated_at = now;
+                let mut commit = Commit::of(record);
+                commit.marks.push((sequence, marks.clone()));
+                commit.events.push(Event {
+                    at: now,
+                    kind: EventType::CheckpointMarked,
+                    run_id: run.clone(),
+                    snapshot_id: Some(entry.header.snapshot_id.clone()),
+                    data: Raw::of(&serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags }))
+                        .unwrap_or_default(),
+                });
+                written = true;
+                Verdict::Commit(Box::new(commit))
+            })?;
+            if written {
+                return Ok(marks);
+            }
+        }
+    }
+}
+
+fn changed(marks: &Marks, change: &MarkChange) -> Marks {
+    let mut new = marks.clone();
+    if let Some(pin) = change.pin {
+        new.pinned = pin;
+    }
+    new.tags.retain(|tag| !change.untag.contains(tag));
+    for tag in &change.tag {
+        if !new.tags.contains(tag) {
+            new.tags.push(tag.clone());
+        }
+    }
+    if new != *marks {
+        new.revision += 1;
+    }
+    new
+}

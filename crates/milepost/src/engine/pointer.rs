@@ -1,0 +1,228 @@
+//! Pointer: the current checkpoint's id in a JSON file of the user's as well, at a given key, changing nothing else there.
+
+use std::fs::{self, File};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::Milepost;
+use crate::atomic;
+use crate::model::{CheckpointId, RunId};
+use crate::seal::strict;
+use crate::store::{Find, HeaderQuery, Row};
+
+/// How long to wait for another process that edits the same file.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Where the id is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pointer {
+    /// The file.
+    pub file: PathBuf,
+    /// The names of the members that lead to the value.
+    pub key: Vec<String>,
+    /// Whether to commit the file, and it alone, to git.
+    pub commit: bool,
+}
+
+impl Milepost {
+    /// Sets or clears the pointer, if there is one, and gives the reason if that fails.
+    pub(super) fn point_at(&self, id: Option<&CheckpointId>) -> Option<String> {
+        let pointer = self.settings.pointer.as_ref()?;
+        pointer.set(id).err().map(|why| format!("{}: {why}", pointer.file.display()))
+    }
+
+    /// The id that the pointer names.
+    pub(super) fn pointed_id(&self) -> Option<CheckpointId> {
+        let pointer = self.settings.pointer.as_ref()?;
+        let text = fs::read_to_string(&pointer.file).ok()?;
+        let Ok(Spot::Value(range)) = locate(&text, &pointer.key) else { return None };
+        serde_json::from_str(&text[range]).ok()
+    }
+
+    pub(super) fn is_in_run(&self, id: &CheckpointId, run: &RunId) -> bool {
+        let query = HeaderQuery { run: Some(run), find: Find::Id(id.as_str()), ..HeaderQuery::default() };
+        self.store.headers(&query).is_ok_and(|rows| rows.iter().any(|row| matches!(row, Row::Good(_))))
+    }
+}
+
+impl Pointer {
+    /// Writes the id, or null. The rest of the file keeps every byte.
+    pub fn set(&self, id: Option<&CheckpointId>) -> Result<(), String> {
+        let said = |e: std::io::Error| e.to_string();
+        let _lock = self.lock()?;
+        let value = id.map_or("null".to_owned(), |id| format!("\"{id}\""));
+        let text = match fs::read(&self.file) {
+            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && id.is_none() => return Ok(()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => "{}\n".to_owned(),
+            Err(e) => return Err(said(e)),
+        };
+        let edited = edit(&text, &self.key, &value)?;
+        if edited != text {
+            let mode = fs::metadata(&self.file).map(|m| m.permissions()).ok();
+            atomic::write(&self.file, edited.as_bytes(), atomic::Mode::Shared).map_err(said)?;
+            if let Some(mode) = mode {
+                fs::set_permissions(&self.file, mode).map_err(said)?;
+            }
+            if self.commit {
+                self.commit_file(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks the file's folder, which leaves nothing behind.
+    fn lock(&self) -> Result<File, String> {
+        let folder = File::open(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
+        let start = Instant::now();
+        while folder.try_lock().is_err() {
+            if start.elapsed() > WAIT {
+                return Err("another process holds its folder's lock".into());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(folder)
+    }
+
+    fn commit_file(&self, id: Option<&CheckpointId>) -> Result<(), String> {
+        let message = match id {
+            Some(id) => format!("milepost: checkpoint {id}"),
+            None => "milepost: no current checkpoint".to_owned(),
+        };
+        let name = self.file.file_name().unwrap_or_default();
+        for args in [vec!["add", "--"], vec!["commit", "--quiet", "--only", "-m", &message, "--"]] {
+            let done = Command::new("git")
+                .arg("-C")
+                .arg(atomic::folder_of(&self.file))
+                .args(&args)
+                .arg(name)
+                .output()
+                .map_err(|e| format!("git cannot be run: {e}"))?;
+            if !done.status.success() {
+                return Err(format!(
+                    "git {} failed: {}",
+                    args[0],
+                    String::from_utf8_lossy(&done.stderr).trim()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a value is, or where it has to go.
+enum Spot {
+    /// It is there.
+    Value(Range<usize>),
+    /// Its object is there: the end of its last member, whether it has members, and the names still missing.
+    Absent { at: usize, members: bool, missing: usize },
+}
+
+/// Members of an object, each with its text in place.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> serde::de::Visitor<'de> for Visit {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    members.push(entry);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
+
+fn locate(text: &str, key: &[String]) -> Result<Spot, String> {
+    strict::check(text.as_bytes()).map_err(|e| e.to_string())?;
+    let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    let mut object = text;
+    for (depth, name) in key.iter().enumerate() {
+        let members: Members<'_> = serde_json::from_str(object)
+            .map_err(|_| format!("{} is not an object", key[..depth].join(".")))?;
+        let Some((_, value)) = members.0.iter().find(|(n, _)| n == name) else {
+            let (at, filled) = match members.0.last() {
+                Some((_, last)) => (place(last.get()) + last.get().len(), true),
+                None => (place(object) + object.find('{').unwrap_or(0) + 1, false),
+            };
+            return Ok(Spot::Absent { at, members: filled, missing: key.len() - depth });
+        };
+        object = value.get();
+    }
+    Ok(Spot::Value(place(object)..place(object) + object.len()))
+}
+
+fn edit(text: &str, key: &[String], value: &str) -> Result<String, String> {
+    if key.is_empty() {
+        return Err("no key is given".into());
+    }
+    let mut edited = text.to_owned();
+    match locate(text, key)? {
+        Spot::Value(range) => edited.replace_range(range, value),
+        Spot::Absent { at, members, missing } => {
+            let names = &key[key.len() - missing..];
+            let quoted = |name: &String| serde_json::to_string(name).map_err(|e| e.to_string());
+            let mut member = value.to_owned();
+            for (i, name) in names.iter().enumerate().rev() {
+                member = format!("{}: {member}", quoted(name)?);
+                if i > 0 {
+                    member = format!("{{{member}}}");
+                }
+            }
+            edited.insert_str(at, &if members { format!(", {member}") } else { member });
+        }
+    }
+    Ok(edited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: &str) -> Vec<String> {
+        path.split('.').map(str::to_owned).collect()
+    }
+
+    #[rstest::rstest]
+    #[case(
+        "{ \"a\" : 1.0,\n  \"state\": {\"checkpointRef\" : null , \"x\":9007199254740993} }",
+        "{ \"a\" : 1.0,\n  \"state\": {\"checkpointRef\" : \"cp\" , \"x\":9007199254740993} }"
+    )]
+    #[case("{\"state\": {\"x\": 1}}", "{\"state\": {\"x\": 1, \"checkpointRef\": \"cp\"}}")]
+    #[case("{\"state\": { }}", "{\"state\": {\"checkpointRef\": \"cp\" }}")]
+    #[case("{}", "{\"state\": {\"checkpointRef\": \"cp\"}}")]
+    #[case("{\"a\":1}\n", "{\"a\":1, \"state\": {\"checkpointRef\": \"cp\"}}\n")]
+    fn edits_one_value_and_no_other_byte(#[case] before: &str, #[case] after: &str) {
+        let edited = edit(before, &key("state.checkpointRef"), "\"cp\"").unwrap();
+        assert_eq!(edited, after);
+        strict::check(edited.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn leaves_what_it_cannot_edit() {
+        assert!(edit("{\"state\": 3}", &key("state.checkpointRef"), "null").is_err());
+        assert!(edit("not json", &key("a"), "null").is_err());
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("seed.json");
+        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false };
+        pointer.set(None).unwrap();
+        assert!(!file.exists(), "clearing makes no file");
+        pointer.set(Some(&"cp_1".parse().unwrap())).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{\"ref\": \"cp_1\"}\n");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+}

@@ -1,0 +1,117 @@
+//! References: how people and programs name a checkpoint.
+
+use std::str::FromStr;
+
+use super::Milepost;
+use crate::Error;
+use crate::model::RunId;
+use crate::store::{Entry, Find, HeaderQuery, Row};
+
+/// A name of a checkpoint, not yet looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// `latest`, or `latest~2`: so many before the newest.
+    Latest(u64),
+    /// `RUN@12`.
+    Numbered(RunId, u64),
+    /// An id, the start of one, a tag, or the id it was imported under.
+    Name(String),
+}
+
+impl FromStr for Reference {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text == "latest" {
+            return Ok(Self::Latest(0));
+        }
+        if let Some(back) = text.strip_prefix("latest~").and_then(|n| n.parse().ok()) {
+            return Ok(Self::Latest(back));
+        }
+        if let Some((run, number)) = text.rsplit_once('@')
+            && let Ok(number) = number.parse()
+        {
+            return Ok(Self::Numbered(run.parse()?, number));
+        }
+        if text.is_empty() || text.len() > 512 {
+            // Nothing has such a name; the id's own rules say why.
+            text.parse::<crate::model::CheckpointId>()?;
+        }
+        Ok(Self::Name(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Latest(0) => f.write_str("latest"),
+            Self::Latest(n) => write!(f, "latest~{n}"),
+            Self::Numbered(run, n) => write!(f, "{run}@{n}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Milepost {
+    /// Looks a checkpoint up, within a run or the whole store. A damaged row is found too.
+    pub(super) fn locate(&self, reference: &Reference, run: Option<&RunId>) -> Result<Row, Error> {
+        let missing = || Error::NotFound { reference: reference.to_string() };
+        match reference {
+            Reference::Latest(back) => {
+                let limit = usize::try_from(*back).unwrap_or(usize::MAX).saturating_add(1);
+                let query = HeaderQuery { run, limit, ..HeaderQuery::default() };
+                self.store.headers(&query)?.into_iter().nth(limit - 1).ok_or_else(missing)
+            }
+            Reference::Numbered(run, number) => {
+                if self.store.run(run)?.is_none() {
+                    return Err(Error::NoRun(run.to_string()));
+                }
+                let query =
+                    HeaderQuery { run: Some(run), find: Find::Sequence(*number), ..HeaderQuery::default() };
+                self.store.headers(&query)?.into_iter().next().ok_or_else(missing)
+            }
+            Reference::Name(name) => {
+                for find in [Find::Id(name), Find::Name(name), Find::Prefix(name)] {
+                    // A name of the run at hand goes before the same name elsewhere.
+                    for scope in [run, None] {
+                        let rows = self.store.headers(&HeaderQuery {
+                            run: scope,
+                            find,
+                            ..HeaderQuery::default()
+                        })?;
+                        match rows.len() {
+                            0 => {}
+                            1 => return rows.into_iter().next().ok_or_else(missing),
+                            _ => return Err(ambiguous(name, &rows)),
+                        }
+                    }
+                }
+                Err(missing())
+            }
+        }
+    }
+
+    /// Looks an intact checkpoint up.
+    pub fn find(&self, reference: &Reference, run: Option<&RunId>) -> Result<Entry, Error> {
+        match self.locate(reference, run)? {
+            Row::Good(entry) => Ok(entry),
+            Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
+        }
+    }
+}
+
+fn ambiguous(name: &str, rows: &[Row]) -> Error {
+    const SHOWN: usize = 8;
+    let mut candidates: Vec<String> = rows
+        .iter()
+        .take(SHOWN)
+        .map(|row| match row {
+            Row::Good(entry) => entry.header.snapshot_id.to_string(),
+            Row::Damaged { damage, .. } => damage.to_string(),
+        })
+        .collect();
+    if rows.len() > SHOWN {
+        candidates.push(format!("and {} more", rows.len() - SHOWN));
+    }
+    Error::Ambiguous { reference: name.to_owned(), candidates }
+}

@@ -1,0 +1,90 @@
+//! Runs: what there is, newest write first, and one run in full.
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{Outcome, RunId, RunRecord, Status};
+use crate::owner::{self, Liveness};
+use crate::store::{Damage, Entry, Row, RunQuery, RunRow};
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct RunsQuery {
+    /// Only with this status.
+    pub status: Option<Status>,
+    /// Only written at or after this time.
+    pub since: Option<jiff::Timestamp>,
+    /// At most so many; 0 for all.
+    pub limit: usize,
+}
+
+/// One run in a list.
+#[derive(Debug, Clone)]
+pub struct RunSummary {
+    /// Its id.
+    pub run_id: RunId,
+    /// Its record, or what is wrong with it.
+    pub record: Result<Box<RunRecord>, Damage>,
+    /// How many checkpoints it has.
+    pub checkpoints: u64,
+    /// The newest, if it is intact.
+    pub latest: Option<Entry>,
+    /// Its owner, judged now; `None` for a run kept by hand.
+    pub owner: Option<Liveness>,
+}
+
+/// One run in full, with what was recorded since its newest checkpoint.
+#[derive(Debug, Clone)]
+pub struct RunDetail {
+    /// As in a list, its record brought up to date with pending items.
+    pub summary: RunSummary,
+    /// Outcomes that wait for the next checkpoint.
+    pub pending_outcomes: Vec<Outcome>,
+}
+
+impl Milepost {
+    /// Lists runs, newest write first.
+    pub fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Error> {
+        let filtered = query.status.is_some() || query.since.is_some();
+        let limit = if filtered { 0 } else { query.limit };
+        let rows = self.store.runs(&RunQuery { before: None, limit })?;
+        let mut found: Vec<_> = rows.into_iter().map(|row| self.summarise(row)).collect();
+        found.retain(|run| match &run.record {
+            Ok(record) => {
+                query.status.is_none_or(|status| status == record.status)
+                    && query.since.is_none_or(|since| record.updated_at >= since)
+            }
+            Err(_) => true,
+        });
+        if query.limit > 0 {
+            found.truncate(query.limit);
+        }
+        Ok(found)
+    }
+
+    /// Reads one run in full.
+    pub fn run(&self, run: &RunId) -> Result<RunDetail, Error> {
+        let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
+        let mut summary = self.summarise(state.row);
+        let mut pending_outcomes = Vec::new();
+        if let Ok(record) = &mut summary.record {
+            for item in state.items {
+                record.working.take(item, &mut pending_outcomes);
+            }
+        }
+        Ok(RunDetail { summary, pending_outcomes })
+    }
+
+    fn summarise(&self, row: RunRow) -> RunSummary {
+        let owner = row.record.as_ref().ok().and_then(|record| {
+            let owner = record.owner.as_ref()?;
+            Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
+        });
+        RunSummary {
+            run_id: row.run_id,
+            record: row.record,
+            checkpoints: row.count,
+            latest: row.latest.and_then(Row::good),
+            owner,
+        }
+    }
+}

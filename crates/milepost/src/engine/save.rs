@@ -1,0 +1,499 @@
+//! Save: one checkpoint, durable when it returns.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::compose::{self, Frame};
+use super::{Milepost, Settings};
+use crate::clock::elapsed_ms;
+use crate::model::{
+    CheckpointId, Draft, Event, EventType, Marks, Moment, Owner, Profile, Raw, Recent, RunId, RunRecord,
+    Session, Source, Status, Token,
+};
+use crate::retain::{self, Fold, RunFacts, Trigger};
+use crate::seal::{self, Unsealed};
+use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
+use crate::{Error, redact};
+
+/// How many commits a run remembers for writers whose reply was lost.
+const RECENT: usize = 16;
+/// The session of callers that name none.
+pub(super) const NO_SESSION: &str = "unknown";
+
+/// Where work happens.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Whereabouts {
+    /// The project's root.
+    pub project: Option<String>,
+    /// The worktree.
+    pub worktree: Option<String>,
+    /// The branch.
+    pub branch: Option<String>,
+    /// The user.
+    pub user: Option<String>,
+}
+
+/// What a run is opened with, if it is not there yet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Opening {
+    /// Its profile; for a run that is there, its profile from now on.
+    pub profile: Option<Profile>,
+    /// What people call it.
+    pub title: Option<String>,
+    /// The plan it follows.
+    pub plan: Option<String>,
+    /// Who runs it.
+    pub owner: Option<Owner>,
+    /// The checkpoint it continues.
+    pub parent: Option<CheckpointId>,
+    /// The command, where Milepost starts one.
+    pub command: Option<Vec<String>>,
+    /// Where it works.
+    pub whereabouts: Whereabouts,
+}
+
+/// A checkpoint to be saved.
+#[derive(Debug, Clone, Default)]
+pub struct Save {
+    /// What it holds.
+    pub draft: Draft,
+    /// What its run is opened with.
+    pub opening: Opening,
+    /// Whether to pin it.
+    pub pin: bool,
+    /// Tags to give it.
+    pub tags: Vec<String>,
+    /// Whether it is the last of its session, and so always kept.
+    pub last_of_session: bool,
+    /// The id and time it was promised under, where it waited in an outbox.
+    pub(super) promised: Option<(CheckpointId, Timestamp)>,
+}
+
+impl Save {
+    /// A checkpoint of the run as it stands.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says what the work is about.
+    #[must_use]
+    pub fn summary(mut self, text: impl Into<String>) -> Self {
+        self.draft.task_summary = Some(text.into());
+        self
+    }
+
+    /// Says how the work stands.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.draft.status = Some(status);
+        self
+    }
+
+    /// Says what made it happen.
+    #[must_use]
+    pub fn source(mut self, source: Source) -> Self {
+        self.draft.source = Some(source);
+        self
+    }
+
+    /// Says why, beside the source.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.draft.reasons.push(reason.into());
+        self
+    }
+
+    /// Sets the profile of the run.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.opening.profile = Some(profile);
+        self
+    }
+
+    /// Adds the caller's own state.
+    pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Result<Self, Error> {
+        self.draft.state = Some(Raw::of(state)?);
+        Ok(self)
+    }
+
+    /// Adds the caller's own state as its exact text, which must be strict JSON.
+    pub fn state_text(mut self, text: &str) -> Result<Self, Error> {
+        self.draft.state = Some(seal::strict::raw(text.as_bytes())?);
+        Ok(self)
+    }
+}
+
+/// A checkpoint that was saved, or the one its trigger was folded into.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// Its run.
+    pub run_id: RunId,
+    /// Its number within the run.
+    pub sequence: u64,
+    /// Whether the trigger was folded into an earlier checkpoint.
+    pub coalesced: bool,
+    /// What made it happen.
+    pub source: Source,
+    /// How the work stood.
+    pub status: Status,
+    /// Its file, in stores that have one.
+    pub file: Option<PathBuf>,
+    /// Checkpoints that retention removed.
+    pub pruned: Vec<CheckpointId>,
+    /// Why the pointer file could not be updated; the checkpoint is saved all the same.
+    pub pointer_error: Option<String>,
+}
+
+/// What a decision needs beside the view: everything that is not pure was done before.
+struct Request<'a> {
+    run: &'a RunId,
+    save: &'a Save,
+    id: CheckpointId,
+    moment: Moment,
+    token: Token,
+    settings: &'a Settings,
+}
+
+impl Milepost {
+    /// Saves a checkpoint into a run, which is opened if it is not there.
+    pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
+        if let Some(other) = save.draft.run_id.take().filter(|other| other != run) {
+            let message = format!("{other} is not the run that is saved to, {run}");
+            return Err(crate::model::Invalid { path: "/run_id".into(), message }.into());
+        }
+        save.draft = redact::draft(save.draft, self.settings.redaction);
+        compose::check_limits(&save.draft, &self.settings.limits)?;
+        let mut moment = self.clock.moment();
+        let id = match save.promised.take() {
+            Some((id, at)) => {
+                moment = Moment { at, boot_id: None, uptime_ms: None };
+                id
+            }
+            None => CheckpointId::fresh(moment.at),
+        };
+        let request =
+            Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings };
+        let mut outcome = None;
+        let written = self.write(run, &mut |view| {
+            let (verdict, result) = decide(view, &request);
+            outcome = Some(result);
+            verdict
+        });
+        let mut saved = match (written, outcome) {
+            (Ok(receipt), Some(Ok(saved))) => Saved { file: receipt.file, ..saved },
+            (Ok(_), Some(Err(e))) => return Err(e),
+            // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
+            (Err(StoreError::Exists(id)), _) if id == request.id => self.already(&id)?,
+            (Err(e), _) => return Err(e.into()),
+            (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
+        };
+        saved.pointer_error = self.point_at(Some(&saved.snapshot_id));
+        Ok(saved)
+    }
+
+    fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
+        let rows =
+            self.store.headers(&HeaderQuery { find: Find::Id(id.as_str()), ..HeaderQuery::default() })?;
+        match rows.into_iter().next() {
+            Some(Row::Good(entry)) => Ok(Saved {
+                snapshot_id: entry.header.snapshot_id,
+                run_id: entry.header.run_id,
+                sequence: entry.header.sequence,
+                coalesced: false,
+                source: entry.header.source,
+                status: entry.header.status,
+                file: None,
+                pruned: Vec::new(),
+                pointer_error: None,
+            }),
+            _ => Err(Error::NotFound { reference: id.to_string() }),
+        }
+    }
+}
+
+/// Decides what a save does to its run. Pure.
+fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Saved, Error>) {
+    match decide_or_fail(view, request) {
+        Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(saved)),
+        Ok((None, saved)) => (Verdict::Nothing, Ok(saved)),
+        Err(e) => (Verdict::Nothing, Err(e)),
+    }
+}
+
+fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commit>, Saved), Error> {
+    let save = request.save;
+    let now = request.moment.at;
+    let source = save.draft.source.unwrap_or(Source::Manual);
+    let mut saved = Saved {
+        snapshot_id: request.id.clone(),
+        run_id: request.run.clone(),
+        sequence: view.slot.sequence(),
+        coalesced: false,
+        source,
+        status: save.draft.status.unwrap_or(Status::InProgress),
+        file: None,
+        pruned: Vec::new(),
+        pointer_error: None,
+    };
+    let mut events = Vec::new();
+    let mut record = open(view, request.run, &save.opening, request.settings, now, &mut events);
+    if let Some(done) = record.recent.iter().find(|r| r.token == request.token) {
+        saved.sequence = done.sequence;
+        saved.coalesced = done.coalesced;
+        if let (true, Some(latest)) = (done.coalesced, &view.latest) {
+            saved.snapshot_id = latest.header.snapshot_id.clone();
+        }
+        return Ok((None, saved));
+    }
+    let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
+    let first = enter_session(&mut record, asked, &request.moment, &mut events);
+    let (session_id, elapsed_ms) = match &mut record.session {
+        Some(session) => {
+            let elapsed = elapsed_ms(&session.started, &request.moment).max(session.elapsed_ms);
+            session.elapsed_ms = elapsed;
+            (session.id.clone(), elapsed)
+        }
+        None => (NO_SESSION.to_owned(), 0),
+    };
+    let frame = Frame {
+        id: &request.id,
+        created_at: now,
+        elapsed_ms,
+        session_id: &session_id,
+        parent: view.latest.as_ref().map(|e| e.header.snapshot_id.clone()).or_else(|| record.parent.clone()),
+    };
+    let body = compose::compose(&mut record, &view.items, &save.draft, frame)?;
+    let status = body.status;
+    let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
+    let outcomes = !body.command_outcomes.is_empty();
+    let unsealed = Unsealed::new(body, save.draft.state.is_some())?;
+    let trigger = Trigger {
+        source,
+        reasons: &save.draft.reasons,
+        status,
+        material: unsealed.material(),
+        outcomes,
+        profile: record.profile,
+        edge_of_session: first || save.last_of_session,
+    };
+    let fold = view.latest.as_ref().map_or(Fold::Keep, |latest| retain::coalesce(latest, &trigger, now));
+    record.updated_at = now;
+    record.heartbeat = Some(now);
+    let mut commit = Commit::of(record);
+    commit.consume = view.items.len();
+    match (fold, &view.latest) {
+        (Fold::Keep, _) | (_, None) => {
+            let sealed = seal::seal(unsealed, &view.slot)?;
+            let header = sealed.header();
+            let sequence = header.sequence;
+            note_checkpoint(&mut commit.record, sequence, status, header.holds_state, now);
+            let data = format!("{{\"sequence\":{sequence},\"source\":\"{source}\",\"status\":\"{status}\"}}");
+            events.push(event(EventType::CheckpointCreated, request, Some(&request.id), &data)?);
+            if status.is_terminal() {
+                let data = format!("{{\"status\":\"{status}\"}}");
+                events.push(event(EventType::RunFinished, request, Some(&request.id), &data)?);
+            }
+            if save.pin || !save.tags.is_empty() {
+                commit.marks.push((sequence, marked(Marks::default(), save)));
+            }
+            prune(view, request, sequence, &mut commit, &mut saved, &mut events)?;
+            commit.puts.push(sealed);
+        }
+        (fold, Some(latest)) => {
+            let mut marks = latest.marks.clone();
+            retain::fold_into(&mut marks, fold, &trigger, memory, now);
+            commit.marks.push((latest.header.sequence, marked(marks, save)));
+            saved.snapshot_id = latest.header.snapshot_id.clone();
+            saved.sequence = latest.header.sequence;
+            saved.coalesced = true;
+            if fold == Fold::Append {
+                let data = format!("{{\"sequence\":{},\"source\":\"{source}\"}}", saved.sequence);
+                events.push(event(EventType::CheckpointCoalesced, request, Some(&saved.snapshot_id), &data)?);
+            }
+        }
+    }
+    let recent =
+        Recent { token: request.token.clone(), sequence: saved.sequence, coalesced: saved.coalesced };
+    remember(&mut commit.record, recent);
+    commit.events = events;
+    Ok((Some(commit), saved))
+}
+
+fn event(
+    kind: EventType,
+    request: &Request<'_>,
+    id: Option<&CheckpointId>,
+    data: &str,
+) -> Result<Event, crate::model::Invalid> {
+    Ok(Event {
+        at: request.moment.at,
+        kind,
+        run_id: request.run.clone(),
+        snapshot_id: id.cloned(),
+        data: Raw::parse(data)?,
+    })
+}
+
+/// The record to go on with: the run's own, a new one, or one rebuilt from its newest checkpoint after damage.
+pub(super) fn open(
+    view: &RunView,
+    run: &RunId,
+    opening: &Opening,
+    settings: &Settings,
+    now: Timestamp,
+    events: &mut Vec<Event>,
+) -> RunRecord {
+    let profile = opening.profile.or(settings.profile);
+    let happened = |kind| Event {
+        at: now,
+        kind,
+        run_id: run.clone(),
+        snapshot_id: None,
+        data: Raw::parse("{}").unwrap_or_default(),
+    };
+    let mut record = match &view.record {
+        Some(record) => record.clone(),
+        None => {
+            let mut record = RunRecord::new(run.clone(), profile.unwrap_or(Profile::Run), now);
+            events.push(happened(if view.count == 0 {
+                EventType::RunStarted
+            } else {
+                EventType::RunRebuilt
+            }));
+            record.parent.clone_from(&opening.parent);
+            if let Some(latest) = view.latest.as_ref().map(|entry| &entry.header) {
+                record.status = latest.status;
+                record.working.phase.clone_from(&latest.phase);
+                record.working.task_summary.clone_from(&latest.summary);
+            }
+            // Which of the older ones failed or hold a state is no longer known: the oldest shown stay protected.
+            for entry in &view.oldest {
+                note_kind(&mut record, entry.header.sequence, entry.header.status, entry.header.holds_state);
+            }
+            record
+        }
+    };
+    if let Some(profile) = opening.profile {
+        record.profile = profile;
+    }
+    macro_rules! given {
+        ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
+    }
+    given![title from opening.title, plan from opening.plan, owner from opening.owner, command from opening.command];
+    let place = &opening.whereabouts;
+    if view.record.is_none() {
+        given![project from place.project, worktree from place.worktree, branch from place.branch,
+               user from place.user];
+    }
+    record
+}
+
+/// Enters the session that the caller is in; says whether its first checkpoint is still to come.
+pub(super) fn enter_session(
+    record: &mut RunRecord,
+    asked: Option<&str>,
+    moment: &Moment,
+    events: &mut Vec<Event>,
+) -> bool {
+    let same = record.session.as_ref().is_some_and(|s| asked.is_none_or(|id| id == s.id));
+    if !same {
+        begin_session(record, asked.unwrap_or(NO_SESSION), moment, events);
+    }
+    record.session.as_ref().is_some_and(|s| s.checkpoints == 0)
+}
+
+/// Begins a session; the one before it is summed up.
+pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, events: &mut Vec<Event>) {
+    record.earlier_ms += record.session.as_ref().map_or(0, |s| s.elapsed_ms);
+    record.sessions += 1;
+    record.session =
+        Some(Session { id: id.to_owned(), started: moment.clone(), elapsed_ms: 0, checkpoints: 0 });
+    if let Ok(data) = Raw::of(&serde_json::json!({ "session_id": id })) {
+        let run_id = record.run_id.clone();
+        events.push(Event {
+            at: moment.at,
+            kind: EventType::SessionStarted,
+            run_id,
+            snapshot_id: None,
+            data,
+        });
+    }
+}
+
+fn note_kind(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool) {
+    match status {
+        Status::Failed => record.latest_failed = sequence,
+        Status::Completed => record.latest_completed = sequence,
+        Status::InProgress | Status::Paused => {}
+    }
+    if holds_state {
+        record.latest_state = sequence;
+    }
+}
+
+/// What a new checkpoint says about its run.
+fn note_checkpoint(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool, now: Timestamp) {
+    note_kind(record, sequence, status, holds_state);
+    record.status = status;
+    record.ended_at = status.is_terminal().then_some(now);
+    if status == Status::Completed {
+        record.completed_through = sequence;
+    }
+    if let Some(session) = &mut record.session {
+        session.checkpoints += 1;
+    }
+}
+
+fn marked(mut marks: Marks, save: &Save) -> Marks {
+    marks.pinned |= save.pin;
+    for tag in &save.tags {
+        if !marks.tags.contains(tag) {
+            marks.tags.push(tag.clone());
+        }
+    }
+    marks.revision = marks.revision.max(1);
+    marks
+}
+
+/// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at.
+fn prune(
+    view: &RunView,
+    request: &Request<'_>,
+    newest: u64,
+    commit: &mut Commit,
+    saved: &mut Saved,
+    events: &mut Vec<Event>,
+) -> Result<(), Error> {
+    let record = &commit.record;
+    let facts = RunFacts {
+        count: view.count + 1,
+        newest,
+        latest_failed: record.latest_failed,
+        latest_completed: record.latest_completed,
+        latest_state: record.latest_state,
+    };
+    let retention = request.settings.retention(record.profile);
+    for planned in retain::plan(&facts, &view.oldest, &retention, request.moment.at) {
+        if !planned.keep {
+            commit.drops.push(planned.sequence);
+            saved.pruned.push(planned.snapshot_id);
+        }
+    }
+    if !saved.pruned.is_empty() {
+        let data = serde_json::json!({ "removed": saved.pruned }).to_string();
+        events.push(event(EventType::Pruned, request, None, &data)?);
+    }
+    Ok(())
+}
+
+pub(super) fn remember(record: &mut RunRecord, recent: Recent) {
+    record.recent.push(recent);
+    let surplus = record.recent.len().saturating_sub(RECENT);
+    record.recent.drain(..surplus);
+}

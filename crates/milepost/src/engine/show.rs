@@ -1,0 +1,122 @@
+//! Show: one checkpoint, verified before it is believed. `latest` falls back to the newest good one and says so.
+
+use super::Milepost;
+use super::list::is_completed;
+use super::reference::Reference;
+use crate::Error;
+use crate::model::RunId;
+use crate::seal::{SealError, Verified};
+use crate::store::{Cursor, Damage, DamageKind, Entry, HeaderQuery, Part, Row, StoreError};
+
+/// A checkpoint whose seal was checked.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// Header and marks.
+    pub entry: Entry,
+    /// Whether it is completed.
+    pub completed: bool,
+    /// Its document.
+    pub verified: Verified,
+    /// Newer checkpoints that are damaged, newest first.
+    pub fell_back_from: Vec<Damage>,
+}
+
+impl Milepost {
+    /// Reads a checkpoint. Only plain `latest` falls back; any other name means that checkpoint and no other.
+    pub fn show(&self, reference: &Reference, run: Option<&RunId>) -> Result<Shown, Error> {
+        if *reference == Reference::Latest(0) {
+            return self.newest_good(run, |_| true);
+        }
+        let entry = self.find(reference, run)?;
+        let verified = self.read(&entry)?;
+        self.shown(entry, verified, Vec::new())
+    }
+
+    /// The newest checkpoint that is intact and wanted.
+    pub(super) fn newest_good(
+        &self,
+        run: Option<&RunId>,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Result<Shown, Error> {
+        let mut damaged = Vec::new();
+        let mut after: Option<Cursor> = None;
+        loop {
+            // Nearly always the first row is good, so rows come one by one at first.
+            let limit = if after.is_none() { 1 } else { 16 };
+            let rows = self.store.headers(&HeaderQuery { run, after, limit, ..HeaderQuery::default() })?;
+            if rows.is_empty() {
+                return Err(match damaged.into_iter().next() {
+                    Some(damage) => Error::Damaged(Box::new(damage)),
+                    None => Error::NotFound { reference: "latest".into() },
+                });
+            }
+            after = rows.last().map(Row::cursor);
+            for row in rows {
+                match row {
+                    Row::Damaged { damage, .. } => damaged.push(damage),
+                    Row::Good(entry) if !wanted(&entry) => {}
+                    Row::Good(entry) => match self.read(&entry) {
+                        Ok(verified) => return self.shown(entry, verified, damaged),
+                        Err(Error::Damaged(damage)) => damaged.push(*damage),
+                        Err(e) => return Err(e),
+                    },
+                }
+            }
+        }
+    }
+
+    fn shown(&self, entry: Entry, verified: Verified, fell_back_from: Vec<Damage>) -> Result<Shown, Error> {
+        let record = self.store.run(&entry.header.run_id)?.and_then(|state| state.row.record.ok());
+        let completed = is_completed(record.as_deref(), &entry);
+        Ok(Shown { entry, completed, verified, fell_back_from })
+    }
+
+    /// Reads and verifies the document of an entry.
+    pub fn read(&self, entry: &Entry) -> Result<Verified, Error> {
+        let header = &entry.header;
+        let place = |damage: Damage| {
+            let damage = damage.at(Some(&header.run_id), Some(header.sequence));
+            Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
+        };
+        let bytes = match self.store.body(&header.run_id, header.sequence) {
+            Ok(bytes) => bytes,
+            Err(StoreError::Damaged(damage)) if damage.part == Part::Pages => {
+                return Err(StoreError::Damaged(damage).into());
+            }
+            Err(StoreError::Damaged(damage)) => {
+                let because_of = damage.because_of;
+                return Err(match place(*damage) {
+                    Error::Damaged(mut damage) => {
+                        damage.because_of = because_of;
+                        Error::Damaged(damage)
+                    }
+                    other => other,
+                });
+            }
+            Err(e) => return Err(e.into()),
+        };
+        let verified = Verified::read(bytes, header).map_err(|e| match e {
+            SealError::Mismatch { expected, found } => place(Damage::integrity(Part::Body, expected, found)),
+            SealError::Unsealed(why) => place(Damage::integrity(Part::Body, "a sealed document", why)),
+            SealError::Content(invalid) => place(Damage {
+                kind: DamageKind::Schema,
+                ..Damage::integrity(Part::Body, "a checkpoint", invalid.to_string())
+            }),
+            SealError::Newer { .. } => {
+                Error::Newer { run: header.run_id.clone(), sequence: header.sequence, source: e }
+            }
+        })?;
+        Ok(verified)
+    }
+}
+
+/// Every source a checkpoint stands for, in order, then the reasons: the body's and those that were folded in.
+pub fn source_details(entry: &Entry) -> Vec<String> {
+    let sources = crate::model::Source::WORDS;
+    let (mut all, reasons): (Vec<_>, Vec<_>) =
+        entry.header.source_details.iter().cloned().partition(|word| sources.contains(&word.as_str()));
+    all.extend(entry.marks.sources.iter().cloned());
+    all.extend(reasons);
+    all.extend(entry.marks.reasons.iter().filter(|r| !entry.header.source_details.contains(r)).cloned());
+    all
+}

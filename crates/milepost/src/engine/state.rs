@@ -1,0 +1,161 @@
+//! State: the caller's own JSON back, exactly as it was given, to the caller or into a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::Milepost;
+use super::reference::Reference;
+use crate::model::{Raw, RunId};
+use crate::store::{Cursor, Damage, Entry, HeaderQuery, Row};
+use crate::{Error, atomic};
+
+/// The state of a run as of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct StateOf {
+    /// The checkpoint that holds it: the one asked for, or the nearest before it in its run.
+    pub entry: Entry,
+    /// Its exact text.
+    pub state: Raw,
+    /// JSON pointers inside the checkpoint where redaction replaced something in the state.
+    pub redacted: Vec<String>,
+    /// Newer checkpoints that are damaged.
+    pub fell_back_from: Vec<Damage>,
+}
+
+/// How a state is written into a file.
+#[derive(Debug, Clone, Default)]
+pub struct Restore {
+    /// Overwrites a file that holds something else; its content is kept beside it.
+    pub force: bool,
+    /// The run the caller works in.
+    pub current_run: Option<RunId>,
+    /// Writes another run's state.
+    pub allow_run_mismatch: bool,
+}
+
+impl Milepost {
+    /// Reads the state as of a checkpoint: its own, or the nearest one before it in its run.
+    pub fn state(&self, reference: &Reference, run: Option<&RunId>) -> Result<StateOf, Error> {
+        let shown = if *reference == Reference::Latest(0) && run.is_none() {
+            // The last written run is meant, not whichever run last held a state.
+            let newest = self.locate(reference, None)?;
+            let of = match newest {
+                Row::Good(entry) => Some(entry.header.run_id),
+                Row::Damaged { damage, .. } => damage.run_id,
+            };
+            self.newest_good(of.as_ref(), |entry| entry.header.holds_state)
+        } else if *reference == Reference::Latest(0) {
+            self.newest_good(run, |entry| entry.header.holds_state)
+        } else {
+            let entry = self.holder(self.find(reference, run)?)?;
+            return self.state_in(&entry, Vec::new());
+        };
+        match shown {
+            Ok(shown) => self.state_in(&shown.entry, shown.fell_back_from),
+            Err(Error::NotFound { reference }) => Err(Error::NoState { reference }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The newest state of a run, read into a type of the caller's; `None` if the run has none.
+    pub fn state_of<T: DeserializeOwned>(&self, run: &RunId) -> Result<Option<T>, Error> {
+        match self.state(&Reference::Latest(0), Some(run)) {
+            Ok(state) => serde_json::from_str(state.state.get())
+                .map(Some)
+                .map_err(|e| crate::model::Invalid { path: "/state".into(), message: e.to_string() }.into()),
+            Err(Error::NoState { .. } | Error::NotFound { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn holder(&self, entry: Entry) -> Result<Entry, Error> {
+        let run = entry.header.run_id.clone();
+        let mut after = Some(Cursor { sequence: entry.header.sequence + 1, stamp: u64::MAX });
+        loop {
+            let rows = self.store.headers(&HeaderQuery {
+                run: Some(&run),
+                after,
+                limit: 64,
+                ..HeaderQuery::default()
+            })?;
+            after = rows.last().map(Row::cursor);
+            if rows.is_empty() {
+                return Err(Error::NoState { reference: entry.header.snapshot_id.to_string() });
+            }
+            if let Some(found) = rows.into_iter().filter_map(Row::good).find(|e| e.header.holds_state) {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn state_in(&self, entry: &Entry, fell_back_from: Vec<Damage>) -> Result<StateOf, Error> {
+        let verified = self.read(entry)?;
+        let newer = |source| Error::Newer {
+            run: entry.header.run_id.clone(),
+            sequence: entry.header.sequence,
+            source,
+        };
+        let mut fields = verified.fields().map_err(newer)?;
+        let body = verified.body().map_err(newer)?;
+        let redacted = body.redacted.unwrap_or_default().pointers;
+        Ok(StateOf {
+            entry: entry.clone(),
+            state: fields.take("state").unwrap_or_default(),
+            redacted: redacted.into_iter().filter(|p| p == "/state" || p.starts_with("/state/")).collect(),
+            fell_back_from,
+        })
+    }
+
+    /// Writes a state into a file, and nothing else anywhere. Gives the path that the file's earlier content went to.
+    pub fn restore(&self, state: &StateOf, to: &Path, how: &Restore) -> Result<Option<PathBuf>, Error> {
+        let refuse = |why: String, flag| Error::RestoreRefused { path: to.to_owned(), why, flag };
+        let run = &state.entry.header.run_id;
+        if let Some(current) = how.current_run.as_ref().filter(|current| *current != run)
+            && !how.allow_run_mismatch
+        {
+            let why = format!("it is the state of run {run}, and the current run is {current}");
+            return Err(refuse(why, "--allow-run-mismatch"));
+        }
+        let written = |source| Error::File { path: to.to_owned(), what: "written", source };
+        // A link is followed, so that the file it names is replaced and the link stays.
+        let target = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
+        let before = match fs::read(&target) {
+            Ok(bytes) if bytes == state.state.get().as_bytes() => return Ok(None),
+            Ok(bytes) => Some(bytes),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+            Err(source) => return Err(Error::File { path: to.to_owned(), what: "written", source }),
+        };
+        let kept = match before {
+            Some(_) if !how.force => {
+                return Err(refuse("it holds something else".into(), "--force"));
+            }
+            Some(bytes) => {
+                let kept = beside(&target, self.now());
+                atomic::write(&kept, &bytes, atomic::Mode::Private).map_err(written)?;
+                Some(kept)
+            }
+            None => None,
+        };
+        let mode = fs::metadata(&target).map(|m| m.permissions()).ok();
+        atomic::write(&target, state.state.get().as_bytes(), atomic::Mode::Private).map_err(written)?;
+        if let Some(mode) = mode {
+            fs::set_permissions(&target, mode).map_err(written)?;
+        }
+        Ok(kept)
+    }
+}
+
+/// A name beside `path` that nothing has yet.
+fn beside(path: &Path, now: jiff::Timestamp) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let time = now.strftime("%Y%m%dT%H%M%S%3fZ");
+    (0..)
+        .map(|n| {
+            let suffix = if n == 0 { String::new() } else { format!(".{n}") };
+            path.with_file_name(format!("{name}.before-{time}{suffix}"))
+        })
+        .find(|candidate| !candidate.exists())
+        .unwrap_or_else(|| path.with_extension("before"))
+}

@@ -1,0 +1,120 @@
+//! Verify: reads everything and names what is not as it was written.
+
+use super::Milepost;
+use super::reference::Reference;
+use crate::Error;
+use crate::model::RunId;
+use crate::store::{Damage, EventQuery, Find, HeaderQuery, Part, Row, RunQuery};
+
+/// What to verify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything in the store.
+    Store,
+    /// One run.
+    Run(RunId),
+    /// One checkpoint.
+    Checkpoint(Reference, Option<RunId>),
+}
+
+/// What was verified.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    /// How many checkpoints were read.
+    pub checked: u64,
+    /// What is damaged.
+    pub damaged: Vec<Damage>,
+}
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+impl Milepost {
+    /// Verifies; `progress` is called with the number of checkpoints read so far.
+    pub fn verify(&self, scope: &Scope, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
+        let mut report = VerifyReport::default();
+        match scope {
+            Scope::Checkpoint(reference, run) => {
+                let row = self.locate(reference, run.as_ref())?;
+                self.verify_row(row, &mut report)?;
+            }
+            Scope::Run(run) => {
+                if self.store.run(run)?.is_none() {
+                    return Err(Error::NoRun(run.to_string()));
+                }
+                self.verify_run(run, &mut report, progress)?;
+            }
+            Scope::Store => {
+                for row in self.store.runs(&RunQuery::default())? {
+                    self.verify_run(&row.run_id, &mut report, progress)?;
+                }
+                let stray = HeaderQuery { find: Find::Stray, ..HeaderQuery::default() };
+                for row in self.store.headers(&stray)? {
+                    self.verify_row(row, &mut report)?;
+                }
+                report.damaged.extend(self.store.events(&EventQuery::default())?.damaged);
+            }
+        }
+        Ok(report)
+    }
+
+    fn verify_run(
+        &self,
+        run: &RunId,
+        report: &mut VerifyReport,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        if let Some(state) = self.store.run(run)? {
+            report.damaged.extend(state.row.record.err());
+            report.damaged.extend(state.damaged);
+        }
+        let mut after = None;
+        loop {
+            let rows = self.store.headers(&HeaderQuery {
+                run: Some(run),
+                after,
+                limit: PAGE,
+                ..HeaderQuery::default()
+            })?;
+            let last_page = rows.len() < PAGE;
+            after = rows.last().map(Row::cursor);
+            for row in rows {
+                self.verify_row(row, report)?;
+                progress(report.checked);
+            }
+            if last_page {
+                return Ok(());
+            }
+        }
+    }
+
+    fn verify_row(&self, row: Row, report: &mut VerifyReport) -> Result<(), Error> {
+        report.checked += 1;
+        let entry = match row {
+            Row::Good(entry) => entry,
+            Row::Damaged { damage, .. } => {
+                report.damaged.push(damage);
+                return Ok(());
+            }
+        };
+        match self.read(&entry) {
+            Ok(verified) => {
+                let header = &entry.header;
+                let fits = verified.body().is_ok_and(|body| {
+                    body.run_id == header.run_id
+                        && body.sequence == header.sequence
+                        && body.snapshot_id == header.snapshot_id
+                });
+                if !fits {
+                    let damage =
+                        Damage::integrity(Part::Body, "the checkpoint its header names", "another one");
+                    let damage = damage.at(Some(&header.run_id), Some(header.sequence));
+                    report.damaged.push(damage.named(Some(header.snapshot_id.clone())));
+                }
+            }
+            Err(Error::Damaged(damage)) => report.damaged.push(*damage),
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+}
