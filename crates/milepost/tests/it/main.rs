@@ -7,4 +7,5 @@
 mod conformance;
 mod lost;
 mod property;
+mod sqlite_damage;
 mod stores;
