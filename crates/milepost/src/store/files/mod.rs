@@ -1,1 +1,271 @@
-//! The file layout.
+//! The file layout: `<root>/<run_id>/latest.json`, `history/<snapshot_id>.json[.gz]` and `log.jsonl`, one folder a run.
+//! In: the calls of `Store`. Out: files that any program can read, each a sealed document as it is.
+//! The line in `log.jsonl` is the commit point; `latest.json` is derived from it. Readers take no lock and write
+//! nothing, but for mending `latest.json` when nobody else writes.
+
+mod cache;
+mod history;
+mod list;
+mod log;
+mod stamp;
+mod state;
+mod upkeep;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use self::cache::Cached;
+use self::history::{History, Unread};
+use self::state::{RowRef, RunLog};
+use super::lock::{LockError, Turn, Turnstile};
+use super::{
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
+    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+};
+use crate::atomic::{self, Mode};
+use crate::model::RunId;
+use crate::seal::Verified;
+
+/// The newest layout that this program reads and writes.
+const FORMAT: u64 = 1;
+
+/// A store of plain files.
+#[derive(Debug)]
+pub struct FilesStore {
+    root: PathBuf,
+    gate: Turnstile,
+    wait: Duration,
+    runs: Mutex<HashMap<RunId, Cached>>,
+}
+
+impl FilesStore {
+    /// Opens the store in a folder. Opening one that is there writes nothing.
+    pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
+        let house = dir.join(".store");
+        let store = Self {
+            root: dir.to_owned(),
+            gate: Turnstile::new(house.join("turn"), house.join("write")),
+            wait: options.wait,
+            runs: Mutex::default(),
+        };
+        match store.check_format() {
+            Err(StoreError::Missing { .. }) if options.create => {
+                let format = house.join("format");
+                atomic::create_folder(&house)
+                    .and_then(|()| atomic::write(&format, format!("{FORMAT}\n").as_bytes(), Mode::Private))
+                    .map_err(|e| store.write_error(&format, e))?;
+            }
+            other => other?,
+        }
+        Ok(store)
+    }
+
+    /// A newer program's store is left untouched, also when it became newer while this one was open.
+    fn check_format(&self) -> Result<(), StoreError> {
+        let path = self.root.join(".store").join("format");
+        let text = match fs::read(&path) {
+            // A path through a file that is no folder holds no store either.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Err(StoreError::Missing { place: self.root.display().to_string() });
+            }
+            text => text.map_err(|e| read_error(&path, e))?,
+        };
+        let text = String::from_utf8_lossy(&text);
+        match text.trim().parse::<u64>() {
+            Ok(found) if found > FORMAT => {
+                Err(StoreError::Newer { place: self.root.display().to_string(), found, known: FORMAT })
+            }
+            Ok(FORMAT) => Ok(()),
+            _ => {
+                Err(Damage::integrity(Part::Pages, format!("{FORMAT} in .store/format"), format!("{text:?}"))
+                    .into())
+            }
+        }
+    }
+
+    /// The files of one run.
+    fn history(&self, run: &RunId) -> History {
+        History::new(self.root.join(run.as_str()))
+    }
+
+    /// Waits for the right to write.
+    fn enter(&self) -> Result<Turn, StoreError> {
+        self.check_format()?;
+        self.gate.enter(self.wait).map_err(|e| match e {
+            LockError::Busy(waited) => StoreError::Busy { place: self.root.display().to_string(), waited },
+            LockError::Io(path, e) => self.write_error(&path, e),
+        })
+    }
+
+    fn write_error(&self, path: &Path, e: io::Error) -> StoreError {
+        match e.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                StoreError::ReadOnly { place: self.root.display().to_string(), source: Box::new(e) }
+            }
+            _ => StoreError::Write { place: path.display().to_string(), source: Box::new(e) },
+        }
+    }
+
+    /// The ids of all runs that have a folder.
+    fn run_ids(&self) -> Result<Vec<RunId>, StoreError> {
+        let mut ids = Vec::new();
+        let folder = fs::read_dir(&self.root).map_err(|e| read_error(&self.root, e))?;
+        for entry in folder {
+            let entry = entry.map_err(|e| read_error(&self.root, e))?;
+            if let Ok(id) = entry.file_name().to_string_lossy().parse() {
+                ids.push(id);
+            }
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// The document of one row.
+    fn document(&self, run: &RunId, log: &RunLog, sequence: u64) -> Result<Option<Vec<u8>>, Unread> {
+        let history = self.history(run);
+        if let Some(live) = log.entries.get(&sequence) {
+            return history.bytes(run, live).map(Some);
+        }
+        let found = log.unexplained.iter().find(|found| found.sequence() == Some(sequence));
+        Ok(found.and_then(|found| history.any_bytes(&found.id)))
+    }
+
+    /// Writes `latest.json` again if it is not `bytes`, the newest document. Best effort: it is derived, and whoever
+    /// comes next tries again.
+    fn mend_latest(&self, run: &RunId, log: &RunLog, sequence: u64, bytes: &[u8]) {
+        let (Some(RowRef::Live(newest)), latest) = (log.newest(), self.history(run).latest()) else { return };
+        let header = &newest.entry.header;
+        if header.sequence != sequence || fs::read(&latest).is_ok_and(|found| found == bytes) {
+            return;
+        }
+        if Verified::read(bytes.to_vec(), header).is_err() || self.check_format().is_err() {
+            return;
+        }
+        let Some(_turn) = self.gate.try_enter() else { return };
+        // Somebody may have written since.
+        let now = self.load(run).ok().flatten();
+        if now
+            .is_some_and(|now| now.newest().is_some_and(|row| row.cursor() == RowRef::Live(newest).cursor()))
+        {
+            let _ = atomic::write_without_folder_sync(&latest, bytes, Mode::Private);
+        }
+    }
+}
+
+fn read_error(path: &Path, e: io::Error) -> StoreError {
+    StoreError::Read { place: path.display().to_string(), source: Box::new(e) }
+}
+
+impl Store for FilesStore {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let _turn = self.enter()?;
+        let log = self.load(run)?;
+        let stamp = self.next_stamp(log.as_deref())?;
+        let view = log.as_deref().unwrap_or(&RunLog::default()).view(stamp);
+        match decide(&view) {
+            Verdict::Nothing => Ok(Receipt::default()),
+            Verdict::Commit(commit) => self.commit(run, log, &view, *commit),
+        }
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+        Ok(self
+            .load(run)?
+            .map(|log| RunState { damaged: Vec::new(), row: log.run_row(run), items: log.items.iter().cloned().collect() }))
+    }
+
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        let mut logs = self.load_all()?;
+        logs.retain(|(_, log)| query.before.is_none_or(|before| log.highest_stamp() < before));
+        logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.highest_stamp()));
+        if query.limit > 0 {
+            logs.truncate(query.limit);
+        }
+        Ok(logs.iter().map(|(run, log)| log.run_row(run)).collect())
+    }
+
+    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        self.list(query)
+    }
+
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        let mut log: Arc<RunLog> = self.load(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+        let mut document = self.document(run, &log, sequence);
+        if matches!(document, Err(Unread::Gone)) {
+            // It may have been dropped or compressed since the log was read.
+            log = self.load(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
+            document = self.document(run, &log, sequence);
+        }
+        match document {
+            Ok(Some(bytes)) => {
+                self.mend_latest(run, &log, sequence, &bytes);
+                Ok(bytes)
+            }
+            Ok(None) => Err(StoreError::NoCheckpoint(run.clone(), sequence)),
+            Err(Unread::Gone) => {
+                let header = log.entries.get(&sequence).map(|live| &live.entry.header);
+                let expected = header.map(|h| h.checksum.clone()).unwrap_or_default();
+                let id = header.map(|h| h.snapshot_id.clone());
+                Err(Damage::integrity(Part::Body, expected, "no file")
+                    .at(Some(run), Some(sequence))
+                    .named(id)
+                    .into())
+            }
+            Err(Unread::Damaged(damage)) => Err(StoreError::Damaged(damage)),
+            Err(Unread::Io(path, e)) => Err(read_error(&path, e)),
+        }
+    }
+
+    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+        let logs = match query.run {
+            Some(run) => self.load(run)?.map(|log| (run.clone(), log)).into_iter().collect(),
+            None => self.load_all()?,
+        };
+        let mut page = EventPage::default();
+        for (run, log) in &logs {
+            page.events.extend(log.events.iter().filter(|(at, _)| *at > query.after).cloned());
+            if log.is_lossy() {
+                let found = format!("{} damaged lines", log.lost + log.trailing);
+                page.damaged.push(Damage::integrity(Part::Log, "intact lines", found).at(Some(run), None));
+            }
+        }
+        page.events.sort_by_key(|(at, _)| *at);
+        if query.limit > 0 && page.events.len() > query.limit {
+            page.events.drain(..page.events.len() - query.limit);
+        }
+        Ok(page)
+    }
+
+    fn delete_run(&self, run: &RunId) -> Result<bool, StoreError> {
+        let _turn = self.enter()?;
+        self.remove_run(run)
+    }
+
+    fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+        self.keep_house(what)
+    }
+
+    fn info(&self) -> Result<StoreInfo, StoreError> {
+        let bytes = size_of_tree(&self.root).map_err(|e| read_error(&self.root, e))?;
+        Ok(StoreInfo { url: format!("files:{}", self.root.display()), bytes, warning: None })
+    }
+}
+
+/// Bytes of all files below `folder`; what vanishes meanwhile counts nothing.
+fn size_of_tree(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(meta) = entry.metadata() else { continue };
+        bytes += if meta.is_dir() { size_of_tree(&entry.path()).unwrap_or(0) } else { meta.len() };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,206 @@
+//! The documents of one run: `history/<snapshot_id>.json[.gz]`, exactly as they were sealed, and `latest.json`.
+//! In: ids and sealed bytes. Out: files, and their bytes back. It never looks into a document and never trusts a
+//! compressed file whose checksum does not fit.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+use super::state::Live;
+use crate::atomic::{self, Mode};
+use crate::model::{CheckpointId, RunId};
+use crate::store::check::{checksum, hex};
+use crate::store::{Damage, Part};
+
+/// The folder of one run.
+#[derive(Debug, Clone)]
+pub(super) struct History {
+    folder: PathBuf,
+}
+
+/// Why there are no bytes.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// The file is not there.
+    Gone,
+    /// It is not what was written.
+    Damaged(Box<Damage>),
+    /// It cannot be read.
+    Io(PathBuf, io::Error),
+}
+
+impl History {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The run's own folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder of the documents.
+    pub(super) fn documents(&self) -> PathBuf {
+        self.folder.join("history")
+    }
+
+    /// The commit log.
+    pub(super) fn log(&self) -> PathBuf {
+        self.folder.join("log.jsonl")
+    }
+
+    /// The copy of the newest document.
+    pub(super) fn latest(&self) -> PathBuf {
+        self.folder.join("latest.json")
+    }
+
+    /// Where a document is, uncompressed.
+    pub(super) fn plain(&self, id: &CheckpointId) -> PathBuf {
+        self.documents().join(format!("{id}.json"))
+    }
+
+    /// Where a document is, compressed.
+    pub(super) fn compressed(&self, id: &CheckpointId) -> PathBuf {
+        self.documents().join(format!("{id}.json.gz"))
+    }
+
+    /// Whether a document of this id is there in either form.
+    pub(super) fn holds(&self, id: &CheckpointId) -> bool {
+        self.plain(id).exists() || self.compressed(id).exists()
+    }
+
+    /// The ids of all documents.
+    pub(super) fn ids(&self) -> BTreeSet<CheckpointId> {
+        self.files().unwrap_or_default().into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// All documents with their files; files of other kinds are left out.
+    pub(super) fn files(&self) -> io::Result<Vec<(CheckpointId, PathBuf)>> {
+        let folder = match fs::read_dir(self.documents()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            folder => folder?,
+        };
+        let mut files = Vec::new();
+        for entry in folder {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let stem = name.strip_suffix(".gz").unwrap_or(&name).strip_suffix(".json");
+            if let Some(Ok(id)) = stem.map(str::parse) {
+                files.push((id, entry.path()));
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// The document of a checkpoint that the log speaks of.
+    pub(super) fn bytes(&self, run: &RunId, live: &Live) -> Result<Vec<u8>, Unread> {
+        let header = &live.entry.header;
+        let plain = self.plain(&header.snapshot_id);
+        let Some(expected) = &live.gz else {
+            // The line that told of the compression may be lost; the seal inside is checked by the caller all the same.
+            return read(&plain).or_else(|why| match why {
+                Unread::Gone => self.any_bytes(&header.snapshot_id).ok_or(Unread::Gone),
+                why => Err(why),
+            });
+        };
+        let unpacked = self.unpacked(run, &header.snapshot_id, expected);
+        // The plain file may still be there: its removal comes after the commit that compressed it.
+        match unpacked {
+            Err(why) => read(&plain).map_err(|_| match why {
+                Unread::Damaged(damage) => Unread::Damaged(Box::new(
+                    damage.at(Some(run), Some(header.sequence)).named(Some(header.snapshot_id.clone())),
+                )),
+                why => why,
+            }),
+            unpacked => unpacked,
+        }
+    }
+
+    fn unpacked(&self, run: &RunId, id: &CheckpointId, expected: &str) -> Result<Vec<u8>, Unread> {
+        let path = self.compressed(id);
+        let packed = read(&path)?;
+        let found = packed_check(run, id, &packed);
+        if found != expected {
+            return Err(Unread::Damaged(Box::new(Damage::integrity(Part::Body, expected, found))));
+        }
+        unpack(&packed).map_err(|e| Unread::Io(path, e))
+    }
+
+    /// The compressed document alone, if it is what the log says.
+    pub(super) fn unpacked_of(&self, run: &RunId, live: &Live) -> Option<Vec<u8>> {
+        self.unpacked(run, &live.entry.header.snapshot_id, live.gz.as_deref()?).ok()
+    }
+
+    /// The bytes of a document in either form, for when the log says nothing about it.
+    pub(super) fn any_bytes(&self, id: &CheckpointId) -> Option<Vec<u8>> {
+        let packed = || fs::read(self.compressed(id)).and_then(|packed| unpack(&packed)).ok();
+        fs::read(self.plain(id)).ok().or_else(packed)
+    }
+
+    /// Compresses a document beside the plain file; gives its checksum and size back.
+    pub(super) fn compress(&self, run: &RunId, id: &CheckpointId, bytes: &[u8]) -> io::Result<(String, u64)> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes)?;
+        let packed = encoder.finish()?;
+        atomic::write_without_folder_sync(&self.compressed(id), &packed, Mode::Private)?;
+        Ok((packed_check(run, id, &packed), packed.len() as u64))
+    }
+
+    /// Removes a document in whatever form; gives the freed bytes back. What stays behind is an orphan.
+    pub(super) fn remove(&self, id: &CheckpointId) -> u64 {
+        [self.plain(id), self.compressed(id)].iter().map(|path| remove(path)).sum()
+    }
+}
+
+/// Removes a file if it can be removed; gives its size back.
+pub(super) fn remove(path: &Path) -> u64 {
+    let size = fs::symlink_metadata(path).map_or(0, |meta| meta.len());
+    if fs::remove_file(path).is_ok() { size } else { 0 }
+}
+
+/// Appends a line at `at`, after cutting off what a crash left there, and makes it durable. On failure the log is what
+/// it was before; `Err(None)` says that not even that is sure.
+pub(super) fn append(log: &Path, at: u64, line: &[u8]) -> Result<(), Option<io::Error>> {
+    let fresh = !log.exists();
+    let mut options = File::options();
+    let file = atomic::open_private(log, options.write(true).create(true).truncate(false)).map_err(Some)?;
+    let result = write_at(&file, at, line)
+        .and_then(|()| if fresh { atomic::sync_folder(atomic::folder_of(log)) } else { Ok(()) });
+    let Err(error) = result else { return Ok(()) };
+    let undone = if fresh { fs::remove_file(log) } else { file.set_len(at) };
+    Err(undone.is_ok().then_some(error))
+}
+
+fn write_at(mut file: &File, at: u64, line: &[u8]) -> io::Result<()> {
+    use std::io::{Seek, SeekFrom};
+    if file.metadata()?.len() != at {
+        file.set_len(at)?;
+    }
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(line)?;
+    file.sync_data()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Unread> {
+    fs::read(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Unread::Gone,
+        _ => Unread::Io(path.to_owned(), e),
+    })
+}
+
+fn packed_check(run: &RunId, id: &CheckpointId, packed: &[u8]) -> String {
+    hex(&checksum(Part::Body, &[run.as_str().as_bytes(), id.as_str().as_bytes()], packed))
+}
+
+fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

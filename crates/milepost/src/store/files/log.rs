@@ -1,0 +1,161 @@
+//! The lines of a run's `log.jsonl`: one checksummed line is one commit.
+//! In: a change and the run's record, or the bytes of a log. Out: a line, or the pieces that bytes fall into.
+//! Every line repeats the change of the line before it, so that one damaged line takes nothing with it.
+//! Reads and writes no files.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::model::{Event, Item, Marks, RunId, RunRecord};
+use crate::seal::Header;
+use crate::store::Part;
+use crate::store::check::{checksum, hex};
+
+/// How every line begins.
+const OPENING: &[u8] = b"{\"check\":\"";
+const MIDDLE: &[u8] = b"\",\"commit\":";
+/// Bytes of the opening and the checksum: enough to tell two lines apart.
+pub(super) const HEAD: usize = OPENING.len() + 32;
+
+/// What one commit changed, but for the record.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Change {
+    /// Number of the line in its log; a gap shows that lines are lost.
+    pub(super) n: u64,
+    /// The last stamp that the commit took.
+    pub(super) stamp: u64,
+    /// The last sequence ever used in the run.
+    pub(super) last: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) puts: Vec<Header>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) marks: Vec<(u64, Marks)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) drops: Vec<u64>,
+    /// How many items leave from the front, before `push` comes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) consume: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) push: Vec<Item>,
+    /// Events with their positions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) events: Vec<(u64, Event)>,
+    /// Checksums of compressed files, by sequence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) gz: Vec<(u64, String)>,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    change: &'a Change,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a RunRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    again: Option<&'a Change>,
+}
+
+/// A commit as read: what is seldom needed stays text.
+#[derive(Deserialize)]
+pub(super) struct Read<'a> {
+    pub(super) change: Change,
+    #[serde(borrow, default)]
+    pub(super) record: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) again: Option<&'a RawValue>,
+}
+
+/// Makes one line, its newline included. `again` is the change of the line before it.
+pub(super) fn line(
+    run: &RunId,
+    change: &Change,
+    record: Option<&RunRecord>,
+    again: Option<&Change>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let text = serde_json::to_vec(&Written { change, record, again })?;
+    let mut line = Vec::with_capacity(text.len() + HEAD + MIDDLE.len() + 2);
+    line.extend_from_slice(OPENING);
+    line.extend_from_slice(check(run, &text).as_bytes());
+    line.extend_from_slice(MIDDLE);
+    line.extend_from_slice(&text);
+    line.extend_from_slice(b"}\n");
+    Ok(line)
+}
+
+fn check(run: &RunId, text: &[u8]) -> String {
+    hex(&checksum(Part::Log, &[run.as_str().as_bytes()], text))
+}
+
+/// The commit's text, if the line, without its newline, is what was written.
+fn open<'a>(run: &RunId, line: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = line.strip_prefix(OPENING)?;
+    let (found, rest) = rest.split_at_checked(32)?;
+    let text = rest.strip_prefix(MIDDLE)?.strip_suffix(b"}")?;
+    (check(run, text).as_bytes() == found).then_some(text)
+}
+
+/// A stretch of a log between two newlines.
+#[derive(Debug)]
+pub(super) enum Piece<'a> {
+    /// The text of an intact commit.
+    Good(&'a [u8]),
+    /// A complete line that is not what was written.
+    Bad,
+}
+
+/// What the bytes of a log hold.
+#[derive(Debug, Default)]
+pub(super) struct Pieces<'a> {
+    pub(super) pieces: Vec<Piece<'a>>,
+    /// Where the next line goes; what follows is a commit that was never acknowledged.
+    pub(super) end: usize,
+    /// Whether the last line has lost its newline.
+    pub(super) open: bool,
+    /// Where the last complete line begins.
+    pub(super) last_start: usize,
+}
+
+/// Takes the bytes of a log apart.
+pub(super) fn pieces<'a>(run: &RunId, bytes: &'a [u8]) -> Pieces<'a> {
+    let mut found = Pieces::default();
+    let mut at = 0;
+    while let Some(length) = bytes[at..].iter().position(|b| *b == b'\n') {
+        split(run, &bytes[at..at + length], &mut found.pieces);
+        found.last_start = at;
+        at += length + 1;
+        found.end = at;
+    }
+    // A last line without its newline was not acknowledged, or its newline is what was damaged: if the line itself is
+    // intact, it counts either way.
+    let tail = &bytes[at..];
+    for cut in 0..=usize::from(!tail.is_empty()) {
+        let line = &tail[..tail.len() - cut];
+        if let Some(text) = open(run, line) {
+            found.pieces.push(Piece::Good(text));
+            found.last_start = at;
+            found.end = at + line.len();
+            found.open = true;
+            break;
+        }
+    }
+    found
+}
+
+/// One line, or two that a damaged newline has joined.
+fn split<'a>(run: &RunId, line: &'a [u8], pieces: &mut Vec<Piece<'a>>) {
+    if let Some(text) = open(run, line) {
+        pieces.push(Piece::Good(text));
+        return;
+    }
+    let joints = line.windows(OPENING.len()).enumerate().skip(1).filter(|(_, w)| *w == OPENING);
+    for (at, _) in joints {
+        if let (Some(first), Some(second)) = (open(run, &line[..at - 1]), open(run, &line[at..])) {
+            pieces.extend([Piece::Good(first), Piece::Good(second)]);
+            return;
+        }
+    }
+    pieces.push(Piece::Bad);
+}

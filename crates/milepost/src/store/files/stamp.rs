@@ -1,0 +1,72 @@
+//! The store's stamps: one counter over all runs that never goes back.
+//! In: the run about to be written. Out: the next free stamp, and the reservation of those that a commit takes.
+//! `.store/stamp` is only a shortcut within one boot; `.store/floor` keeps what deleted runs had used.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::FilesStore;
+use super::state::RunLog;
+use crate::atomic::{self, Mode};
+use crate::clock;
+use crate::store::check::{checksum, hex};
+use crate::store::{Part, StoreError};
+
+impl FilesStore {
+    fn stamp_file(&self) -> PathBuf {
+        self.root.join(".store").join("stamp")
+    }
+
+    fn floor_file(&self) -> PathBuf {
+        self.root.join(".store").join("floor")
+    }
+
+    /// The next free stamp. Only for the holder of the turn.
+    pub(super) fn next_stamp(&self, log: Option<&RunLog>) -> Result<u64, StoreError> {
+        let here = log.map_or(0, RunLog::highest_stamp);
+        let last = match number(&fs::read(self.stamp_file()).unwrap_or_default()) {
+            Some((boot, n)) if Some(boot.as_str()) == clock::boot_id() => n,
+            // After a power cut the shortcut may be behind: what is durable decides.
+            stale => {
+                let runs = self.load_all()?;
+                let floor = number(&fs::read(self.floor_file()).unwrap_or_default());
+                let known = [stale, floor].into_iter().flatten().map(|(_, n)| n).max().unwrap_or(0);
+                runs.iter().map(|(_, log)| log.highest_stamp()).max().unwrap_or(0).max(known)
+            }
+        };
+        Ok(last.max(here) + 1)
+    }
+
+    /// Notes the last stamp that a commit takes, before the commit: a crash leaves a gap and never a repetition.
+    pub(super) fn reserve(&self, last: u64) -> Result<(), StoreError> {
+        let path = self.stamp_file();
+        let mut options = File::options();
+        // One write over the old text of the same length: a killed process leaves the one or the other.
+        atomic::open_private(&path, options.write(true).create(true).truncate(false))
+            .and_then(|mut file| file.write_all(text(last).as_bytes()))
+            .map_err(|e| self.write_error(&path, e))
+    }
+
+    /// Keeps the stamps of a run that is about to go, durably.
+    pub(super) fn raise_floor(&self, last: u64) -> Result<(), StoreError> {
+        let path = self.floor_file();
+        atomic::write(&path, text(last).as_bytes(), Mode::Private).map_err(|e| self.write_error(&path, e))
+    }
+}
+
+fn text(n: u64) -> String {
+    let text = format!("{} {n:020}", clock::boot_id().unwrap_or("unknown"));
+    let check = hex(&checksum(Part::Log, &[b"stamp"], text.as_bytes()));
+    format!("{text} {check}\n")
+}
+
+/// The boot and the number, if the text is what was written.
+fn number(bytes: &[u8]) -> Option<(String, u64)> {
+    let (text, check) = std::str::from_utf8(bytes).ok()?.trim_end().rsplit_once(' ')?;
+    if hex(&checksum(Part::Log, &[b"stamp"], text.as_bytes())) != check {
+        return None;
+    }
+    let (boot, n) = text.split_once(' ')?;
+    Some((boot.to_owned(), n.parse().ok()?))
+}

@@ -1,0 +1,311 @@
+//! A run as its log tells it, line by line.
+//! In: the pieces of a log, and `history/` where lines are lost. Out: entries, items, events, the record, and what a
+//! decision may see of them. It writes nothing and decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::history::History;
+use super::log::{Change, Piece, Read};
+use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use crate::seal::{Header, verify};
+use crate::store::{
+    Cursor, Damage, DamageKind, EVENTS_KEPT, Entry, OLDEST_SHOWN, Part, Row, RunRow, RunView, Slot,
+};
+
+/// A checkpoint that intact lines speak of.
+#[derive(Debug, Clone)]
+pub(super) struct Live {
+    pub(super) entry: Entry,
+    /// Checksum of the compressed file, where there is one.
+    pub(super) gz: Option<String>,
+}
+
+/// A document in `history/` that only a lost line can have spoken of.
+#[derive(Debug, Clone)]
+pub(super) struct Unexplained {
+    pub(super) id: CheckpointId,
+    /// Its header, rebuilt from the document; `None` where that is damaged too.
+    pub(super) header: Option<Header>,
+}
+
+impl Unexplained {
+    pub(super) fn sequence(&self) -> Option<u64> {
+        self.header.as_ref().map(|h| h.sequence)
+    }
+
+    fn cursor(&self) -> Cursor {
+        let header = self.header.as_ref();
+        Cursor { sequence: header.map_or(0, |h| h.sequence), stamp: header.map_or(0, |h| h.stamp) }
+    }
+
+    fn row(&self, run: &RunId) -> Row {
+        let damage = Damage::integrity(Part::Header, "an intact line in log.jsonl", "a damaged one")
+            .at(Some(run), self.sequence())
+            .named(Some(self.id.clone()));
+        Row::Damaged { damage, cursor: self.cursor() }
+    }
+}
+
+/// One row before it is copied out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RowRef<'a> {
+    Live(&'a Live),
+    Unexplained(&'a Unexplained),
+}
+
+impl RowRef<'_> {
+    pub(super) fn cursor(&self) -> Cursor {
+        match self {
+            Self::Live(Live { entry: Entry { header, .. }, .. }) => {
+                Cursor { sequence: header.sequence, stamp: header.stamp }
+            }
+            Self::Unexplained(found) => found.cursor(),
+        }
+    }
+
+    pub(super) fn row(&self, run: &RunId) -> Row {
+        match self {
+            Self::Live(live) => Row::Good(live.entry.clone()),
+            Self::Unexplained(found) => found.row(run),
+        }
+    }
+}
+
+/// A replayed log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunLog {
+    /// Number of the last intact line.
+    pub(super) n: u64,
+    /// The last stamp used.
+    pub(super) stamp: u64,
+    /// The last sequence ever used.
+    pub(super) last_sequence: u64,
+    pub(super) entries: BTreeMap<u64, Live>,
+    pub(super) items: VecDeque<Item>,
+    pub(super) events: VecDeque<(u64, Event)>,
+    /// `None` where a damaged line may have said something newer.
+    pub(super) record: Option<RunRecord>,
+    /// The last record that was read.
+    pub(super) stale: Option<RunRecord>,
+    /// Lines, damaged ones too.
+    pub(super) lines: u64,
+    /// Damaged lines.
+    pub(super) bad: u64,
+    /// Damaged lines at the end, that no later line can repeat.
+    pub(super) trailing: u64,
+    /// Lines before the end that are gone and that nobody repeats.
+    pub(super) lost: u64,
+    /// Checkpoints up to this sequence may have been dropped by a lost line.
+    lost_below: u64,
+    dropped: BTreeSet<u64>,
+    pub(super) unexplained: Vec<Unexplained>,
+    /// What the next line repeats.
+    pub(super) previous: Option<Change>,
+}
+
+impl RunLog {
+    /// What is left of a run whose log is gone.
+    pub(super) fn without_log() -> Self {
+        Self { bad: 1, trailing: 1, ..Self::default() }
+    }
+
+    /// Whether any line speaks of this run, intact or not.
+    pub(super) fn exists(&self) -> bool {
+        self.n > 0 || self.bad > 0
+    }
+
+    /// Whether something was said that cannot be read any more.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.lost > 0 || self.trailing > 0
+    }
+
+    /// The number of the next line. It skips the damaged ones at the end, so that the gap stays visible.
+    pub(super) fn next_n(&self) -> u64 {
+        self.n + self.trailing + 1
+    }
+
+    /// Goes on with more lines.
+    pub(super) fn extend(&mut self, pieces: &[Piece<'_>]) {
+        let mut record = None;
+        for piece in pieces {
+            self.lines += 1;
+            let read = match piece {
+                Piece::Good(text) => serde_json::from_slice::<Read<'_>>(text).ok(),
+                Piece::Bad => None,
+            };
+            // A number that was there already is a line from elsewhere.
+            let Some(read) = read.filter(|read| read.change.n > self.n) else {
+                self.bad += 1;
+                self.trailing += 1;
+                self.previous = None;
+                self.keep_stale(record.take());
+                continue;
+            };
+            let mut gap = read.change.n - self.n - 1;
+            if gap > 0 {
+                self.keep_stale(record.take());
+                let before = self.last_sequence;
+                let again = read.again.and_then(|raw| serde_json::from_str::<Change>(raw.get()).ok());
+                if let Some(again) = again.filter(|change| change.n + 1 == read.change.n) {
+                    self.apply(again);
+                    gap -= 1;
+                }
+                if gap > 0 {
+                    self.lost += gap;
+                    self.lost_below = before;
+                }
+            }
+            self.trailing = 0;
+            self.apply(read.change.clone());
+            self.previous = Some(read.change);
+            record = read.record.or(record);
+        }
+        if let Some(raw) = record {
+            self.record = serde_json::from_str(raw.get()).ok();
+            self.stale = self.record.clone().or(self.stale.take());
+        }
+    }
+
+    /// A damaged line may have had a newer record: what was known is no longer the truth.
+    fn keep_stale(&mut self, record: Option<&serde_json::value::RawValue>) {
+        let read = record.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        self.stale = read.or(self.record.take()).or(self.stale.take());
+        self.record = None;
+    }
+
+    fn apply(&mut self, change: Change) {
+        self.n = change.n;
+        self.stamp = self.stamp.max(change.stamp);
+        self.last_sequence = self.last_sequence.max(change.last);
+        for header in change.puts {
+            self.last_sequence = self.last_sequence.max(header.sequence);
+            let entry = Entry { header, marks: Marks::default() };
+            self.entries.insert(entry.header.sequence, Live { entry, gz: None });
+        }
+        for (sequence, marks) in change.marks {
+            if let Some(live) = self.entries.get_mut(&sequence) {
+                live.entry.marks = marks;
+            }
+        }
+        for (sequence, check) in change.gz {
+            if let Some(live) = self.entries.get_mut(&sequence) {
+                live.gz = Some(check);
+            }
+        }
+        for sequence in change.drops {
+            self.entries.remove(&sequence);
+            self.dropped.insert(sequence);
+        }
+        self.items.drain(..change.consume.min(self.items.len()));
+        self.items.extend(change.push);
+        self.events.extend(change.events);
+        while self.events.len() as u64 > EVENTS_KEPT {
+            self.events.pop_front();
+        }
+    }
+
+    /// Looks in `history/` for what lost lines said: documents that nobody else speaks of were put by them, documents
+    /// that are not there any more were dropped by them.
+    pub(super) fn survey(&mut self, run: &RunId, history: &History) {
+        self.unexplained.clear();
+        if !self.is_lossy() {
+            return;
+        }
+        let below = if self.trailing > 0 { self.last_sequence } else { self.lost_below };
+        self.entries
+            .retain(|sequence, live| *sequence > below || history.holds(&live.entry.header.snapshot_id));
+        let known: BTreeSet<_> =
+            self.entries.values().map(|live| live.entry.header.snapshot_id.clone()).collect();
+        for id in history.ids() {
+            if known.contains(&id) {
+                continue;
+            }
+            let verified = history.any_bytes(&id).and_then(|bytes| verify(bytes).ok());
+            let header =
+                verified.and_then(|v| v.into_sealed(&Slot::issue(1, 0)).ok()).map(|s| s.header().clone());
+            let mut header = header.filter(|h| h.run_id == *run && h.snapshot_id == id);
+            if let Some(header) = &mut header {
+                // Somebody else has this number: the document was never acknowledged, or was dropped.
+                if self.entries.contains_key(&header.sequence) || self.dropped.contains(&header.sequence) {
+                    continue;
+                }
+                let before = self.entries.range(..header.sequence).next_back();
+                header.stamp = before.map_or(0, |(_, live)| live.entry.header.stamp) + 1;
+            }
+            self.unexplained.push(Unexplained { id, header });
+        }
+        self.unexplained.sort_by_key(|found| found.cursor().sequence);
+    }
+
+    /// How many checkpoints there are.
+    pub(super) fn count(&self) -> u64 {
+        (self.entries.len() + self.unexplained.len()) as u64
+    }
+
+    /// All rows, oldest first.
+    pub(super) fn rows(&self) -> Vec<RowRef<'_>> {
+        let mut rows: Vec<_> = self.entries.values().map(RowRef::Live).collect();
+        if !self.unexplained.is_empty() {
+            rows.extend(self.unexplained.iter().map(RowRef::Unexplained));
+            rows.sort_by_key(|row| row.cursor().sequence);
+        }
+        rows
+    }
+
+    /// The newest row.
+    pub(super) fn newest(&self) -> Option<RowRef<'_>> {
+        let live = self.entries.values().next_back().map(RowRef::Live);
+        let found = self.unexplained.last().map(RowRef::Unexplained);
+        live.into_iter().chain(found).max_by_key(|row| row.cursor().sequence)
+    }
+
+    /// The next free number: after all that were used, also by lines that are lost.
+    pub(super) fn next_sequence(&self) -> u64 {
+        let found = self.unexplained.iter().filter_map(Unexplained::sequence).max().unwrap_or(0);
+        let unreadable = self.unexplained.iter().filter(|found| found.header.is_none()).count() as u64;
+        self.last_sequence.max(found) + unreadable + 1
+    }
+
+    /// A stamp that nothing in this run reaches beyond, also what lost lines may have used.
+    pub(super) fn highest_stamp(&self) -> u64 {
+        self.stamp + self.trailing + if self.trailing > 0 { self.unexplained.len() as u64 } else { 0 }
+    }
+
+    /// What a decision sees.
+    pub(super) fn view(&self, stamp: u64) -> RunView {
+        let mut oldest = Vec::new();
+        let mut unprotected = 0;
+        let found: BTreeSet<_> = self.unexplained.iter().map(|found| found.cursor().sequence).collect();
+        let first_found = found.first().copied().unwrap_or(u64::MAX);
+        for live in self.entries.values().take_while(|live| live.entry.header.sequence < first_found) {
+            unprotected += usize::from(!live.entry.marks.protects());
+            oldest.push(live.entry.clone());
+            if unprotected == OLDEST_SHOWN {
+                break;
+            }
+        }
+        RunView {
+            record: self.record.clone(),
+            slot: Slot::issue(self.next_sequence(), stamp),
+            count: self.count(),
+            latest: match self.newest() {
+                Some(RowRef::Live(live)) => Some(live.entry.clone()),
+                _ => None,
+            },
+            oldest,
+            items: self.items.iter().cloned().collect(),
+        }
+    }
+
+    /// The run as lists show it.
+    pub(super) fn run_row(&self, run: &RunId) -> RunRow {
+        let record = self.record.clone().map(Box::new).ok_or_else(|| {
+            let kind = if self.bad > 0 { DamageKind::Integrity } else { DamageKind::Schema };
+            let damage =
+                Damage::integrity(Part::Run, "a record in log.jsonl", "a damaged line").at(Some(run), None);
+            Damage { kind, ..damage }
+        });
+        let latest = self.newest().map(|row| row.row(run));
+        RunRow { run_id: run.clone(), record, stamp: self.highest_stamp(), count: self.count(), latest }
+    }
+}

@@ -1,0 +1,324 @@
+//! House-keeping of the file layout: finds and mends what crashes and damage left, compacts logs, compresses documents.
+//! In: what to do. Out: what was found and done, named by paths within the store.
+//! It removes only what no commit speaks of, and keeps a damaged log beside the mended one.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::history::{self, History};
+use super::log::Change;
+use super::state::{Live, RowRef, RunLog};
+use super::{FilesStore, read_error, size_of_tree};
+use crate::atomic::{self, Mode};
+use crate::model::{CheckpointId, Marks, RunId, RunRecord, Status};
+use crate::seal::{Header, Verified};
+use crate::store::{Entry, Problem, ProblemKind, StoreError, Upkeep, UpkeepReport};
+
+/// A round through the store.
+struct Round<'a> {
+    store: &'a FilesStore,
+    /// Whether to mend what is found.
+    mend: bool,
+    report: UpkeepReport,
+}
+
+impl FilesStore {
+    /// Does what `what` says.
+    pub(super) fn keep_house(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+        let turn = match (self.enter(), what) {
+            // Looking is possible where writing is not.
+            (Err(StoreError::ReadOnly { .. } | StoreError::Write { .. }), Upkeep::Inspect) => None,
+            (turn, _) => Some(turn?),
+        };
+        let mut round = Round { store: self, mend: what == Upkeep::Repair, report: UpkeepReport::default() };
+        match what {
+            Upkeep::Inspect | Upkeep::Repair => round.inspect()?,
+            Upkeep::Compact => {
+                for (run, log) in self.load_all()? {
+                    let freed = self.compact(&run, &log)?;
+                    round.report.bytes_freed += freed;
+                    round.report.done += u64::from(freed > 0);
+                }
+            }
+            Upkeep::Compress { before } => {
+                for (run, log) in self.load_all()? {
+                    round.compress(&run, &log, before)?;
+                }
+            }
+        }
+        drop(turn);
+        Ok(round.report)
+    }
+}
+
+impl Round<'_> {
+    fn inspect(&mut self) -> Result<(), StoreError> {
+        let house = self.store.root.join(".store");
+        self.sweep_strays(&self.store.root.clone())?;
+        self.sweep_strays(&house)?;
+        for entry in fs::read_dir(&house).map_err(|e| read_error(&house, e))? {
+            let path = entry.map_err(|e| read_error(&house, e))?.path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("trash-")) {
+                self.sweep_folder(&path);
+            }
+        }
+        for run in self.store.run_ids()? {
+            let history = self.store.history(&run);
+            if history.folder().is_dir() {
+                self.inspect_run(&run, &history)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn inspect_run(&mut self, run: &RunId, history: &History) -> Result<(), StoreError> {
+        self.sweep_strays(history.folder())?;
+        if history.documents().is_dir() {
+            self.sweep_strays(&history.documents())?;
+        }
+        let Some(log) = self.store.load(run)? else {
+            self.sweep_orphans(run, history, &RunLog::default())?;
+            if self.mend {
+                // What an unfinished first commit left; folders that hold anything stay.
+                let _ = fs::remove_dir(history.documents());
+                history::remove(&history.log());
+                let _ = fs::remove_dir(history.folder());
+            }
+            return Ok(());
+        };
+        self.inspect_log(run, history, &log)?;
+        let log = self.store.load(run)?.unwrap_or(log);
+        self.sweep_orphans(run, history, &log)?;
+        self.inspect_latest(run, history, &log);
+        Ok(())
+    }
+
+    /// Notes a problem; says whether it is to be mended now.
+    fn found(&mut self, kind: ProblemKind, message: String, mendable: bool) -> bool {
+        self.report.problems.push(Problem { kind, message, mendable });
+        self.mend && mendable
+    }
+
+    fn name<'p>(&self, path: &'p Path) -> std::path::Display<'p> {
+        path.strip_prefix(&self.store.root).unwrap_or(path).display()
+    }
+
+    fn sweep_strays(&mut self, folder: &Path) -> Result<(), StoreError> {
+        for path in atomic::strays(folder).map_err(|e| read_error(folder, e))? {
+            let message = format!("{} is a temporary file that an interrupted write left", self.name(&path));
+            if self.found(ProblemKind::StrayFile, message, true) {
+                self.remove(&path);
+            }
+        }
+        Ok(())
+    }
+
+    fn sweep_folder(&mut self, path: &Path) {
+        let message = format!("{} is left of a run that was deleted", self.name(path));
+        if self.found(ProblemKind::StrayFile, message, true) {
+            let size = size_of_tree(path).unwrap_or(0);
+            if fs::remove_dir_all(path).is_ok() {
+                self.report.bytes_freed += size;
+                self.report.done += 1;
+            }
+        }
+    }
+
+    fn remove(&mut self, path: &Path) {
+        let size = history::remove(path);
+        self.report.bytes_freed += size;
+        self.report.done += u64::from(!path.exists());
+    }
+
+    fn sweep_orphans(&mut self, run: &RunId, history: &History, log: &RunLog) -> Result<(), StoreError> {
+        let files = history.files().map_err(|e| read_error(&history.documents(), e))?;
+        let live: HashMap<&CheckpointId, &Live> =
+            log.entries.values().map(|live| (&live.entry.header.snapshot_id, live)).collect();
+        for (id, path) in files {
+            if log.unexplained.iter().any(|found| found.id == id) {
+                continue;
+            }
+            if let Some(live) = live.get(&id) {
+                let packed = path == history.compressed(&id);
+                // Of two forms the one that the log names stays; the other goes once that one is known to be good.
+                let spare = packed != live.gz.is_some() && self.is_intact(run, history, live);
+                if !spare {
+                    continue;
+                }
+            }
+            let message = format!("{} is a document that no commit speaks of", self.name(&path));
+            if self.found(ProblemKind::Orphan, message, true) {
+                self.remove(&path);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the form of the document that the log names is good.
+    fn is_intact(&self, run: &RunId, history: &History, live: &Live) -> bool {
+        let id = &live.entry.header.snapshot_id;
+        let named =
+            if live.gz.is_some() { history.unpacked_of(run, live) } else { fs::read(history.plain(id)).ok() };
+        named.is_some_and(|bytes| Verified::read(bytes, &live.entry.header).is_ok())
+    }
+
+    fn inspect_log(&mut self, run: &RunId, history: &History, log: &RunLog) -> Result<(), StoreError> {
+        let path = history.log();
+        if log.bad == 0 && log.lost == 0 {
+            if log.record.is_none() {
+                let message = format!("{} has no record of the run that can be read", self.name(&path));
+                self.found(ProblemKind::Record, message, false);
+            }
+            return Ok(());
+        }
+        let count = log.bad.max(log.lost);
+        let lines = if count == 1 { "line" } else { "lines" };
+        let message = match log.is_lossy() {
+            false => format!(
+                "{} has {count} damaged {lines}; the lines after repeat what was lost",
+                self.name(&path)
+            ),
+            true => format!(
+                "{} has {count} damaged {lines}; {} checkpoints are known from history/ alone",
+                self.name(&path),
+                log.unexplained.len()
+            ),
+        };
+        if self.found(ProblemKind::Record, message, true) {
+            self.keep_damaged(&path)?;
+            let (whole, record) = rebuilt(log);
+            self.store.rewrite(run, &whole, record.as_ref())?;
+            self.report.done += 1;
+            let unreadable = log.unexplained.iter().filter(|found| found.header.is_none());
+            for path in unreadable.flat_map(|found| [history.plain(&found.id), history.compressed(&found.id)])
+            {
+                // Damaged like its line: nothing can be rebuilt from it, and nothing of it is thrown away.
+                if path.exists() {
+                    let aside = PathBuf::from(format!("{}.damaged", path.display()));
+                    let message =
+                        format!("{} is damaged, and so is the line that spoke of it", self.name(&path));
+                    self.found(ProblemKind::Orphan, message, false);
+                    fs::rename(&path, &aside).map_err(|e| self.store.write_error(&path, e))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a damaged log under another name, since somebody may still read more in it than this program does.
+    fn keep_damaged(&self, path: &Path) -> Result<(), StoreError> {
+        let Ok(bytes) = fs::read(path) else { return Ok(()) };
+        let mut copies = (1..).map(|n| PathBuf::from(format!("{}.damaged-{n}", path.display())));
+        let copy = copies.find(|copy| !copy.exists()).unwrap_or_else(|| path.with_extension("damaged"));
+        atomic::write(&copy, &bytes, Mode::Private).map_err(|e| self.store.write_error(&copy, e))
+    }
+
+    fn inspect_latest(&mut self, run: &RunId, history: &History, log: &RunLog) {
+        let path = history.latest();
+        let Some(RowRef::Live(live)) = log.newest() else { return };
+        let header = &live.entry.header;
+        let good = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| Verified::read(bytes, header).ok());
+        let body = good(history.bytes(run, live).ok());
+        let latest = good(fs::read(&path).ok());
+        match (body, latest) {
+            (Some(body), None) => {
+                let message = format!("{} is not the newest checkpoint", self.name(&path));
+                if self.found(ProblemKind::Derived, message, true) {
+                    self.mended(&path, body.bytes());
+                }
+            }
+            (None, Some(latest)) => {
+                let body = history.plain(&header.snapshot_id);
+                let message = format!("{} is damaged; {} has it intact", self.name(&body), self.name(&path));
+                if self.found(ProblemKind::Derived, message, true) {
+                    self.mended(&body, latest.bytes());
+                }
+            }
+            // Damaged in both places: that is the checkpoint's damage, and `verify` names it.
+            _ => {}
+        }
+    }
+
+    fn mended(&mut self, path: &Path, bytes: &[u8]) {
+        self.report.done += u64::from(atomic::write(path, bytes, Mode::Private).is_ok());
+    }
+
+    /// Compresses what is old enough. Order: compressed files, the line that names them, removal of the plain ones.
+    fn compress(&mut self, run: &RunId, log: &RunLog, before: Timestamp) -> Result<(), StoreError> {
+        let history = self.store.history(run);
+        let newest = log.next_sequence() - 1;
+        let mut change =
+            Change { n: log.next_n(), stamp: log.stamp, last: log.last_sequence, ..Change::default() };
+        let mut plain = Vec::new();
+        let last_live = log.entries.keys().next_back().copied();
+        for (sequence, live) in &log.entries {
+            let header = &live.entry.header;
+            let keeps = live.gz.is_some() || Some(*sequence) == last_live || *sequence == newest;
+            if keeps || header.created_at >= before {
+                continue;
+            }
+            let id = &header.snapshot_id;
+            // A damaged document stays as it is, for others to look at.
+            let Ok(bytes) = history.bytes(run, live) else { continue };
+            let Ok(intact) = Verified::read(bytes, header) else { continue };
+            let packed = history.compressed(id);
+            let (check, size) =
+                history.compress(run, id, intact.bytes()).map_err(|e| self.store.write_error(&packed, e))?;
+            change.gz.push((*sequence, check));
+            plain.push((id.clone(), header.size.saturating_sub(size)));
+        }
+        if change.gz.is_empty() {
+            return Ok(());
+        }
+        let folder = history.documents();
+        atomic::sync_folder(&folder).map_err(|e| self.store.write_error(&folder, e))?;
+        if let Err(error) = self.store.append(run, &change, log.record.as_ref(), log) {
+            if !matches!(error, StoreError::Unknown { .. }) {
+                plain.iter().for_each(|(id, _)| {
+                    history::remove(&history.compressed(id));
+                });
+            }
+            return Err(error);
+        }
+        for (id, freed) in plain {
+            history::remove(&history.plain(&id));
+            self.report.done += 1;
+            self.report.bytes_freed += freed;
+        }
+        Ok(())
+    }
+}
+
+/// The log with the headers that `history/` still tells, and the last record with what those headers add to it.
+fn rebuilt(log: &RunLog) -> (RunLog, Option<RunRecord>) {
+    let mut whole = log.clone();
+    let mut record = log.record.clone().or_else(|| log.stale.clone());
+    whole.last_sequence = log.next_sequence() - 1;
+    whole.stamp = log.highest_stamp();
+    for header in log.unexplained.iter().filter_map(|found| found.header.clone()) {
+        if let Some(record) = &mut record {
+            adopt(record, &header);
+        }
+        whole.stamp = whole.stamp.max(header.stamp);
+        let entry = Entry { header, marks: Marks::default() };
+        let sequence = entry.header.sequence;
+        whole.entries.insert(sequence, Live { entry, gz: None });
+    }
+    (whole, record)
+}
+
+fn adopt(record: &mut RunRecord, header: &Header) {
+    let sequence = header.sequence;
+    match header.status {
+        Status::Failed => record.latest_failed = record.latest_failed.max(sequence),
+        Status::Completed => record.latest_completed = record.latest_completed.max(sequence),
+        _ => {}
+    }
+    if header.holds_state {
+        record.latest_state = record.latest_state.max(sequence);
+    }
+    record.updated_at = record.updated_at.max(header.created_at);
+}

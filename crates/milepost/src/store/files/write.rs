@@ -1,0 +1,291 @@
+//! One commit, in order: documents, then one line in the log, then `latest.json`, then the removal of what was dropped.
+//! In: what a decision wants done. Out: all of it durable, or nothing. Runs only while the turn is held.
+//! What comes after the line may fail without harm: it is derived, or swept by `Repair`.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::history::{self, History};
+use super::log::{Change, line};
+use super::state::{RowRef, RunLog};
+use super::{FilesStore, read_error};
+use crate::atomic::{self, Mode};
+use crate::model::{CheckpointId, RunId, RunRecord};
+use crate::seal::Verified;
+use crate::store::{Commit, Receipt, RunView, StoreError};
+
+/// Lines beyond twice the live checkpoints before a log is written anew.
+const SPARE_LINES: u64 = 256;
+/// Bytes of a log beyond which it is written anew much earlier.
+const LONG_LOG: u64 = 8 << 20;
+/// Positions of events within one stamp.
+const EVENTS_A_STAMP: u64 = 256;
+/// Events in one line of a log that is written anew.
+const EVENTS_A_LINE: usize = 50;
+
+impl FilesStore {
+    /// Carries a commit out.
+    pub(super) fn commit(
+        &self,
+        run: &RunId,
+        log: Option<Arc<RunLog>>,
+        view: &RunView,
+        commit: Commit,
+    ) -> Result<Receipt, StoreError> {
+        let history = self.history(run);
+        let empty = RunLog::default();
+        let state = log.as_deref().unwrap_or(&empty);
+        check_rules(run, view, &commit)?;
+        let ids: Vec<_> = commit.puts.iter().map(|put| &put.header().snapshot_id).collect();
+        self.check_ids(run, state, &ids)?;
+
+        let base = view.slot.stamp();
+        let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_A_STAMP);
+        let mut change = Change { n: state.next_n(), stamp: base + stamps - 1, ..Change::default() };
+        // What lost lines have used must not be given out again after a repair.
+        change.last = commit.puts.last().map_or(view.slot.sequence() - 1, |put| put.header().sequence);
+        change.puts = commit.puts.iter().map(|put| put.header().clone()).collect();
+        for (header, stamp) in change.puts.iter_mut().zip(base..) {
+            header.stamp = stamp;
+        }
+        change.marks = commit.marks;
+        change.drops = commit.drops;
+        change.consume = commit.consume;
+        change.push = commit.push;
+        change.events = (base * EVENTS_A_STAMP..).zip(commit.events).collect();
+        let dropped = dropped_ids(state, &change);
+
+        let fresh = !history.folder().exists();
+        let result = self.reserve(change.stamp).and_then(|()| {
+            self.put_documents(&history, &commit.puts)?;
+            self.append(run, &change, Some(&commit.record), state)
+        });
+        if let Err(error) = result {
+            if !matches!(error, StoreError::Unknown { .. }) {
+                for id in ids {
+                    history.remove(id);
+                }
+                if fresh {
+                    // Both only go if they are empty.
+                    let _ =
+                        fs::remove_dir(history.documents()).and_then(|()| fs::remove_dir(history.folder()));
+                }
+            }
+            return Err(error);
+        }
+
+        // The commit is acknowledged from here on.
+        let newest = commit.puts.last().filter(|put| !change.drops.contains(&put.header().sequence));
+        match newest {
+            Some(put) => {
+                let _ = atomic::write_without_folder_sync(&history.latest(), put.bytes(), Mode::Private);
+            }
+            None if !change.drops.is_empty() => self.refresh_latest(run),
+            None => {}
+        }
+        for id in &dropped {
+            history.remove(id);
+        }
+        self.compact_if_long(run);
+        Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)) })
+    }
+
+    /// Ids name checkpoints in the whole store.
+    fn check_ids(&self, run: &RunId, state: &RunLog, ids: &[&CheckpointId]) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut taken: HashSet<&CheckpointId> =
+            state.entries.values().map(|l| &l.entry.header.snapshot_id).collect();
+        taken.extend(state.unexplained.iter().map(|found| &found.id));
+        if let Some(id) = ids.iter().find(|id| !taken.insert(id)) {
+            return Err(StoreError::Exists((*id).clone()));
+        }
+        for other in self.run_ids()?.iter().filter(|other| *other != run) {
+            let history = self.history(other);
+            let Some(id) = ids.iter().find(|id| history.holds(id)) else { continue };
+            // A file alone may be what a crash left.
+            let named = |row: &RowRef<'_>| match row {
+                RowRef::Live(live) => live.entry.header.snapshot_id == **id,
+                RowRef::Unexplained(found) => found.id == **id,
+            };
+            if self.load(other)?.is_some_and(|log| log.rows().iter().any(named)) {
+                return Err(StoreError::Exists((*id).clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the documents, durable when it returns.
+    fn put_documents(&self, history: &History, puts: &[crate::seal::Sealed]) -> Result<(), StoreError> {
+        let folder = history.documents();
+        atomic::create_folder(&folder).map_err(|e| self.write_error(&folder, e))?;
+        for put in puts {
+            let path = history.plain(&put.header().snapshot_id);
+            // What an aborted attempt left in the other form would pass for this one.
+            history::remove(&history.compressed(&put.header().snapshot_id));
+            atomic::write_without_folder_sync(&path, put.bytes(), Mode::Private)
+                .map_err(|e| self.write_error(&path, e))?;
+        }
+        if puts.is_empty() {
+            return Ok(());
+        }
+        atomic::sync_folder(&folder).map_err(|e| self.write_error(&folder, e))
+    }
+
+    /// Appends one line: the commit point.
+    pub(super) fn append(
+        &self,
+        run: &RunId,
+        change: &Change,
+        record: Option<&RunRecord>,
+        state: &RunLog,
+    ) -> Result<(), StoreError> {
+        let path = self.history(run).log();
+        let mut bytes =
+            line(run, change, record, state.previous.as_ref()).map_err(|e| self.not_written(&path, e))?;
+        let end = self.load_with_end(run)?.map(|(_, end)| end).unwrap_or_default();
+        if end.open {
+            bytes.insert(0, b'\n');
+        }
+        history::append(&path, end.at, &bytes).map_err(|e| match e {
+            Some(e) => self.write_error(&path, e),
+            None => StoreError::Unknown { place: path.display().to_string() },
+        })
+    }
+
+    fn not_written(&self, path: &std::path::Path, e: serde_json::Error) -> StoreError {
+        StoreError::Write { place: path.display().to_string(), source: Box::new(e) }
+    }
+
+    /// Makes `latest.json` what the log says, from an intact document only. Best effort.
+    pub(super) fn refresh_latest(&self, run: &RunId) {
+        let history = self.history(run);
+        let Ok(Some(log)) = self.load(run) else { return };
+        match log.newest() {
+            Some(RowRef::Live(live)) => {
+                let bytes = history.bytes(run, live).ok();
+                let intact = bytes.and_then(|bytes| Verified::read(bytes, &live.entry.header).ok());
+                if let Some(intact) = intact {
+                    let _ =
+                        atomic::write_without_folder_sync(&history.latest(), intact.bytes(), Mode::Private);
+                }
+            }
+            Some(RowRef::Unexplained(_)) => {}
+            None => {
+                history::remove(&history.latest());
+            }
+        }
+    }
+
+    fn compact_if_long(&self, run: &RunId) {
+        let Ok(Some((log, end))) = self.load_with_end(run) else { return };
+        let spare = log.lines.saturating_sub(2 * log.entries.len() as u64);
+        if spare > SPARE_LINES || (end.at > LONG_LOG && spare > SPARE_LINES / 8) {
+            // The old log is as good as the new one; the next writer tries again.
+            let _ = self.compact(run, &log);
+        }
+    }
+
+    /// Writes a log anew without what is gone; says how many bytes that gave back. A damaged log is left to `Repair`.
+    pub(super) fn compact(&self, run: &RunId, log: &RunLog) -> Result<u64, StoreError> {
+        if log.bad > 0 || log.lost > 0 || log.record.is_none() {
+            return Ok(0);
+        }
+        self.rewrite(run, log, log.record.as_ref())
+    }
+
+    /// Replaces a log by the fewest lines that say the same, one for each checkpoint so that damage stays small.
+    pub(super) fn rewrite(
+        &self,
+        run: &RunId,
+        log: &RunLog,
+        record: Option<&RunRecord>,
+    ) -> Result<u64, StoreError> {
+        let path = self.history(run).log();
+        let mut changes: Vec<Change> = Vec::new();
+        for live in log.entries.values() {
+            let header = live.entry.header.clone();
+            changes.push(Change {
+                marks: vec![(header.sequence, live.entry.marks.clone())],
+                gz: live.gz.iter().map(|check| (header.sequence, check.clone())).collect(),
+                puts: vec![header],
+                ..Change::default()
+            });
+        }
+        let events: Vec<_> = log.events.iter().cloned().collect();
+        changes
+            .extend(events.chunks(EVENTS_A_LINE).map(|c| Change { events: c.to_vec(), ..Change::default() }));
+        changes.push(Change { push: log.items.iter().cloned().collect(), ..Change::default() });
+        // The last line repeats the one before and has only the record of its own.
+        changes.push(Change::default());
+        let count = changes.len();
+        let (mut bytes, mut previous) = (Vec::new(), None::<Change>);
+        for (i, mut change) in changes.into_iter().enumerate() {
+            change.n = i as u64 + 1;
+            change.stamp = log.stamp;
+            change.last = log.last_sequence;
+            let record = record.filter(|_| i + 1 == count);
+            let line =
+                line(run, &change, record, previous.as_ref()).map_err(|e| self.not_written(&path, e))?;
+            bytes.extend_from_slice(&line);
+            previous = Some(change);
+        }
+        let before = fs::metadata(&path).map_or(0, |meta| meta.len());
+        atomic::write(&path, &bytes, Mode::Private).map_err(|e| self.write_error(&path, e))?;
+        Ok(before.saturating_sub(bytes.len() as u64))
+    }
+
+    /// Takes a run out of sight in one step, then removes it.
+    pub(super) fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
+        let Some(log) = self.load(run)? else { return Ok(false) };
+        let stamp = self.next_stamp(Some(&log))?;
+        self.raise_floor(stamp)?;
+        self.reserve(stamp)?;
+        let (folder, house) = (self.history(run).folder().to_owned(), self.root.join(".store"));
+        let trash: PathBuf = house.join(format!("trash-{run}-{stamp}"));
+        fs::rename(&folder, &trash).map_err(|e| self.write_error(&folder, e))?;
+        for synced in [&self.root, &house] {
+            atomic::sync_folder(synced).map_err(|e| read_error(synced, e))?;
+        }
+        self.runs.lock().unwrap_or_else(|e| e.into_inner()).remove(run);
+        let _ = fs::remove_dir_all(&trash);
+        Ok(true)
+    }
+}
+
+fn check_rules(run: &RunId, view: &RunView, commit: &Commit) -> Result<(), StoreError> {
+    let mut next = view.slot.sequence();
+    for put in &commit.puts {
+        let header = put.header();
+        if header.run_id != *run {
+            return Err(StoreError::Rules("a checkpoint of another run"));
+        }
+        if header.sequence < next {
+            return Err(StoreError::Rules("a sequence that is taken or out of order"));
+        }
+        next = header.sequence.checked_add(1).ok_or(StoreError::Rules("a sequence without a next one"))?;
+    }
+    if commit.record.run_id != *run {
+        return Err(StoreError::Rules("the record of another run"));
+    }
+    if commit.consume > view.items.len() {
+        return Err(StoreError::Rules("more items consumed than there are"));
+    }
+    Ok(())
+}
+
+/// The documents that a change drops.
+fn dropped_ids(state: &RunLog, change: &Change) -> Vec<CheckpointId> {
+    let put = |sequence: u64| {
+        change.puts.iter().find(move |h| h.sequence == sequence).map(|h| h.snapshot_id.clone())
+    };
+    let live = |sequence| state.entries.get(&sequence).map(|live| live.entry.header.snapshot_id.clone());
+    let lost = |sequence| {
+        let found = state.unexplained.iter().find(|found| found.sequence() == Some(sequence));
+        found.map(|found| found.id.clone())
+    };
+    change.drops.iter().filter_map(|s| live(*s).or_else(|| put(*s)).or_else(|| lost(*s))).collect()
+}
