@@ -53,7 +53,7 @@ macro_rules! __each_rule {
                     panic_in_the_decision_changes_nothing, unknown_runs_and_checkpoints
                 }
                 order::{
-                    sequences_count_from_one, sequences_may_have_gaps, earlier_sequences_are_refused,
+                    sequences_count_from_one, sequences_may_have_gaps, earlier_sequences_are_refused, earlier_stamps_are_refused,
                     sequences_are_never_used_again, stamps_grow_across_runs, stamps_grow_after_delete,
                     clock_going_back_changes_no_order
                 }

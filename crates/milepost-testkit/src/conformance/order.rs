@@ -43,7 +43,7 @@ pub fn sequences_may_have_gaps(store: &dyn Store) {
     ledger.check();
 }
 
-/// A number that is taken or was passed by is refused, and so is a stamp; nothing is written.
+/// A number that is taken or was passed by is refused, and nothing is written.
 pub fn earlier_sequences_are_refused(store: &dyn Store) {
     let mut ledger = Ledger::begin(store, "order-refused");
     let doc = ledger.doc("zero");
@@ -64,7 +64,7 @@ pub fn earlier_sequences_are_refused(store: &dyn Store) {
         ledger.check();
     }
     let docs = [ledger.doc("first"), ledger.doc("second")];
-    // Within one commit: equal, falling; and a stamp that was given out before.
+    // Within one commit: equal, falling.
     refused_by_rules(ledger.attempt(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 1)));
@@ -73,8 +73,26 @@ pub fn earlier_sequences_are_refused(store: &dyn Store) {
         commit.puts.push(docs[0].seal(&view.slot.next()));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 2)));
     }));
+    ledger.check();
+    ledger.put(&docs[1]);
+    ledger.check();
+}
+
+/// A stamp that was given out before is refused, in the store and within a commit, and nothing is written.
+pub fn earlier_stamps_are_refused(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "order-refused-stamps");
+    ledger.put_many(2);
+    let docs = [ledger.doc("first"), ledger.doc("second")];
+    for back in [1, 2] {
+        refused_by_rules(ledger.attempt(|view, commit| {
+            let slot = Slot::issue(view.slot.sequence(), view.slot.stamp() - back);
+            commit.puts.push(docs[0].seal(&slot));
+        }));
+        ledger.check();
+    }
     refused_by_rules(ledger.attempt(|view, commit| {
-        commit.puts.push(docs[0].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() - 1)));
+        commit.puts.push(docs[0].seal(&view.slot));
+        commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence() + 1, view.slot.stamp())));
     }));
     ledger.check();
     ledger.put(&docs[1]);

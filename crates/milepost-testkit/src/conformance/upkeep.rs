@@ -1,7 +1,7 @@
 //! House-keeping on a healthy store finds nothing and loses nothing.
 
 use milepost::model::Marks;
-use milepost::store::{Store, Upkeep};
+use milepost::store::{Find, HeaderQuery, Store, Upkeep};
 
 use crate::chance::{edited, text};
 use crate::doc;
@@ -30,6 +30,8 @@ pub fn finds_nothing_on_a_healthy_store(store: &dyn Store) {
     let inspect = |when: &str| {
         let report = store.upkeep(Upkeep::Inspect).unwrap();
         assert_eq!(report.problems, [], "{when}");
+        let stray = store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() }).unwrap();
+        assert_eq!(stray, [], "rows without a run, {when}");
     };
     let mut ledger = Ledger::begin(store, "upkeep-inspect");
     inspect("a new store");

@@ -37,6 +37,7 @@ impl Ledger<'_> {
         }
         let state = state.unwrap_or_else(|| panic!("{run}: the run is not there"));
         assert_eq!(state.items, self.items, "{run}: pending items of run()");
+        assert_eq!(state.damaged, [], "{run}: damaged items of run()");
         self.check_row(&state.row, "run()");
         assert_eq!(listed.len(), 1, "{run}: runs() lists it once");
         self.check_row(listed.remove(0), "runs()");

@@ -4,7 +4,7 @@ use milepost::model::RunId;
 use milepost::store::{Commit, Store, StoreError, Verdict};
 use milepost_testkit::doc::{self, Doc};
 
-use crate::stores::{Opener, sqlite_losing};
+use crate::stores::{Opener, files_losing, sqlite_losing};
 
 /// Writes until the store says that it is there; a decision that finds its own checkpoint changes nothing.
 fn write_once(store: &dyn Store, run: &RunId, label: u64) -> u64 {
@@ -42,5 +42,12 @@ fn nothing_is_lost_or_twice(open: &Opener) {
 fn sqlite() {
     for seed in 0..3 {
         nothing_is_lost_or_twice(&sqlite_losing(seed));
+    }
+}
+
+#[test]
+fn files() {
+    for seed in 0..3 {
+        nothing_is_lost_or_twice(&files_losing(seed));
     }
 }

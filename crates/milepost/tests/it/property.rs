@@ -7,7 +7,7 @@ use milepost_testkit::chance::{edited, text};
 use milepost_testkit::{Ledger, doc};
 use proptest::prelude::*;
 
-use crate::stores::{Opener, sqlite, sqlite_asked_again};
+use crate::stores::{Opener, files, files_asked_again, sqlite, sqlite_asked_again};
 
 const RUNS: usize = 3;
 
@@ -161,17 +161,13 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     prop::collection::vec((run, step()), 1..50)
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 24,
-        max_shrink_iters: 300,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+/// Few enough to stay quick on two cores.
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn sqlite_keeps_any_history(steps in steps()) {
@@ -179,7 +175,21 @@ proptest! {
     }
 
     #[test]
+    fn files_keep_any_history(steps in steps()) {
+        holds(&files(), &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(4))]
+
+    #[test]
     fn sqlite_keeps_any_history_asked_again(steps in steps()) {
         holds(&sqlite_asked_again(), &steps);
+    }
+
+    #[test]
+    fn files_keep_any_history_asked_again(steps in steps()) {
+        holds(&files_asked_again(), &steps);
     }
 }

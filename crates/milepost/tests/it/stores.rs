@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use milepost::store::files::FilesStore;
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{OpenOptions, Store};
 use milepost_testkit::fault::Faults;
@@ -17,6 +18,10 @@ fn options() -> OpenOptions {
 
 fn open_sqlite(dir: &Path) -> SqliteStore {
     SqliteStore::open(&dir.join("milepost.db"), &options()).unwrap()
+}
+
+fn open_files(dir: &Path) -> FilesStore {
+    FilesStore::open(&dir.join("store"), &options()).unwrap()
 }
 
 /// A folder that lives as long as the closure.
@@ -38,4 +43,19 @@ pub(crate) fn sqlite_asked_again() -> Opener {
 pub(crate) fn sqlite_losing(seed: u64) -> Opener {
     let faults = Faults { seed, lost_replies: 250, lost_requests: 250 };
     in_folder(move |dir| faults.around(open_sqlite(dir)))
+}
+
+pub(crate) fn files() -> Opener {
+    in_folder(open_files)
+}
+
+/// Decisions are asked for more than once, as a store that retries does.
+pub(crate) fn files_asked_again() -> Opener {
+    in_folder(|dir| Faults { seed: 12, ..Faults::default() }.around(open_files(dir)))
+}
+
+/// Commits are lost on their way there and back.
+pub(crate) fn files_losing(seed: u64) -> Opener {
+    let faults = Faults { seed, lost_replies: 250, lost_requests: 250 };
+    in_folder(move |dir| faults.around(open_files(dir)))
 }
