@@ -99,10 +99,10 @@ pub fn plan(run: &RunFacts, entries: &[Entry], policy: &Retention, now: Timestam
                 Keep::Last(n) => keep.push(Reason::AmongLast(n)),
                 Keep::All => keep.push(Reason::KeepAll),
             }
-            if let Some(limit) = policy.max_age {
-                if clock::age(entry.header.created_at, now).is_some_and(|age| age > limit) {
-                    go.push(Reason::OlderThan(limit.as_secs()));
-                }
+            if let Some(limit) = policy.max_age
+                && clock::age(entry.header.created_at, now).is_some_and(|age| age > limit)
+            {
+                go.push(Reason::OlderThan(limit.as_secs()));
             }
             let stays =
                 go.is_empty() || keep.iter().any(|r| !matches!(r, Reason::AmongLast(_) | Reason::KeepAll));

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 pub use header::{Header, Material};
 pub use version::FORMAT_VERSION;
 
-use crate::model::{Body, Fields, Invalid, Path};
+use crate::model::{Body, Fields, Invalid, Path, Raw};
 use crate::store::Slot;
 
 /// Why stored bytes are not a checkpoint.
@@ -71,6 +71,7 @@ pub struct Verified {
 #[derive(Debug, Clone)]
 pub struct Unsealed {
     body: Body,
+    members: Vec<(String, Raw)>,
     state_given: bool,
     material: Material,
 }
@@ -78,8 +79,9 @@ pub struct Unsealed {
 impl Unsealed {
     /// Prepares a body; its sequence is set by `seal`.
     pub fn new(body: Body, state_given: bool) -> Result<Self, Invalid> {
-        let material = Material::of(&body, &body.members()?)?;
-        Ok(Self { body, state_given, material })
+        let members = body.members()?;
+        let material = Material::of(&body, &members)?;
+        Ok(Self { body, members, state_given, material })
     }
 
     /// The body as it stands.
@@ -98,9 +100,11 @@ const VERSION: &str = "\",\"format_version\":";
 
 /// Seals a body in the slot that the store gave out.
 pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, Invalid> {
-    let Unsealed { mut body, state_given, material } = unsealed;
+    let Unsealed { mut body, mut members, state_given, material } = unsealed;
     body.sequence = slot.sequence();
-    let members = body.members()?;
+    if let Some((_, raw)) = members.iter_mut().find(|(name, _)| name == "sequence") {
+        *raw = Raw::of(&body.sequence)?;
+    }
     let mut bytes =
         Vec::with_capacity(members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum::<usize>() + 160);
     for (i, (name, raw)) in members.iter().enumerate() {

@@ -2,6 +2,7 @@
 //! In: bytes. Out: the same bytes as text, or the place and the reason. Duplicate keys, depth over 100, numbers that
 //! no f64 holds, invalid UTF-8 and anything that is not JSON are refused.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::model::{Invalid, Path, Raw};
@@ -35,7 +36,7 @@ struct Reader<'a> {
     at: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn fail(&self, path: &Path<'_>, what: &str) -> Invalid {
         let what = if self.at >= self.text.len() { "the document ends too early" } else { what };
         let before = &self.text[..self.at.min(self.text.len())];
@@ -90,7 +91,7 @@ impl Reader<'_> {
                 return Err(self.fail(path, "not JSON: a member's name in double quotes is needed"));
             }
             let key = self.string(path)?;
-            if !seen.insert(&key) {
+            if !seen.insert(key.clone()) {
                 return Err(self.fail(&path.key(&key), "stands twice in its object"));
             }
             self.space();
@@ -135,7 +136,7 @@ impl Reader<'_> {
     }
 
     /// Walks a string and gives its decoded text.
-    fn string(&mut self, path: &Path<'_>) -> Result<String, Invalid> {
+    fn string(&mut self, path: &Path<'_>) -> Result<Cow<'a, str>, Invalid> {
         let start = self.at;
         self.at += 1;
         let mut escaped = false;
@@ -153,13 +154,14 @@ impl Reader<'_> {
         }
         self.at += 1;
         let quoted = &self.text[start..self.at];
-        let inner = || String::from_utf8_lossy(&quoted[1..quoted.len() - 1]).into_owned();
+        // The whole text is UTF-8, and quotes are where characters begin and end.
+        let inner = std::str::from_utf8(&quoted[1..quoted.len() - 1]).unwrap_or_default();
         if !escaped {
-            return Ok(inner());
+            return Ok(Cow::Borrowed(inner));
         }
         // Escapes are checked, and keys compared, by what they stand for; a lone surrogate stands for nothing.
-        serde_json::from_slice(quoted).map_err(|_| {
-            let what = format!("a string with an escape that stands for no character: {}", inner());
+        serde_json::from_slice(quoted).map(Cow::Owned).map_err(|_| {
+            let what = format!("a string with an escape that stands for no character: {inner}");
             Invalid::at(path, what.chars().take(200).collect::<String>())
         })
     }
@@ -211,24 +213,24 @@ impl Reader<'_> {
 
 /// Keys of one object; most have few, so a list is searched before a set is made.
 #[derive(Default)]
-struct Keys {
-    few: Vec<String>,
-    many: HashSet<String>,
+struct Keys<'a> {
+    few: Vec<Cow<'a, str>>,
+    many: HashSet<Cow<'a, str>>,
 }
 
-impl Keys {
-    fn insert(&mut self, key: &str) -> bool {
+impl<'a> Keys<'a> {
+    fn insert(&mut self, key: Cow<'a, str>) -> bool {
         if self.many.is_empty() {
-            if self.few.iter().any(|k| k == key) {
+            if self.few.contains(&key) {
                 return false;
             }
-            self.few.push(key.to_owned());
+            self.few.push(key);
             if self.few.len() > 16 {
                 self.many.extend(self.few.drain(..));
             }
             return true;
         }
-        self.many.insert(key.to_owned())
+        self.many.insert(key)
     }
 }
 

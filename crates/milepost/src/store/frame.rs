@@ -2,6 +2,7 @@
 //! In: a document, and the one it is packed against. Out: a frame, and back. The newest two documents of a run are
 //! whole; an older one is a difference to its neighbour; a chain of differences ends after `MOST_DEPENDANTS`.
 
+use std::cell::RefCell;
 use std::io;
 
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
@@ -42,10 +43,10 @@ pub fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     match prefix[0] {
         PLAIN => Ok(payload.to_vec()),
         PACKED => {
-            let mut context = DCtx::create();
-            context.ref_prefix(base).map_err(code)?;
             let mut document = Vec::with_capacity(length as usize);
-            context.decompress(&mut document, payload).map_err(code)?;
+            UNPACKER
+                .with_borrow_mut(|context| context.decompress_using_dict(&mut document, payload, base))
+                .map_err(code)?;
             if document.len() as u64 != length {
                 return Err(damaged("the frame has another length than it says"));
             }
@@ -55,23 +56,36 @@ pub fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
+thread_local! {
+    // Making a context costs as much as packing a small document with it.
+    static PACKER: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    static UNPACKER: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+/// Up to this size together, the window that goes with the level reaches over document and base.
+const NEAR: usize = 384 * 1024;
+
 fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let mut frame = Vec::with_capacity(PREFIX + zstd_safe::compress_bound(document.len()));
-    frame.push(PACKED);
-    frame.extend_from_slice(&(document.len() as u64).to_le_bytes());
-    let mut context = CCtx::create();
-    context.set_parameter(CParameter::CompressionLevel(LEVEL)).map_err(code)?;
-    // The window has to reach over the whole of the base, or what lies further back is not found.
-    let reach = (document.len() + base.len()).max(1).next_power_of_two().trailing_zeros().clamp(10, 27);
-    context.set_parameter(CParameter::WindowLog(reach)).map_err(code)?;
-    context.ref_prefix(base).map_err(code)?;
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(document.len()));
-    context.compress2(&mut packed, document).map_err(code)?;
-    if packed.len() >= document.len() && base.is_empty() {
-        frame[0] = PLAIN;
-        packed = document.to_vec();
+    if document.len() + base.len() <= NEAR {
+        PACKER
+            .with_borrow_mut(|context| context.compress_using_dict(&mut packed, document, base, LEVEL))
+            .map_err(code)?;
+    } else {
+        // The window has to reach over the whole of the base, or what lies further back is not found.
+        let reach = (document.len() + base.len()).next_power_of_two().trailing_zeros().clamp(10, 27);
+        let mut context = CCtx::create();
+        context.set_parameter(CParameter::CompressionLevel(LEVEL)).map_err(code)?;
+        context.set_parameter(CParameter::WindowLog(reach)).map_err(code)?;
+        context.set_parameter(CParameter::EnableLongDistanceMatching(true)).map_err(code)?;
+        context.ref_prefix(base).map_err(code)?;
+        context.compress2(&mut packed, document).map_err(code)?;
     }
-    frame.extend_from_slice(&packed);
+    let plain = base.is_empty() && packed.len() >= document.len();
+    frame.push(if plain { PLAIN } else { PACKED });
+    frame.extend_from_slice(&(document.len() as u64).to_le_bytes());
+    frame.extend_from_slice(if plain { document } else { &packed });
     Ok(frame)
 }
 
@@ -104,6 +118,16 @@ mod tests {
         new[30_000..33_200].copy_from_slice(&text(2, 3_200));
         let frame = against(&old, &new).unwrap();
         assert!(frame.len() < 3_500, "{}", frame.len());
+        assert_eq!(unpack(&frame, &new).unwrap(), old);
+    }
+
+    #[test]
+    fn large_documents_find_what_lies_far_back() {
+        let old = text(1, 3 << 20);
+        let mut new = old.clone();
+        new[5..25].copy_from_slice(&text(2, 20));
+        let frame = against(&old, &new).unwrap();
+        assert!(frame.len() < 2_000, "{}", frame.len());
         assert_eq!(unpack(&frame, &new).unwrap(), old);
     }
 

@@ -439,7 +439,7 @@ impl From<Damage> for StoreError {
 pub fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
     Ok(match url {
         StoreUrl::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, options)?),
-        StoreUrl::Files(folder) => return Err(StoreError::Missing { place: folder.display().to_string() }),
+        StoreUrl::Files(folder) => Box::new(files::FilesStore::open(folder, options)?),
     })
 }
 

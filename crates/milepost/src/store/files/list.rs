@@ -51,6 +51,7 @@ fn matches(row: &RowRef<'_>, find: Find<'_>) -> bool {
     };
     match find {
         Find::All => true,
+        // A folder without a log is a run of its own here.
         Find::Stray => false,
         Find::Sequence(sequence) => row.cursor().sequence == sequence,
         Find::Id(wanted) => id == wanted,

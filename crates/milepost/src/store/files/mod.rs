@@ -177,9 +177,11 @@ impl Store for FilesStore {
     }
 
     fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
-        Ok(self
-            .load(run)?
-            .map(|log| RunState { damaged: Vec::new(), row: log.run_row(run), items: log.items.iter().cloned().collect() }))
+        Ok(self.load(run)?.map(|log| RunState {
+            row: log.run_row(run),
+            items: log.items.iter().cloned().collect(),
+            damaged: Vec::new(),
+        }))
     }
 
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {

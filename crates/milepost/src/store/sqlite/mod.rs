@@ -32,6 +32,7 @@ pub struct SqliteStore {
     /// The file system's name where WAL is not safe on it.
     unsafe_on: Option<&'static str>,
     pool: Mutex<Pool>,
+    written: Mutex<frames::Written>,
 }
 
 #[derive(Debug)]
@@ -55,6 +56,7 @@ impl SqliteStore {
             gate: Turnstile::new(beside("-turn"), beside("-lock")),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
+            written: Mutex::default(),
         };
         let there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
         if !there {

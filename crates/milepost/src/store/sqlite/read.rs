@@ -98,7 +98,7 @@ pub(super) fn line(tx: &Connection, run: &RunId) -> Result<Option<RunLine>> {
     let sql = format!("SELECT {RUN} FROM run WHERE run_id = ?1");
     let found = tx.prepare_cached(&sql)?.query_row([run.as_str()], run_line).optional()?;
     if found.is_some() {
-        return Ok(found.map(|line| mend(tx, line)).transpose()?);
+        return found.map(|line| mend(tx, line)).transpose();
     }
     let mut every = tx.prepare_cached(&format!("SELECT {RUN} FROM run"))?;
     let mut rows = every.query([])?;

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Result, params};
 
 use super::connection::Db;
+use super::frames::Written;
 use super::read::{self, RunLine, header_key, number};
 use super::{SqliteStore, frames};
 use crate::model::{Event, Item, Marks, RunId};
@@ -28,7 +29,9 @@ pub(super) fn write(
     // Dropping the transaction, also when the decision panics, rolls it back.
     let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
     check(&tx, run, &view, &commit).map_err(failed)??;
-    carry_out(&tx, run, line, &view, &commit, &item_numbers).map_err(failed)?;
+    let mut written = store.written.lock().unwrap_or_else(|e| e.into_inner());
+    carry_out(&tx, run, line, &view, &commit, &item_numbers, &mut written).map_err(failed)?;
+    drop(written);
     tx.commit().map_err(failed)?;
     Ok(Receipt::default())
 }
@@ -102,6 +105,7 @@ fn carry_out(
     view: &RunView,
     commit: &Commit,
     item_numbers: &[i64],
+    written: &mut Written,
 ) -> Result<()> {
     let last_put = commit.puts.last().map(Sealed::header);
     let stamp = last_put.map_or(view.slot.stamp(), |header| header.stamp);
@@ -125,7 +129,7 @@ fn carry_out(
         }
     };
     for sealed in &commit.puts {
-        put(tx, line.n, sealed)?;
+        put(tx, line.n, sealed, written)?;
         line.last_sequence = sealed.header().sequence;
         line.count += 1;
     }
@@ -178,14 +182,14 @@ fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
 }
 
-fn put(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
+fn put(tx: &Connection, n: i64, sealed: &Sealed, written: &mut Written) -> Result<()> {
     let header = sealed.header();
-    let frame_n = frames::put(tx, n, header.sequence, sealed.bytes())?;
+    let frame_n = frames::put(tx, n, header.sequence, sealed.bytes(), written)?;
     put_header(tx, n, frame_n, sealed)?;
     if let Some(id) = &header.imported_id {
         set_name(tx, n, header.sequence, id)?;
     }
-    frames::settle(tx, n, header.sequence)
+    frames::settle(tx, n, header.sequence, written)
 }
 
 /// Writes the header's row, or rewrites it under another stamp or after damage.
