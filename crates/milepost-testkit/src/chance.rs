@@ -1,0 +1,62 @@
+//! Numbers that look random and are the same in every run.
+//! In: a seed. Out: numbers and text. Never reads the system's generator: a failure must come back when run again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A deterministic generator that threads may share.
+#[derive(Debug)]
+pub struct Chance(AtomicU64);
+
+impl Chance {
+    /// Starts from a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// The next number (splitmix64).
+    pub fn next(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which must not be 0.
+    pub fn below(&self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// True so many times in a thousand.
+    pub fn per_mille(&self, rate: u64) -> bool {
+        self.below(1000) < rate
+    }
+}
+
+const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
+
+/// `len` letters that do not compress well.
+pub fn text(len: usize, seed: u64) -> String {
+    let chance = Chance::new(seed);
+    let mut out = String::with_capacity(len);
+    while out.len() < len {
+        let bits = chance.next();
+        out.extend((0..8).map(|i| LETTERS[(bits >> (i * 8)) as usize & 63] as char).take(len - out.len()));
+    }
+    out
+}
+
+/// `old` with about `percent` of its letters replaced, in stretches, as edited documents differ. ASCII only.
+pub fn edited(old: &str, percent: u64, seed: u64) -> String {
+    const STRETCH: usize = 40;
+    let chance = Chance::new(seed);
+    let mut out = String::with_capacity(old.len());
+    for piece in old.as_bytes().chunks(STRETCH) {
+        if chance.below(100) < percent {
+            out.push_str(&text(piece.len(), chance.next()));
+        } else {
+            out.push_str(std::str::from_utf8(piece).expect("ASCII"));
+        }
+    }
+    out
+}

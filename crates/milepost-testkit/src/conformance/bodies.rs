@@ -1,0 +1,132 @@
+//! Bodies come back byte for byte, however far back, whatever was dropped around them.
+
+use milepost::store::Store;
+
+use crate::chance::{edited, text};
+use crate::ledger::Ledger;
+
+const LARGE: usize = 64 * 1024;
+
+/// Puts checkpoints with these states and compares all bodies at several distances.
+fn put_states(ledger: &mut Ledger<'_>, states: impl IntoIterator<Item = String>) {
+    for (n, state) in states.into_iter().enumerate() {
+        let doc = ledger.doc(format!("body-{n}")).state(state);
+        ledger.put(&doc);
+        if [0, 1, 2, 15, 16, 17, 33].contains(&n) {
+            ledger.check();
+        }
+    }
+    ledger.check();
+}
+
+fn edits(count: usize, size: usize) -> impl Iterator<Item = String> {
+    let first = text(size, 1);
+    (0..count as u64).scan(first, |state, n| {
+        *state = edited(state, 5, n + 100);
+        Some(state.clone())
+    })
+}
+
+/// Forty-two of 64 KB, each differing by 5% from the one before.
+pub fn large_with_small_changes(store: &dyn Store) {
+    put_states(&mut Ledger::begin(store, "bodies-large"), edits(42, LARGE));
+}
+
+/// Fifty of some 300 bytes.
+pub fn tiny(store: &dyn Store) {
+    put_states(&mut Ledger::begin(store, "bodies-tiny"), edits(50, 30));
+}
+
+/// Each the one before with something appended.
+pub fn growing(store: &dyn Store) {
+    let all = text(LARGE, 3);
+    let states = (1..=40).map(|n| all[..n * LARGE / 40].to_owned());
+    put_states(&mut Ledger::begin(store, "bodies-growing"), states);
+}
+
+/// Each the one before with something cut off.
+pub fn shrinking(store: &dyn Store) {
+    let all = text(LARGE, 4);
+    let states = (0..40).rev().map(|n| all[..n * LARGE / 40].to_owned());
+    put_states(&mut Ledger::begin(store, "bodies-shrinking"), states);
+}
+
+/// Nothing in common with the one before, in size neither.
+pub fn alternating(store: &dyn Store) {
+    let states = (0..40u64).map(|n| match n % 4 {
+        0 => text(LARGE, n),
+        1 => "é\u{1F600}\u{0}".repeat(2000),
+        2 => String::new(),
+        _ => text(5000, n),
+    });
+    put_states(&mut Ledger::begin(store, "bodies-alternating"), states);
+}
+
+/// A run of forty edited checkpoints, from which `choose` says what to drop, in one commit and one by one.
+fn drop_from(store: &dyn Store, name: &str, choose: impl Fn(&[u64]) -> Vec<u64>) {
+    let mut ledger = Ledger::begin(store, name);
+    put_states(&mut ledger, edits(40, 8 * 1024));
+    let chosen = choose(&ledger.sequences());
+    let (together, apart) = chosen.split_at(chosen.len() / 2);
+    ledger.drop_all(together);
+    ledger.check();
+    for sequence in apart {
+        ledger.drop_all(&[*sequence]);
+    }
+    ledger.check();
+    let size = 8 * 1024;
+    for n in 0..3 {
+        let doc = ledger.doc(format!("after-{n}")).state(text(size, n));
+        ledger.put(&doc);
+        ledger.check();
+    }
+}
+
+/// The oldest go, as retention does it.
+pub fn after_dropping_the_oldest(store: &dyn Store) {
+    drop_from(store, "bodies-drop-oldest", |all| all[..25].to_vec());
+}
+
+/// A stretch in the middle goes.
+pub fn after_dropping_the_middle(store: &dyn Store) {
+    drop_from(store, "bodies-drop-middle", |all| all[10..32].to_vec());
+}
+
+/// Every second goes.
+pub fn after_dropping_every_second(store: &dyn Store) {
+    drop_from(store, "bodies-drop-second", |all| all.iter().copied().step_by(2).collect());
+}
+
+/// All but the newest go.
+pub fn after_dropping_all_but_the_newest(store: &dyn Store) {
+    drop_from(store, "bodies-drop-but-newest", |all| all[..all.len() - 1].to_vec());
+}
+
+/// The newest go, from the end.
+pub fn after_dropping_the_newest(store: &dyn Store) {
+    drop_from(store, "bodies-drop-newest", |all| all.iter().rev().copied().take(20).collect());
+}
+
+/// A put and the drop of the oldest in one commit, with some protected ones left standing between.
+pub fn after_pruning_at_every_put(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "bodies-prune");
+    for (n, state) in edits(60, 8 * 1024).enumerate() {
+        let doc = ledger.doc(n).state(state);
+        let pinned = n % 7 == 0;
+        ledger.commit(|view, commit| {
+            commit.puts.push(doc.seal(&view.slot));
+            if pinned {
+                let marks = milepost::model::Marks { revision: 1, pinned, ..Default::default() };
+                commit.marks.push((view.slot.sequence(), marks));
+            }
+            if view.count >= 20 {
+                let oldest = view.oldest.iter().find(|entry| !entry.marks.protects());
+                commit.drops.extend(oldest.map(|entry| entry.header.sequence));
+            }
+        });
+        if n % 10 == 9 {
+            ledger.check();
+        }
+    }
+    ledger.check();
+}

@@ -1,0 +1,194 @@
+//! Writers at once, through one handle and through two: each decision sees all commits before its own.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use milepost::model::RunId;
+use milepost::seal::Verified;
+use milepost::store::{Commit, HeaderQuery, Store, StoreError, Verdict};
+
+use crate::chance::text;
+use crate::doc::{self, Doc};
+use crate::ledger::{Ledger, good, view};
+
+const WRITERS: usize = 8;
+const WRITES: usize = 25;
+
+/// One write that counts itself in the record and puts one checkpoint.
+fn count_one(store: &dyn Store, run: &RunId, label: &str) {
+    let doc = Doc::new(run, label).state(text(500, label.len() as u64));
+    let receipt = store.write(run, &mut |view| {
+        let mut commit = Commit::of(doc::next_record(run, view));
+        commit.puts.push(doc.seal(&view.slot));
+        commit.push.push(doc::item(label));
+        commit.events.push(doc::event(run, view.count));
+        Verdict::Commit(Box::new(commit))
+    });
+    receipt.unwrap_or_else(|e| panic!("{run}: write {label}: {e}"));
+}
+
+/// Checks that `writes` were made to a run, none lost, none twice; gives the stamps.
+fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
+    let seen = view(store, run);
+    assert_eq!(seen.record.unwrap().attempts, writes as u64, "{run}: the counter in the record");
+    assert_eq!(seen.count, writes as u64, "{run}: count");
+    assert_eq!(seen.items.len(), writes, "{run}: items");
+    let query = HeaderQuery { run: Some(run), oldest_first: true, ..HeaderQuery::default() };
+    let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
+    let sequences: Vec<_> = entries.iter().map(|entry| entry.header.sequence).collect();
+    assert_eq!(sequences, (1..=writes as u64).collect::<Vec<_>>(), "{run}: sequences");
+    assert!(entries.is_sorted_by(|a, b| a.header.stamp < b.header.stamp), "{run}: stamps");
+    for entry in &entries {
+        let bytes = store.body(run, entry.header.sequence).unwrap();
+        Verified::read(bytes, &entry.header).unwrap();
+    }
+    entries.iter().map(|entry| entry.header.stamp).collect()
+}
+
+fn one_run(handles: &[&dyn Store], name: &str) {
+    let run = Ledger::begin(handles[0], name).run().clone();
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (store, run) = (handles[writer % handles.len()], &run);
+            scope.spawn(move || {
+                for n in 0..WRITES {
+                    count_one(store, run, &format!("{writer}-{n}"));
+                }
+            });
+        }
+    });
+    for store in handles {
+        all_counted(*store, &run, WRITERS * WRITES);
+    }
+}
+
+fn many_runs(handles: &[&dyn Store], name: &str) {
+    let names: Vec<_> =
+        (0..3).map(|n| Ledger::begin(handles[0], &format!("{name}-{n}")).run().clone()).collect();
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (store, names) = (handles[writer % handles.len()], &names);
+            scope.spawn(move || {
+                for n in 0..WRITES {
+                    count_one(store, &names[(writer + n) % names.len()], &format!("{writer}-{n}"));
+                }
+            });
+        }
+    });
+    let per_run = |at: usize| {
+        let all = (0..WRITERS).flat_map(|writer| (0..WRITES).map(move |n| writer + n));
+        all.filter(|sum| sum % names.len() == at).count()
+    };
+    let stamps: Vec<u64> =
+        names.iter().enumerate().flat_map(|(at, run)| all_counted(handles[0], run, per_run(at))).collect();
+    let distinct: HashSet<_> = stamps.iter().collect();
+    assert_eq!(distinct.len(), stamps.len(), "no stamp is given out twice");
+}
+
+/// Reads a run again and again while it is written and pruned; what is read must always fit together.
+fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
+    let mut last = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let Some(state) = store.run(run).unwrap() else { continue };
+        let record = state.row.record.unwrap();
+        assert!(record.attempts >= last, "{run}: a read went back");
+        last = record.attempts;
+        let latest = good(run, state.row.latest.expect("a run that always has a checkpoint"));
+        assert_eq!(latest.header.sequence, record.attempts, "{run}: record and latest are of one commit");
+        let query = HeaderQuery { run: Some(run), oldest_first: true, ..HeaderQuery::default() };
+        let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
+        let falling = entries.windows(2).any(|two| two[0].header.sequence + 1 != two[1].header.sequence);
+        assert!(!falling, "{run}: headers of two commits in one answer");
+        for entry in entries.iter().step_by(3) {
+            match store.body(run, entry.header.sequence) {
+                Ok(bytes) => drop(Verified::read(bytes, &entry.header).unwrap()),
+                Err(StoreError::NoCheckpoint(..)) => {}
+                Err(e) => panic!("{run}@{}: {e}", entry.header.sequence),
+            }
+        }
+    }
+}
+
+fn prune_and_read(handles: &[&dyn Store], name: &str) {
+    let mut ledger = Ledger::begin(handles[0], name);
+    let run = ledger.run().clone();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for store in handles.iter().chain(handles) {
+            let (run, stop) = (&run, &stop);
+            scope.spawn(move || read_until(*store, run, stop));
+        }
+        // The readers must end where the writer panics, too.
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for n in 0..60 {
+                let doc = ledger.doc(n).state(text(3000, n));
+                ledger.commit(|view, commit| {
+                    commit.puts.push(doc.seal(&view.slot));
+                    if view.count >= 10 {
+                        commit.drops.push(view.oldest[0].header.sequence);
+                    }
+                });
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        wrote.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    for store in handles {
+        ledger.check_on(*store);
+    }
+}
+
+/// Eight writers of one run lose nothing.
+pub fn many_writers_one_run(store: &dyn Store) {
+    one_run(&[store], "concurrency-one");
+}
+
+/// Eight writers of three runs share no stamp.
+pub fn many_writers_many_runs(store: &dyn Store) {
+    many_runs(&[store], "concurrency-many");
+}
+
+/// What readers see beside a writer that prunes is always whole.
+pub fn readers_beside_a_pruning_writer(store: &dyn Store) {
+    prune_and_read(&[store], "concurrency-read");
+}
+
+/// What one handle committed, the other sees at once.
+pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
+    let mut ledger = Ledger::begin(a, "handles-see");
+    Ledger::begin(a, "handles-see-other");
+    ledger.check_on(b);
+    for n in 0..10 {
+        ledger.put_many(2);
+        ledger.check_on(b);
+        count_one(b, &doc::run_id("handles-see-other"), &format!("{n}"));
+        let seen = view(a, &doc::run_id("handles-see-other"));
+        assert_eq!(seen.record.unwrap().attempts, seen.count);
+        assert_eq!(seen.count, n + 1);
+        if n % 3 == 2 {
+            let oldest = ledger.sequences()[0];
+            ledger.drop_all(&[oldest]);
+            ledger.check_on(b);
+        }
+    }
+    assert!(b.delete_run(&doc::run_id("handles-see-other")).unwrap());
+    assert!(a.run(&doc::run_id("handles-see-other")).unwrap().is_none());
+    ledger.delete();
+    ledger.check_on(b);
+}
+
+/// Eight writers of one run over two handles lose nothing.
+pub fn two_handles_one_run(a: &dyn Store, b: &dyn Store) {
+    one_run(&[a, b], "handles-one");
+}
+
+/// Eight writers of three runs over two handles share no stamp.
+pub fn two_handles_many_runs(a: &dyn Store, b: &dyn Store) {
+    many_runs(&[a, b], "handles-many");
+}
+
+/// Readers on two handles beside a writer that prunes.
+pub fn two_handles_prune_and_read(a: &dyn Store, b: &dyn Store) {
+    prune_and_read(&[a, b], "handles-read");
+}

@@ -1,0 +1,149 @@
+//! Lists come in their order, whole, and in pages that miss nothing and repeat nothing.
+
+use std::collections::HashSet;
+
+use milepost::model::RunId;
+use milepost::store::{Cursor, Entry, HeaderQuery, RunQuery, Store};
+
+use crate::ledger::{Ledger, good};
+
+fn runs_of<'a>(store: &'a dyn Store, count: usize, name: &str) -> (Vec<Ledger<'a>>, HashSet<RunId>) {
+    let ledgers: Vec<_> = (0..count).map(|n| Ledger::begin(store, &format!("{name}-{n}"))).collect();
+    let names = ledgers.iter().map(|ledger| ledger.run().clone()).collect();
+    (ledgers, names)
+}
+
+/// Runs come by their newest write, whatever that write did.
+pub fn runs_by_newest_write(store: &dyn Store) {
+    let (mut ledgers, names) = runs_of(store, 4, "listing-runs");
+    let check = |expected: &[usize], ledgers: &[Ledger<'_>]| {
+        let rows = store.runs(&RunQuery::default()).unwrap();
+        let own: Vec<_> = rows.into_iter().filter(|row| names.contains(&row.run_id)).collect();
+        assert!(own.is_sorted_by(|a, b| a.stamp > b.stamp), "runs by falling stamp");
+        let listed: Vec<_> = own.iter().map(|row| &row.run_id).collect();
+        let expected: Vec<_> = expected.iter().map(|at| ledgers[*at].run()).collect();
+        assert_eq!(listed, expected, "runs, newest write first");
+    };
+    for ledger in &mut ledgers {
+        ledger.put_many(2);
+    }
+    check(&[3, 2, 1, 0], &ledgers);
+    ledgers[1].put_many(1);
+    check(&[1, 3, 2, 0], &ledgers);
+    ledgers[0].commit(|_, _| {});
+    check(&[0, 1, 3, 2], &ledgers);
+    ledgers[2].drop_all(&[2]);
+    check(&[2, 0, 1, 3], &ledgers);
+    ledgers[2].view();
+    ledgers[3].mark(1, milepost::model::Marks { revision: 1, ..Default::default() });
+    check(&[3, 2, 0, 1], &ledgers);
+    for ledger in &ledgers {
+        ledger.check();
+    }
+}
+
+/// Pages of runs hold every run once, at any page size.
+pub fn runs_in_pages(store: &dyn Store) {
+    let (mut ledgers, names) = runs_of(store, 9, "listing-run-pages");
+    for ledger in &mut ledgers {
+        ledger.put_many(1);
+    }
+    ledgers.reverse();
+    let expected: Vec<_> = ledgers.iter().map(|ledger| ledger.run().clone()).collect();
+    for limits in [&[1][..], &[2], &[3, 1, 4], &[100]] {
+        let mut before = None;
+        let mut seen = Vec::new();
+        for limit in limits.iter().copied().cycle() {
+            let page = store.runs(&RunQuery { before, limit }).unwrap();
+            assert!(page.len() <= limit, "{} runs where {limit} were asked for", page.len());
+            let Some(last) = page.last() else { break };
+            assert!(
+                before.is_none_or(|before| page.iter().all(|row| row.stamp < before)),
+                "only before the stamp"
+            );
+            before = Some(last.stamp);
+            seen.extend(page.into_iter().map(|row| row.run_id).filter(|run| names.contains(run)));
+        }
+        assert_eq!(seen, expected, "pages of {limits:?}");
+    }
+}
+
+/// All pages of a query, at page sizes that change.
+fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<Entry> {
+    let mut seen = Vec::new();
+    let mut after = None;
+    for limit in limits.iter().copied().cycle() {
+        let page = store.headers(&HeaderQuery { after, limit, ..query }).unwrap();
+        assert!(page.len() <= limit, "{} rows where {limit} were asked for", page.len());
+        let Some(last) = page.last() else { break };
+        after = Some(last.cursor());
+        seen.extend(page.into_iter().map(|row| good(&"page", row)));
+    }
+    seen
+}
+
+/// Pages of a run's headers hold every row once, in both directions, over gaps.
+pub fn headers_in_pages(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "listing-pages");
+    ledger.put_many(14);
+    let gap = ledger.doc("gap");
+    ledger.commit(|view, commit| commit.puts.push(gap.seal(&view.slot.at_sequence(40).unwrap())));
+    ledger.put_many(9);
+    ledger.drop_all(&[1, 6, 7, 44]);
+    let run = ledger.run().clone();
+    let query = HeaderQuery { run: Some(&run), ..HeaderQuery::default() };
+    let mut expected = ledger.entries();
+    for oldest_first in [true, false] {
+        for limits in [&[1][..], &[2], &[3, 1, 7], &[5, 50], &[20], &[21]] {
+            let seen = pages(store, HeaderQuery { oldest_first, ..query }, limits);
+            assert_eq!(seen, expected, "pages of {limits:?}, oldest first: {oldest_first}");
+        }
+        expected.reverse();
+    }
+}
+
+/// Over all runs the newest stamp comes first, whole and in pages.
+pub fn headers_across_runs(store: &dyn Store) {
+    let (mut ledgers, names) = runs_of(store, 3, "listing-across");
+    for round in 0..15 {
+        ledgers[[0, 1, 1, 2, 0][round % 5]].put_many(1 + round as u64 % 2);
+    }
+    ledgers[1].drop_all(&[2]);
+    let mut expected: Vec<Entry> = ledgers.iter().flat_map(|ledger| ledger.entries()).collect();
+    expected.sort_by_key(|entry| std::cmp::Reverse(entry.header.stamp));
+    let own = |entries: Vec<Entry>| -> Vec<Entry> {
+        entries.into_iter().filter(|entry| names.contains(&entry.header.run_id)).collect()
+    };
+    let whole = store.headers(&HeaderQuery::default()).unwrap();
+    assert!(whole.is_sorted_by(|a, b| a.cursor().stamp > b.cursor().stamp), "falling stamps over all runs");
+    assert_eq!(own(whole.into_iter().map(|row| good(&"list", row)).collect()), expected);
+    for limits in [&[1][..], &[4, 1, 2], &[1000]] {
+        assert_eq!(own(pages(store, HeaderQuery::default(), limits)), expected, "pages of {limits:?}");
+    }
+}
+
+/// The highest numbers are positions like any other, for callers that begin at the end.
+pub fn positions_beyond_the_end(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "listing-end");
+    ledger.put_many(3);
+    let (run, names) = (ledger.run().clone(), HashSet::from([ledger.run().clone()]));
+    for end in [i64::MAX as u64, u64::MAX] {
+        let rows = store.runs(&RunQuery { before: Some(end), limit: 0 }).unwrap();
+        assert_eq!(rows.iter().filter(|row| names.contains(&row.run_id)).count(), 1, "runs before {end}");
+        let after = Some(Cursor { sequence: end, stamp: end });
+        let query = HeaderQuery { run: Some(&run), after, ..HeaderQuery::default() };
+        assert_eq!(store.headers(&query).unwrap().len(), 3, "headers before {end}");
+        let across = store.headers(&HeaderQuery { run: None, ..query }).unwrap();
+        assert!(across.len() >= 3, "headers of all runs before {end}");
+        let rising = HeaderQuery { oldest_first: true, ..query };
+        assert!(store.headers(&rising).unwrap().is_empty(), "headers after {end}");
+    }
+    let start = Some(Cursor { sequence: 0, stamp: 0 });
+    let query = HeaderQuery { run: Some(&run), after: start, ..HeaderQuery::default() };
+    assert!(store.headers(&query).unwrap().is_empty(), "headers before the first");
+    assert_eq!(
+        store.headers(&HeaderQuery { oldest_first: true, ..query }).unwrap().len(),
+        3,
+        "from the first on"
+    );
+}

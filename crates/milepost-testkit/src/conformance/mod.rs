@@ -1,0 +1,149 @@
+//! What every store must do, one public function a rule: each takes handles on a store and panics where it is broken.
+//! Functions use runs of their own names and tolerate any other run, so one shared database can serve them all at once.
+//! No function knows a path, damages anything or looks at what a store keeps; that is for the store's own tests.
+
+pub mod bodies;
+pub mod concurrency;
+pub mod delete;
+pub mod events;
+pub mod find;
+pub mod items;
+pub mod listing;
+pub mod marks;
+pub mod order;
+pub mod record;
+pub mod upkeep;
+pub mod write;
+
+use milepost::store::Store;
+
+/// Runs every rule on handles that `open` gives; each call must open the same store again.
+pub fn all(open: &dyn Fn() -> Box<dyn Store>) {
+    crate::__each_rule!(__call_rules open);
+}
+
+/// Makes one `#[test]` for every rule. Takes the path of a function without arguments that makes a new store and
+/// returns a closure; each call of the closure opens another handle on that store.
+///
+/// ```ignore
+/// fn new_store() -> impl Fn() -> Box<dyn Store> {
+///     let dir = tempfile::tempdir().unwrap();
+///     move || Box::new(SqliteStore::open(&dir.path().join("milepost.db"), &OpenOptions::default()).unwrap())
+/// }
+/// milepost_testkit::conformance!(new_store);
+/// ```
+#[macro_export]
+macro_rules! conformance {
+    ($new_store:path) => {
+        $crate::__each_rule!(__test_rules $new_store);
+    };
+}
+
+/// The one list of rules: those that take one handle, then those that take two.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __each_rule {
+    ($then:ident $($arg:tt)*) => {
+        $crate::$then! {
+            [$($arg)*]
+            one {
+                write::{
+                    run_appears_with_its_first_commit, nothing_changes_nothing, several_puts_in_one_commit,
+                    foreign_run_is_refused, duplicate_id_is_refused, duplicate_id_within_a_commit_is_refused,
+                    panic_in_the_decision_changes_nothing, unknown_runs_and_checkpoints
+                }
+                order::{
+                    sequences_count_from_one, sequences_may_have_gaps, earlier_sequences_are_refused, earlier_stamps_are_refused,
+                    sequences_are_never_used_again, stamps_grow_across_runs, stamps_grow_after_delete,
+                    clock_going_back_changes_no_order
+                }
+                bodies::{
+                    large_with_small_changes, tiny, growing, shrinking, alternating, after_dropping_the_oldest,
+                    after_dropping_the_middle, after_dropping_every_second, after_dropping_all_but_the_newest,
+                    after_dropping_the_newest, after_pruning_at_every_put
+                }
+                marks::{
+                    set_with_a_put, replaced_later, gone_with_the_checkpoint, oldest_stops_at_the_eighth_unprotected,
+                    oldest_passes_over_protected_ones
+                }
+                items::{
+                    come_in_order, are_consumed_from_the_front, are_kept_otherwise, beyond_the_view_are_refused
+                }
+                events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
+                record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
+                listing::{
+                    runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs,
+                    positions_beyond_the_end
+                }
+                find::{
+                    by_sequence, by_id, by_prefix, prefix_characters_are_literal, by_tag, by_imported_id,
+                    name_finds_each_once, combined_with_paging
+                }
+                delete::{takes_all_of_a_run, leaves_others_alone, frees_ids_and_tags}
+                upkeep::{finds_nothing_on_a_healthy_store, loses_nothing, info_speaks}
+                concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
+            }
+            two {
+                concurrency::{
+                    two_handles_see_each_other, two_handles_one_run, two_handles_many_runs, two_handles_prune_and_read
+                }
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __call_rules {
+    ([$open:ident] one { $($a:ident::{$($f:ident),*})* } two { $($b:ident::{$($g:ident),*})* }) => {
+        $($( $crate::conformance::$a::$f(&*$open()); )*)*
+        $($( $crate::conformance::$b::$g(&*$open(), &*$open()); )*)*
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test_rules {
+    ([$new_store:path] one { $($a:ident::{$($f:ident),*})* } two { $($b:ident::{$($g:ident),*})* }) => {
+        $crate::__test_modules! { [$new_store] $($a { $($f)* })* }
+        $crate::__test_pairs! { [$new_store] $($b { $($g)* })* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test_modules {
+    ([$new_store:path]) => {};
+    ([$new_store:path] $a:ident { $($f:ident)* } $($rest:tt)*) => {
+        mod $a {
+            #[allow(unused_imports)]
+            use super::*;
+            $(
+                #[test]
+                fn $f() {
+                    let open = $new_store();
+                    $crate::conformance::$a::$f(&*open());
+                }
+            )*
+        }
+        $crate::__test_modules! { [$new_store] $($rest)* }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test_pairs {
+    ([$new_store:path] $($b:ident { $($g:ident)* })*) => {
+        mod two_handles {
+            #[allow(unused_imports)]
+            use super::*;
+            $($(
+                #[test]
+                fn $g() {
+                    let open = $new_store();
+                    $crate::conformance::$b::$g(&*open(), &*open());
+                }
+            )*)*
+        }
+    };
+}

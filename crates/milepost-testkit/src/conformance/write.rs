@@ -1,0 +1,163 @@
+//! A write is carried out whole or not at all.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use milepost::model::RunId;
+use milepost::store::{EventQuery, HeaderQuery, Store, StoreError, Verdict};
+
+use crate::doc::{self, Doc};
+use crate::ledger::Ledger;
+
+/// A run is there after its first commit and not before.
+pub fn run_appears_with_its_first_commit(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "write-appears");
+    ledger.check();
+    ledger.put_many(1);
+    ledger.check();
+}
+
+/// `Verdict::Nothing` makes no run and changes none.
+pub fn nothing_changes_nothing(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "write-nothing");
+    for _ in 0..3 {
+        ledger.view();
+    }
+    ledger.check();
+    ledger.put_many(2);
+    let before = store.run(ledger.run()).unwrap().unwrap().row.stamp;
+    for _ in 0..3 {
+        ledger.view();
+    }
+    ledger.check();
+    assert_eq!(store.run(ledger.run()).unwrap().unwrap().row.stamp, before, "the run's stamp after Nothing");
+}
+
+/// One commit may put several checkpoints, with marks, drops, items and events of its own.
+pub fn several_puts_in_one_commit(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "write-several");
+    ledger.put_many(2);
+    let docs: Vec<Doc> =
+        (0..20).map(|n| ledger.doc(format!("several-{n}")).state("x".repeat(n * 100))).collect();
+    let run = ledger.run().clone();
+    ledger.commit(|view, commit| {
+        let mut slot = view.slot.clone();
+        for doc in &docs {
+            commit.puts.push(doc.seal(&slot));
+            slot = slot.next();
+        }
+        commit.drops.push(1);
+        commit.push.push(doc::item("one"));
+        commit.events.push(doc::event(&run, 1));
+    });
+    ledger.check();
+    ledger.put_many(1);
+    ledger.check();
+}
+
+/// A checkpoint or a record of another run is refused, and nothing is written.
+pub fn foreign_run_is_refused(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "write-foreign");
+    let other = Ledger::begin(store, "write-foreign-other");
+    for _ in 0..2 {
+        let foreign = other.doc(1);
+        refused_by_rules(ledger.attempt(|view, commit| commit.puts.push(foreign.seal(&view.slot))));
+        let run: RunId = other.run().clone();
+        refused_by_rules(ledger.attempt(|_, commit| commit.record.run_id = run.clone()));
+        ledger.check();
+        other.check();
+        ledger.put_many(1);
+    }
+}
+
+/// An id is taken in the whole store, and nothing of a commit that uses it again is written.
+pub fn duplicate_id_is_refused(store: &dyn Store) {
+    let mut first = Ledger::begin(store, "write-duplicate");
+    let mut second = Ledger::begin(store, "write-duplicate-other");
+    let taken = first.doc("taken");
+    let id = taken.snapshot_id().clone();
+    first.put(&taken);
+    first.put_many(1);
+    for round in 0..2 {
+        for ledger in [&mut first, &mut second] {
+            let fresh = ledger.doc(format!("fresh-{round}"));
+            let again = ledger.doc("again").id(id.as_str());
+            let run = ledger.run().clone();
+            let answer = ledger.attempt(|view, commit| {
+                commit.puts.push(fresh.seal(&view.slot));
+                commit.puts.push(again.seal(&view.slot.next()));
+                commit.push.push(doc::item("never"));
+                commit.events.push(doc::event(&run, 9));
+            });
+            match answer {
+                Err(StoreError::Exists(named)) => assert_eq!(named, id, "the id that Exists names"),
+                answer => panic!("an id used twice gave {answer:?}"),
+            }
+        }
+        first.check();
+        second.check();
+        second.put_many(1);
+    }
+    // What the refused commits carried beside is free.
+    let fresh = second.doc("fresh-0");
+    second.put(&fresh);
+    second.check();
+}
+
+/// An id may not stand twice in one commit either.
+pub fn duplicate_id_within_a_commit_is_refused(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "write-duplicate-within");
+    let twice = ledger.doc("twice");
+    for _ in 0..2 {
+        let answer = ledger.attempt(|view, commit| {
+            commit.puts.push(twice.seal(&view.slot));
+            commit.puts.push(twice.seal(&view.slot.next()));
+        });
+        assert!(
+            matches!(answer, Err(StoreError::Exists(_) | StoreError::Rules(_))),
+            "an id twice in one commit gave {answer:?}"
+        );
+        ledger.check();
+        ledger.put_many(1);
+    }
+}
+
+/// A decision that panics leaves the store usable and as it was.
+pub fn panic_in_the_decision_changes_nothing(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "write-panic");
+    for _ in 0..3 {
+        let run = ledger.run().clone();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            store
+                .write(&run, &mut |_| -> Verdict { panic!("a decision that panics, as a test of the store") })
+        }));
+        assert!(panicked.is_err(), "the panic was swallowed");
+        ledger.check();
+        ledger.put_many(1);
+        ledger.check();
+    }
+}
+
+/// What is not there is said to be not there.
+pub fn unknown_runs_and_checkpoints(store: &dyn Store) {
+    let ledger = Ledger::begin(store, "write-unknown");
+    let run = ledger.run();
+    assert!(store.run(run).unwrap().is_none());
+    assert!(matches!(store.body(run, 1), Err(StoreError::NoRun(of)) if of == *run));
+    assert!(store.headers(&HeaderQuery { run: Some(run), ..HeaderQuery::default() }).unwrap().is_empty());
+    assert!(store.events(&EventQuery { run: Some(run), ..EventQuery::default() }).unwrap().events.is_empty());
+    assert!(!store.delete_run(run).unwrap());
+    let mut known = Ledger::begin(store, "write-unknown-known");
+    known.put_many(2);
+    for sequence in [0, 3, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
+        let answer = store.body(known.run(), sequence);
+        assert!(matches!(answer, Err(StoreError::NoCheckpoint(_, of)) if of == sequence), "{sequence}");
+    }
+    known.drop_all(&[1]);
+    assert!(matches!(store.body(known.run(), 1), Err(StoreError::NoCheckpoint(_, 1))));
+    known.check();
+}
+
+/// Panics unless a commit was refused for breaking the trait's rules.
+pub(super) fn refused_by_rules(answer: Result<milepost::store::Receipt, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::Rules(_))), "a commit against the rules gave {answer:?}");
+}

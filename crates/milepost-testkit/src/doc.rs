@@ -1,0 +1,162 @@
+//! Checkpoints, records, items and events for tests.
+//! In: a run and a label. Out: bodies and sealed documents; the same label gives the same id and the same bytes.
+//! Never fresh ids, never the clock.
+
+use jiff::{SignedDuration, Timestamp};
+use milepost::model::{
+    Body, CheckpointId, Event, EventType, Fields, Item, LogLine, Path, Profile, Raw, RunId, RunRecord,
+    Source, Status,
+};
+use milepost::seal::{Sealed, Unsealed, seal};
+use milepost::store::{RunView, Slot};
+
+/// A fixed time plus `seconds`.
+pub fn at(seconds: i64) -> Timestamp {
+    let start: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
+    start + SignedDuration::from_secs(seconds)
+}
+
+/// The run of this name.
+pub fn run_id(name: &str) -> RunId {
+    name.parse().unwrap()
+}
+
+/// One checkpoint to be: what is not set is small and plain.
+#[derive(Debug, Clone)]
+pub struct Doc {
+    run: RunId,
+    id: CheckpointId,
+    state: Option<String>,
+    status: Status,
+    source: Source,
+    imported: Option<String>,
+    seconds: i64,
+}
+
+impl Doc {
+    /// A checkpoint of `run`; its id is made of the run's and `label`, and so is unique in a store.
+    pub fn new(run: &RunId, label: impl std::fmt::Display) -> Self {
+        Self {
+            run: run.clone(),
+            id: format!("cp_{run}_{label}").parse().unwrap(),
+            state: None,
+            status: Status::InProgress,
+            source: Source::Manual,
+            imported: None,
+            seconds: 0,
+        }
+    }
+
+    /// Under an id of its own.
+    #[must_use]
+    pub fn id(mut self, id: &str) -> Self {
+        self.id = id.parse().unwrap();
+        self
+    }
+
+    /// With a state: a text, kept as a JSON string.
+    #[must_use]
+    pub fn state(mut self, text: impl Into<String>) -> Self {
+        self.state = Some(text.into());
+        self
+    }
+
+    /// With a status.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// With a source.
+    #[must_use]
+    pub fn source(mut self, source: Source) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// With the id it had where it came from.
+    #[must_use]
+    pub fn imported(mut self, id: &str) -> Self {
+        self.imported = Some(id.to_owned());
+        self
+    }
+
+    /// Made so many seconds after the fixed start; negative for before.
+    #[must_use]
+    pub fn made_at(mut self, seconds: i64) -> Self {
+        self.seconds = seconds;
+        self
+    }
+
+    /// The id it will have.
+    pub fn snapshot_id(&self) -> &CheckpointId {
+        &self.id
+    }
+
+    /// Its body.
+    pub fn body(&self) -> Body {
+        let metadata = self.imported.as_ref().map(|id| {
+            let text = format!("{{\"imported\": {{\"id\": {}}}}}", Raw::of(id).unwrap().get());
+            Raw::parse(text).unwrap()
+        });
+        Body {
+            brief: None,
+            command_outcomes: Vec::new(),
+            context_digest: None,
+            created_at: at(self.seconds),
+            criteria: Vec::new(),
+            decisions: Vec::new(),
+            elapsed_ms: 5,
+            files: Vec::new(),
+            log: Vec::new(),
+            metadata,
+            outcomes_dropped: 0,
+            parent: None,
+            phase: None,
+            redacted: None,
+            run_id: self.run.clone(),
+            sequence: 0,
+            session_id: "unknown".into(),
+            snapshot_id: self.id.clone(),
+            source: self.source,
+            source_details: vec![self.source.to_string()],
+            state: self.state.as_ref().map(|text| Raw::of(text).unwrap()),
+            status: self.status,
+            step_state: None,
+            task_summary: Some("tä\u{0}sk \u{1F600}".into()),
+            tasks: Vec::new(),
+            workspace: None,
+            extra: Fields::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &Path::Root).unwrap(),
+        }
+    }
+
+    /// The sealed document in `slot`.
+    pub fn seal(&self, slot: &Slot) -> Sealed {
+        let unsealed = Unsealed::new(self.body(), self.state.is_some()).unwrap();
+        seal(unsealed, slot).unwrap()
+    }
+}
+
+/// A record for the next write: the view's, or a new one, with `attempts` one higher.
+pub fn next_record(run: &RunId, view: &RunView) -> RunRecord {
+    let mut record = view.record.clone().unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Run, at(0)));
+    record.attempts += 1;
+    record
+}
+
+/// A pending item that says `text`.
+pub fn item(text: impl Into<String>) -> Item {
+    Item::Note(LogLine { at: at(1), text: text.into(), extra: Fields::default() })
+}
+
+/// An event that carries `number`.
+pub fn event(run: &RunId, number: u64) -> Event {
+    Event {
+        at: at(i64::try_from(number).unwrap()),
+        kind: EventType::CheckpointCreated,
+        run_id: run.clone(),
+        snapshot_id: None,
+        data: Raw::parse(format!("{{\"number\": {number}, \"é\":1.0}}")).unwrap(),
+    }
+}

@@ -1,0 +1,172 @@
+//! Stores that behave badly within the rules, one concern each.
+//! In: any store. Out: the same store, asking for decisions more than once, or losing requests and replies.
+//! Deterministic by seed. Never breaks a rule of the trait: what fails on them is the caller's fault or the store's.
+
+use milepost::model::RunId;
+use milepost::store::{
+    Decide, EventPage, EventQuery, HeaderQuery, Receipt, Row, RunQuery, RunRow, RunState, RunView, Store,
+    StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+};
+
+use crate::chance::Chance;
+
+/// Passes everything but `write` on to `self.inner`.
+macro_rules! pass_on {
+    () => {
+        fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+            self.inner.run(run)
+        }
+
+        fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+            self.inner.runs(query)
+        }
+
+        fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+            self.inner.headers(query)
+        }
+
+        fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+            self.inner.body(run, sequence)
+        }
+
+        fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+            self.inner.events(query)
+        }
+
+        fn delete_run(&self, run: &RunId) -> Result<bool, StoreError> {
+            self.inner.delete_run(run)
+        }
+
+        fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+            self.inner.upkeep(what)
+        }
+
+        fn info(&self) -> Result<StoreInfo, StoreError> {
+            self.inner.info()
+        }
+    };
+}
+
+/// Asks for each decision one to three times and believes the last answer only, as a store that retries does.
+#[derive(Debug)]
+pub struct AskAgain<S> {
+    inner: S,
+    chance: Chance,
+}
+
+impl<S: Store> AskAgain<S> {
+    /// Wraps a store.
+    pub fn new(inner: S, seed: u64) -> Self {
+        Self { inner, chance: Chance::new(seed) }
+    }
+}
+
+impl<S: Store> Store for AskAgain<S> {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let extra = self.chance.below(3);
+        // Half of the retries come from a transaction that was given up, so that others may write in between.
+        let given_up = self.chance.below(2) == 0;
+        if extra > 0 && given_up {
+            self.inner.write(run, &mut |view| {
+                let _ = decide(&view.clone());
+                Verdict::Nothing
+            })?;
+        }
+        let here = extra - u64::from(extra > 0 && given_up);
+        self.inner.write(run, &mut |view: &RunView| {
+            for _ in 0..here {
+                let _ = decide(&view.clone());
+            }
+            decide(view)
+        })
+    }
+
+    pass_on!();
+}
+
+/// Makes some commits and then says that the reply was lost.
+#[derive(Debug)]
+pub struct LoseReplies<S> {
+    inner: S,
+    chance: Chance,
+    per_mille: u64,
+}
+
+impl<S: Store> LoseReplies<S> {
+    /// Wraps a store; so many commits in a thousand lose their reply.
+    pub fn new(inner: S, seed: u64, per_mille: u64) -> Self {
+        Self { inner, chance: Chance::new(seed), per_mille }
+    }
+}
+
+impl<S: Store> Store for LoseReplies<S> {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let mut commits = false;
+        let receipt = self.inner.write(run, &mut |view| {
+            let verdict = decide(view);
+            commits = matches!(verdict, Verdict::Commit(_));
+            verdict
+        })?;
+        if commits && self.chance.per_mille(self.per_mille) { Err(lost()) } else { Ok(receipt) }
+    }
+
+    pass_on!();
+}
+
+/// Decides, and then loses some commits on their way, with the same words as a lost reply: nothing was changed.
+#[derive(Debug)]
+pub struct LoseRequests<S> {
+    inner: S,
+    chance: Chance,
+    per_mille: u64,
+}
+
+impl<S: Store> LoseRequests<S> {
+    /// Wraps a store; so many commits in a thousand never happen.
+    pub fn new(inner: S, seed: u64, per_mille: u64) -> Self {
+        Self { inner, chance: Chance::new(seed), per_mille }
+    }
+}
+
+impl<S: Store> Store for LoseRequests<S> {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        if !self.chance.per_mille(self.per_mille) {
+            return self.inner.write(run, decide);
+        }
+        let mut lose = false;
+        let receipt = self.inner.write(run, &mut |view| {
+            lose = matches!(decide(view), Verdict::Commit(_));
+            Verdict::Nothing
+        })?;
+        if lose { Err(lost()) } else { Ok(receipt) }
+    }
+
+    pass_on!();
+}
+
+fn lost() -> StoreError {
+    StoreError::Unknown { place: "fault store".into() }
+}
+
+/// All faults around one store.
+pub type FaultStore<S> = LoseReplies<LoseRequests<AskAgain<S>>>;
+
+/// How often each fault happens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Where the pseudo-random choices start.
+    pub seed: u64,
+    /// Commits in a thousand that are made and whose reply is lost.
+    pub lost_replies: u64,
+    /// Commits in a thousand that are not made, reported as if their reply were lost.
+    pub lost_requests: u64,
+}
+
+impl Faults {
+    /// Wraps a store in all faults. Decisions are always asked for one to three times.
+    pub fn around<S: Store>(self, inner: S) -> FaultStore<S> {
+        let inner = AskAgain::new(inner, self.seed);
+        let inner = LoseRequests::new(inner, self.seed ^ 0x5eed, self.lost_requests);
+        LoseReplies::new(inner, self.seed ^ 0xfade, self.lost_replies)
+    }
+}

@@ -1,0 +1,154 @@
+//! The comparison of a store with a ledger: every question a store answers about one run.
+//! Tolerates foreign runs; asks nothing that other runs could change the answer to.
+
+use milepost::model::Event;
+use milepost::seal::Verified;
+use milepost::store::{
+    Cursor, EVENTS_KEPT, Entry, EventQuery, Find, HeaderQuery, OLDEST_SHOWN, Row, RunQuery, RunRow, Store,
+    StoreError,
+};
+
+use super::{Ledger, view};
+
+impl Ledger<'_> {
+    /// Compares everything the store says about the run.
+    pub fn check(&self) {
+        self.check_on(self.store);
+    }
+
+    /// Compares everything that `store`, another handle on the same data, says about the run.
+    pub fn check_on(&self, store: &dyn Store) {
+        self.check_run(store);
+        self.check_view(store);
+        self.check_headers(store);
+        self.check_bodies(store);
+        self.check_events(store);
+    }
+
+    fn check_run(&self, store: &dyn Store) {
+        let run = &self.run;
+        let state = store.run(run).unwrap();
+        let rows = store.runs(&RunQuery::default()).unwrap();
+        let mut listed: Vec<&RunRow> = rows.iter().filter(|row| row.run_id == *run).collect();
+        if self.record.is_none() {
+            assert!(state.is_none(), "{run}: a run without a commit is read");
+            assert!(listed.is_empty(), "{run}: a run without a commit is listed");
+            return;
+        }
+        let state = state.unwrap_or_else(|| panic!("{run}: the run is not there"));
+        assert_eq!(state.items, self.items, "{run}: pending items of run()");
+        assert_eq!(state.damaged, [], "{run}: damaged items of run()");
+        self.check_row(&state.row, "run()");
+        assert_eq!(listed.len(), 1, "{run}: runs() lists it once");
+        self.check_row(listed.remove(0), "runs()");
+    }
+
+    fn check_row(&self, row: &RunRow, of: &str) {
+        let run = &self.run;
+        assert_eq!(row.run_id, *run, "{of}");
+        let record = row.record.as_ref().unwrap_or_else(|e| panic!("{run}: record by {of}: {e}"));
+        assert_eq!(Some(record.as_ref()), self.record.as_ref(), "{run}: record by {of}");
+        assert_eq!(row.count, self.rows.len() as u64, "{run}: count by {of}");
+        assert!(row.stamp >= self.last_stamp, "{run}: stamp {} by {of}, not {}", row.stamp, self.last_stamp);
+        assert_eq!(row.latest.clone().map(|row| good(run, row)), self.newest(), "{run}: latest by {of}");
+    }
+
+    fn newest(&self) -> Option<Entry> {
+        self.rows.last_key_value().map(|(sequence, _)| self.entry(*sequence))
+    }
+
+    fn check_view(&self, store: &dyn Store) {
+        let run = &self.run;
+        let seen = view(store, run);
+        assert_eq!(seen.record, self.record, "{run}: record of the view");
+        assert_eq!(seen.slot.sequence(), self.next_sequence, "{run}: next sequence");
+        assert!(seen.slot.stamp() > self.last_stamp, "{run}: next stamp {}", seen.slot.stamp());
+        assert_eq!(seen.count, self.rows.len() as u64, "{run}: count of the view");
+        assert_eq!(seen.latest, self.newest(), "{run}: latest of the view");
+        assert_eq!(seen.items, self.items, "{run}: items of the view");
+        let mut oldest = Vec::new();
+        let mut open = 0;
+        for entry in self.entries() {
+            open += usize::from(!entry.marks.protects());
+            oldest.push(entry);
+            if open == OLDEST_SHOWN {
+                break;
+            }
+        }
+        let sequences = |of: &[Entry]| of.iter().map(|e| e.header.sequence).collect::<Vec<_>>();
+        assert_eq!(sequences(&seen.oldest), sequences(&oldest), "{run}: oldest of the view");
+        assert_eq!(seen.oldest, oldest, "{run}: oldest of the view");
+    }
+
+    fn check_headers(&self, store: &dyn Store) {
+        let run = &self.run;
+        let ask = |query: HeaderQuery<'_>| -> Vec<Entry> {
+            store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect()
+        };
+        let of_run = HeaderQuery { run: Some(run), ..HeaderQuery::default() };
+        let mut all = self.entries();
+        assert_eq!(ask(HeaderQuery { oldest_first: true, ..of_run }), all, "{run}: headers, oldest first");
+        all.reverse();
+        assert_eq!(ask(of_run), all, "{run}: headers, newest first");
+        let gone = self.next_sequence;
+        assert!(
+            ask(HeaderQuery { find: Find::Sequence(gone), ..of_run }).is_empty(),
+            "{run}: headers of {gone}"
+        );
+        for at in [0, all.len() / 2, all.len().saturating_sub(1)] {
+            let Some(entry) = all.get(at) else { continue };
+            let header = &entry.header;
+            let one = std::slice::from_ref(entry);
+            let by_number = ask(HeaderQuery { find: Find::Sequence(header.sequence), ..of_run });
+            assert_eq!(by_number, one, "{run}: header by sequence {}", header.sequence);
+            let find = Find::Id(header.snapshot_id.as_str());
+            assert_eq!(ask(HeaderQuery { find, ..of_run }), one, "{run}: header by id within the run");
+            assert_eq!(ask(HeaderQuery { find, ..HeaderQuery::default() }), one, "{run}: header by id");
+            let after = Some(Cursor { sequence: header.sequence, stamp: header.stamp });
+            assert_eq!(ask(HeaderQuery { after, ..of_run }), all[at + 1..], "{run}: headers after a cursor");
+            for tag in &entry.marks.tags {
+                let found = ask(HeaderQuery { find: Find::Name(tag), ..of_run });
+                assert!(found.contains(entry), "{run}: header by tag {tag}");
+            }
+        }
+    }
+
+    fn check_bodies(&self, store: &dyn Store) {
+        let run = &self.run;
+        for (sequence, (sealed, _)) in &self.rows {
+            let bytes = store.body(run, *sequence).unwrap_or_else(|e| panic!("{run}@{sequence}: {e}"));
+            if bytes != sealed.bytes() {
+                panic!("{run}@{sequence}: the body differs from what was put, {} bytes", bytes.len());
+            }
+            Verified::read(bytes, sealed.header()).unwrap();
+        }
+        let gone = self.next_sequence;
+        match (store.body(run, gone), self.record.is_some()) {
+            (Err(StoreError::NoCheckpoint(of, sequence)), true) => {
+                assert_eq!((&of, sequence), (run, gone), "what NoCheckpoint names");
+            }
+            (Err(StoreError::NoRun(of)), false) => assert_eq!(&of, run, "what NoRun names"),
+            (answer, _) => panic!("{run}@{gone}: a body that is not there gave {answer:?}"),
+        }
+    }
+
+    fn check_events(&self, store: &dyn Store) {
+        let run = &self.run;
+        let page = store.events(&EventQuery { run: Some(run), ..EventQuery::default() }).unwrap();
+        assert!(page.damaged.is_empty(), "{run}: damaged events");
+        assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "{run}: positions of events grow");
+        let events: Vec<Event> = page.events.into_iter().map(|(_, event)| event).collect();
+        // The store may have let the oldest go; how many is for the events tests to say.
+        assert!(self.events.ends_with(&events), "{run}: events");
+        let least = self.events.len().min(EVENTS_KEPT as usize);
+        assert!(events.len() >= least, "{run}: {} events where {least} are kept", events.len());
+    }
+}
+
+/// The entry of a row that must be intact.
+pub fn good(run: &impl std::fmt::Display, row: Row) -> Entry {
+    match row {
+        Row::Good(entry) => entry,
+        Row::Damaged { damage, .. } => panic!("{run}: a healthy row is called damaged: {damage}"),
+    }
+}

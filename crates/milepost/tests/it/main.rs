@@ -1,0 +1,11 @@
+//! The library's integration tests, one binary: every store under the same rules, alone and with faults around it.
+//! In: stores in temporary folders. Out: nothing; a failure names the rule.
+
+// A test's only way to report is to panic.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod conformance;
+mod lost;
+mod property;
+mod sqlite_damage;
+mod stores;

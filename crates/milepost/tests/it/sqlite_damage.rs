@@ -1,0 +1,196 @@
+//! One changed row in a SQLite store: reported for that row, and everything else stays readable and writable.
+//! In: statements that change a value behind the store's back. Damage to pages is not tried here.
+
+use milepost::store::sqlite::SqliteStore;
+use milepost::store::{
+    Commit, Damage, EventQuery, Find, HeaderQuery, OpenOptions, Part, Row, RunView, Store, StoreError,
+    Verdict,
+};
+use milepost_testkit::chance::text;
+use milepost_testkit::{Ledger, doc};
+
+/// A run to damage and one to leave alone, with something of every kind in both.
+fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Ledger<'_>)) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let [bystander, hurt] = ["bystander", "hurt"].map(|name| {
+        let mut ledger = Ledger::begin(&store, name);
+        for n in 1..=5 {
+            let doc = ledger.doc(n).state(text(3000, 1));
+            ledger.put_tagged(&doc, &format!("tag-{name}"));
+        }
+        let run = ledger.run().clone();
+        ledger.commit(|_, commit| {
+            commit.push.extend([doc::item("first"), doc::item("second")]);
+            commit.events.extend([doc::event(&run, 1), doc::event(&run, 2)]);
+        });
+        ledger.check();
+        ledger
+    });
+    let changed = rusqlite::Connection::open(&path).unwrap().execute(sql, []).unwrap();
+    assert_eq!(changed, 1, "{sql}");
+    bystander.check();
+    then(&store, hurt);
+    bystander.check();
+}
+
+fn add_one(store: &dyn Store, ledger: &Ledger<'_>) -> Result<RunView, StoreError> {
+    let doc = ledger.doc("after-damage");
+    let mut seen = None;
+    store.write(ledger.run(), &mut |view| {
+        seen = Some(view.clone());
+        let mut commit = Commit::of(doc::next_record(ledger.run(), view));
+        commit.puts.push(doc.seal(&view.slot));
+        commit.push.push(doc::item("after damage"));
+        commit.events.push(doc::event(ledger.run(), 3));
+        Verdict::Commit(Box::new(commit))
+    })?;
+    Ok(seen.unwrap())
+}
+
+/// What is wrong in a list, and how many rows are right.
+fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
+    let count = rows.len();
+    let damaged: Vec<_> = rows
+        .into_iter()
+        .filter_map(|row| match row {
+            Row::Damaged { damage, .. } => Some(damage),
+            Row::Good(_) => None,
+        })
+        .collect();
+    let good = count - damaged.len();
+    (damaged, good)
+}
+
+const HURT: &str = "(SELECT n FROM run WHERE run_id = 'hurt')";
+
+#[test]
+fn a_header_is_reported_for_its_row() {
+    let sql = format!(
+        "UPDATE checkpoint SET header = replace(header, 'manual', 'mXnual') WHERE run_n = {HURT} AND sequence = 3"
+    );
+    with_damage(&sql, |store, hurt| {
+        let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+        let (damaged, good) = sort_out(store.headers(&query).unwrap());
+        assert_eq!((damaged.len(), good), (1, 4));
+        assert_eq!((damaged[0].part, damaged[0].sequence), (Part::Header, Some(3)));
+        let (damaged, good) = sort_out(store.headers(&HeaderQuery::default()).unwrap());
+        assert_eq!((damaged.len(), good), (1, 9));
+        let seen = add_one(store, &hurt).unwrap();
+        assert_eq!((seen.count, seen.slot.sequence()), (5, 6));
+        assert_eq!(seen.oldest.len(), 2, "a damaged row ends the oldest");
+    });
+}
+
+#[test]
+fn a_query_of_one_run_shows_no_damage_of_another() {
+    let sql = format!(
+        "UPDATE checkpoint SET header = replace(header, 'manual', 'mXnual') WHERE run_n = {HURT} AND sequence = 3"
+    );
+    with_damage(&sql, |store, _| {
+        let run = doc::run_id("bystander");
+        for find in [Find::Name("tag-hurt"), Find::Prefix("cp_"), Find::Id("cp_hurt_3"), Find::All] {
+            let query = HeaderQuery { run: Some(&run), find, ..HeaderQuery::default() };
+            let (damaged, _) = sort_out(store.headers(&query).unwrap());
+            assert_eq!(damaged, [], "{find:?}");
+        }
+    });
+}
+
+#[test]
+fn the_newest_header_stops_no_writer() {
+    let sql = format!(
+        "UPDATE checkpoint SET header = replace(header, 'manual', 'mXnual') WHERE run_n = {HURT} AND sequence = 5"
+    );
+    with_damage(&sql, |store, hurt| {
+        let row = store.run(hurt.run()).unwrap().unwrap().row;
+        assert!(matches!(row.latest, Some(Row::Damaged { .. })));
+        let seen = add_one(store, &hurt).unwrap();
+        assert_eq!((seen.latest, seen.slot.sequence()), (None, 6));
+    });
+}
+
+#[test]
+fn marks_are_reported_for_their_row() {
+    let sql = format!(
+        "UPDATE marks SET marks = replace(marks, 'tag-', 'tXg-') WHERE run_n = {HURT} AND sequence = 2"
+    );
+    with_damage(&sql, |store, hurt| {
+        let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+        let (damaged, good) = sort_out(store.headers(&query).unwrap());
+        assert_eq!((damaged.len(), good), (1, 4));
+        assert_eq!((damaged[0].part, damaged[0].sequence), (Part::Marks, Some(2)));
+        add_one(store, &hurt).unwrap();
+    });
+}
+
+#[test]
+fn a_record_is_reported_and_can_be_written_anew() {
+    let sql = "UPDATE run SET record = replace(record, 'in_progress', 'in_prXgress') WHERE run_id = 'hurt'";
+    with_damage(sql, |store, hurt| {
+        let row = store.run(hurt.run()).unwrap().unwrap().row;
+        assert_eq!(row.record.unwrap_err().part, Part::Run);
+        assert_eq!(row.count, 5);
+        let seen = add_one(store, &hurt).unwrap();
+        assert_eq!((seen.record, seen.count, seen.slot.sequence()), (None, 5, 6));
+        assert!(store.run(hurt.run()).unwrap().unwrap().row.record.is_ok());
+    });
+}
+
+#[test]
+fn an_item_is_left_out_and_stops_no_writer() {
+    for n in [1, 2] {
+        let sql = format!("UPDATE item SET item = replace(item, 's', 'S') WHERE run_n = {HURT} AND n = {n}");
+        with_damage(&sql, |store, hurt| {
+            let other = [doc::item("second"), doc::item("first")][n - 1].clone();
+            assert_eq!(
+                store.run(hurt.run()).unwrap().unwrap().items,
+                std::slice::from_ref(&other),
+                "item {n}"
+            );
+            add_one(store, &hurt).unwrap_or_else(|e| panic!("item {n} is damaged: {e:?}"));
+            let after = [other, doc::item("after damage")];
+            assert_eq!(store.run(hurt.run()).unwrap().unwrap().items, after, "item {n}");
+        });
+    }
+}
+
+#[test]
+fn an_event_is_reported_and_stops_no_writer() {
+    let sql = format!(
+        "UPDATE event SET event = replace(event, 'number', 'nXmber') \
+         WHERE run_n = {HURT} AND n = (SELECT max(n) FROM event WHERE run_n = {HURT})"
+    );
+    with_damage(&sql, |store, hurt| {
+        let query = EventQuery { run: Some(hurt.run()), ..EventQuery::default() };
+        let page = store.events(&query).unwrap();
+        assert_eq!((page.events.len(), page.damaged.len()), (1, 1));
+        add_one(store, &hurt).unwrap();
+        assert_eq!(store.events(&query).unwrap().events.len(), 2);
+    });
+}
+
+#[test]
+fn a_frame_costs_no_newer_body() {
+    let sql = format!(
+        "UPDATE frame SET data = zeroblob(length(data)) \
+         WHERE n = (SELECT frame_n FROM checkpoint WHERE run_n = {HURT} AND sequence = 3)"
+    );
+    with_damage(&sql, |store, hurt| {
+        for sequence in [4, 5] {
+            store.body(hurt.run(), sequence).unwrap();
+        }
+        for sequence in 1..=3 {
+            match store.body(hurt.run(), sequence) {
+                Err(StoreError::Damaged(damage)) => {
+                    assert_eq!((damage.part, damage.sequence), (Part::Body, Some(sequence)));
+                    let root = (sequence < 3).then_some(3);
+                    assert_eq!(damage.because_of, root, "what {sequence} is stored against");
+                }
+                answer => panic!("{sequence}: a damaged frame gave {:?}", answer.map(|bytes| bytes.len())),
+            }
+        }
+        add_one(store, &hurt).unwrap();
+    });
+}

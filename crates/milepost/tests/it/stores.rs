@@ -1,0 +1,61 @@
+//! The stores under test: each function makes a new one and gives a closure that opens handles on it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use milepost::store::files::FilesStore;
+use milepost::store::sqlite::SqliteStore;
+use milepost::store::{OpenOptions, Store};
+use milepost_testkit::fault::Faults;
+
+/// How a handle is opened in a folder of its own.
+pub(crate) type Opener = Box<dyn Fn() -> Box<dyn Store>>;
+
+/// Waits for longer than any test holds a lock, so that a slow machine is not a failure.
+fn options() -> OpenOptions {
+    OpenOptions { create: true, wait: Duration::from_secs(60) }
+}
+
+fn open_sqlite(dir: &Path) -> SqliteStore {
+    SqliteStore::open(&dir.join("milepost.db"), &options()).unwrap()
+}
+
+fn open_files(dir: &Path) -> FilesStore {
+    FilesStore::open(&dir.join("store"), &options()).unwrap()
+}
+
+/// A folder that lives as long as the closure.
+fn in_folder<S: Store + 'static>(open: impl Fn(&Path) -> S + 'static) -> Opener {
+    let dir = tempfile::tempdir().unwrap();
+    Box::new(move || Box::new(open(dir.path())))
+}
+
+pub(crate) fn sqlite() -> Opener {
+    in_folder(open_sqlite)
+}
+
+/// Decisions are asked for more than once, as a store that retries does.
+pub(crate) fn sqlite_asked_again() -> Opener {
+    in_folder(|dir| Faults { seed: 11, ..Faults::default() }.around(open_sqlite(dir)))
+}
+
+/// Commits are lost on their way there and back.
+pub(crate) fn sqlite_losing(seed: u64) -> Opener {
+    let faults = Faults { seed, lost_replies: 250, lost_requests: 250 };
+    in_folder(move |dir| faults.around(open_sqlite(dir)))
+}
+
+pub(crate) fn files() -> Opener {
+    in_folder(open_files)
+}
+
+/// Decisions are asked for more than once, as a store that retries does.
+pub(crate) fn files_asked_again() -> Opener {
+    in_folder(|dir| Faults { seed: 12, ..Faults::default() }.around(open_files(dir)))
+}
+
+/// Commits are lost on their way there and back.
+pub(crate) fn files_losing(seed: u64) -> Opener {
+    let faults = Faults { seed, lost_replies: 250, lost_requests: 250 };
+    in_folder(move |dir| faults.around(open_files(dir)))
+}
