@@ -66,26 +66,41 @@ impl FilesStore {
     /// The run's log, and where its next line goes.
     pub(super) fn load_with_end(&self, run: &RunId) -> Result<Option<(Arc<RunLog>, End)>, StoreError> {
         let history = self.history(run);
-        let path = history.log();
-        let mut runs = self.runs.lock().unwrap_or_else(|e| e.into_inner());
-        let read = match File::open(&path) {
-            Ok(file) => read(file, &path, run, runs.remove(run), &history)?,
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
-            Err(e) => return Err(read_error(&path, e)),
-        };
-        if let Some(cached) = read.filter(|cached| cached.log.exists()) {
-            let found = (cached.log.clone(), cached.end);
-            runs.insert(run.clone(), cached);
+        if let Some(found) = self.replay(run, &history)? {
             return Ok(Some(found));
         }
-        runs.remove(run);
-        // `latest.json` comes after the first commit: without a line, the log is what is missing.
+        // `latest.json` comes after the first commit: without a line, the log is what is missing. It may just have come.
         if !history.latest().exists() {
             return Ok(None);
+        }
+        if let Some(found) = self.replay(run, &history)? {
+            return Ok(Some(found));
         }
         let mut log = RunLog::without_log();
         log.survey(run, &history);
         Ok(Some((Arc::new(log), End::default())))
+    }
+
+    /// The run's log from its file; `None` where the file has no line.
+    fn replay(
+        &self,
+        run: &RunId,
+        history: &super::History,
+    ) -> Result<Option<(Arc<RunLog>, End)>, StoreError> {
+        let path = history.log();
+        let mut runs = self.runs.lock().unwrap_or_else(|e| e.into_inner());
+        let read = match File::open(&path) {
+            Ok(file) => read(file, &path, run, runs.remove(run), history)?,
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
+            Err(e) => return Err(read_error(&path, e)),
+        };
+        let Some(cached) = read.filter(|cached| cached.log.exists()) else {
+            runs.remove(run);
+            return Ok(None);
+        };
+        let found = (cached.log.clone(), cached.end);
+        runs.insert(run.clone(), cached);
+        Ok(Some(found))
     }
 
     /// All runs. One whose log cannot be read is shown by what else is there.

@@ -257,7 +257,7 @@ impl FilesStore {
 }
 
 fn check_rules(run: &RunId, view: &RunView, commit: &Commit) -> Result<(), StoreError> {
-    let mut next = view.slot.sequence();
+    let (mut next, mut stamp) = (view.slot.sequence(), view.slot.stamp());
     for put in &commit.puts {
         let header = put.header();
         if header.run_id != *run {
@@ -266,6 +266,10 @@ fn check_rules(run: &RunId, view: &RunView, commit: &Commit) -> Result<(), Store
         if header.sequence < next {
             return Err(StoreError::Rules("a sequence that is taken or out of order"));
         }
+        if header.stamp < stamp {
+            return Err(StoreError::Rules("a stamp that is taken"));
+        }
+        stamp = header.stamp.saturating_add(1);
         next = header.sequence.checked_add(1).ok_or(StoreError::Rules("a sequence without a next one"))?;
     }
     if commit.record.run_id != *run {

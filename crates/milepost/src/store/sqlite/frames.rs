@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::read::{bytes, number, prove};
+use super::read::{bytes, integer, number, prove};
 use crate::store::check::checksum;
 use crate::store::frame::{self, MOST_DEPENDANTS, SMALL};
 use crate::store::{Damage, Part};
@@ -24,18 +24,22 @@ fn frame_checksum(n: i64, sequence: u64, base: u64, dependants: u64, data: &[u8]
 }
 
 fn fetch(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Stored>> {
-    let sql = "SELECT f.base, f.dependants, f.data, f.checksum FROM checkpoint c JOIN frame f ON f.n = c.frame_n \
-               WHERE c.run_n = ?1 AND c.sequence = ?2";
-    tx.prepare_cached(sql)?
-        .query_row(params![n, sequence as i64], |row| {
-            Ok(Stored {
-                base: number(row, 0)?,
-                dependants: number(row, 1)?,
-                data: bytes(row, 2)?,
-                checksum: bytes(row, 3)?,
-            })
+    let of = "FROM checkpoint c JOIN {} f ON f.stamp = c.stamp WHERE c.run_n = ?1 AND c.sequence = ?2";
+    let stored = |row: &rusqlite::Row<'_>| {
+        Ok(Stored {
+            base: number(row, 0)?,
+            dependants: number(row, 1)?,
+            data: bytes(row, 2)?,
+            checksum: bytes(row, 3)?,
         })
-        .optional()
+    };
+    let whole = format!("SELECT 0, 0, f.data, f.checksum {}", of.replace("{}", "whole"));
+    let found = tx.prepare_cached(&whole)?.query_row(params![n, integer(sequence)], stored).optional()?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    let delta = format!("SELECT f.base, f.dependants, f.data, f.checksum {}", of.replace("{}", "delta"));
+    tx.prepare_cached(&delta)?.query_row(params![n, integer(sequence)], stored).optional()
 }
 
 /// Reads one document; `None` if there is no such checkpoint.
@@ -46,7 +50,7 @@ pub(super) fn read(
 ) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
     let there = tx
         .prepare_cached("SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
-        .exists(params![n, sequence as i64])?;
+        .exists(params![n, integer(sequence)])?;
     if !there {
         return Ok(None);
     }
@@ -111,25 +115,30 @@ impl Written {
     }
 }
 
-/// Stores a new document whole and gives the number of its frame.
+/// Stores a new document whole.
 pub(super) fn put(
     tx: &Connection,
     n: i64,
     sequence: u64,
+    stamp: u64,
     document: &[u8],
     written: &mut Written,
-) -> Result<i64> {
+) -> Result<()> {
     let data = frame::whole(document).map_err(packing)?;
     let sum = frame_checksum(n, sequence, 0, 0, &data);
     written.keep(&sum, document);
-    tx.prepare_cached("INSERT INTO frame (base, dependants, checksum, data) VALUES (0, 0, ?1, ?2)")?
-        .insert(params![sum, data])
+    tx.prepare_cached("INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)")?.execute(params![
+        integer(stamp),
+        sum,
+        data
+    ])?;
+    Ok(())
 }
 
 /// What a frame is packed against and who needs it, without its content.
 struct Links {
     sequence: u64,
-    frame_n: i64,
+    stamp: u64,
     base: u64,
     dependants: u64,
     length: usize,
@@ -138,17 +147,18 @@ struct Links {
 
 /// The checkpoints before `sequence`, nearest first.
 fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links>> {
-    let sql = "SELECT c.sequence, f.n, f.base, f.dependants, length(f.data), f.checksum \
-               FROM checkpoint c JOIN frame f ON f.n = c.frame_n \
-               WHERE c.run_n = ?1 AND c.sequence < ?2 ORDER BY c.sequence DESC LIMIT ?3";
-    tx.prepare_cached(sql)?
-        .query_map(params![n, sequence as i64, limit], |row| {
+    let select = "SELECT c.sequence, c.stamp, ifnull(d.base, 0), ifnull(d.dependants, 0), \
+                  ifnull(length(w.data), length(d.data)), ifnull(w.checksum, d.checksum) FROM checkpoint c \
+                  LEFT JOIN whole w ON w.stamp = c.stamp LEFT JOIN delta d ON d.stamp = c.stamp \
+                  WHERE c.run_n = ?1 AND c.sequence < ?2 ORDER BY c.sequence DESC LIMIT ?3";
+    tx.prepare_cached(select)?
+        .query_map(params![n, integer(sequence), limit], |row| {
             Ok(Links {
                 sequence: number(row, 0)?,
-                frame_n: row.get(1)?,
+                stamp: number(row, 1)?,
                 base: number(row, 2)?,
                 dependants: number(row, 3)?,
-                length: number(row, 4)? as usize,
+                length: row.get::<_, Option<i64>>(4)?.unwrap_or(0) as usize,
                 checksum: bytes(row, 5)?,
             })
         })?
@@ -178,15 +188,19 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64, written: &Written) ->
     let (Some(document), Some(base_document)) = (document(old)?, document(base)?) else { return Ok(()) };
     let data = frame::against(&document, &base_document).map_err(packing)?;
     if data.len() < old.length {
-        replace(tx, n, old, base.sequence, dependants, &data)?;
+        let sum = frame_checksum(n, old.sequence, base.sequence, dependants, &data);
+        tx.prepare_cached("DELETE FROM whole WHERE stamp = ?1")?.execute([integer(old.stamp)])?;
+        tx.prepare_cached(
+            "INSERT INTO delta (stamp, base, dependants, checksum, data) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            integer(old.stamp),
+            integer(base.sequence),
+            integer(dependants),
+            sum,
+            data
+        ])?;
     }
-    Ok(())
-}
-
-fn replace(tx: &Connection, n: i64, old: &Links, base: u64, dependants: u64, data: &[u8]) -> Result<()> {
-    let sum = frame_checksum(n, old.sequence, base, dependants, data);
-    tx.prepare_cached("UPDATE frame SET base = ?2, dependants = ?3, checksum = ?4, data = ?5 WHERE n = ?1")?
-        .execute(params![old.frame_n, base as i64, dependants as i64, sum, data])?;
     Ok(())
 }
 
@@ -198,7 +212,15 @@ pub(super) fn release(tx: &Connection, n: i64, sequence: u64) -> Result<()> {
     }
     // One that cannot be read any more cannot be saved either; verify keeps naming it.
     let Some(Ok(document)) = read(tx, n, below.sequence)? else { return Ok(()) };
-    replace(tx, n, &below, 0, below.dependants, &frame::whole(&document).map_err(packing)?)
+    let data = frame::whole(&document).map_err(packing)?;
+    let sum = frame_checksum(n, below.sequence, 0, 0, &data);
+    tx.prepare_cached("DELETE FROM delta WHERE stamp = ?1")?.execute([integer(below.stamp)])?;
+    tx.prepare_cached("INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)")?.execute(params![
+        integer(below.stamp),
+        sum,
+        data
+    ])?;
+    Ok(())
 }
 
 fn packing(e: std::io::Error) -> rusqlite::Error {

@@ -38,6 +38,11 @@ pub(super) fn number(row: &SqlRow<'_>, at: usize) -> Result<u64> {
     row.get::<_, i64>(at).map(|n| n as u64)
 }
 
+/// A number as SQLite stores it; beyond its range is beyond every row.
+pub(super) fn integer(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 /// Parses a proven value; what is proven and makes no sense was written wrong.
 fn parse<T: serde::de::DeserializeOwned>(part: Part, value: &[u8]) -> std::result::Result<T, Damage> {
     serde_json::from_slice(value).map_err(|e| Damage {
@@ -125,7 +130,7 @@ fn mend(tx: &Connection, mut line: RunLine) -> Result<RunLine> {
         line.count = count;
         line.last_sequence = last;
         line.stamp = stamp;
-        let events = "SELECT count(*) FROM event WHERE run_n = ?1";
+        let events = "SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1";
         line.events = tx.query_row(events, [line.n], |row| number(row, 0))?;
     }
     Ok(line)
@@ -173,7 +178,7 @@ pub(super) fn run(tx: &Connection, run: &RunId) -> Result<Option<RunState>> {
 
 pub(super) fn runs(tx: &Connection, query: &RunQuery) -> Result<Vec<RunRow>> {
     let sql = format!("SELECT {RUN} FROM run WHERE stamp < ?1 ORDER BY stamp DESC LIMIT ?2");
-    let before = query.before.map_or(i64::MAX, |stamp| stamp as i64);
+    let before = query.before.map_or(i64::MAX, integer);
     let mut statement = tx.prepare_cached(&sql)?;
     let lines = statement.query_map(params![before, sql_limit(query.limit)], run_line)?;
     lines.map(|line| run_row(tx, mend(tx, line?)?)).collect()
@@ -198,22 +203,20 @@ pub(super) fn items(tx: &Connection, n: i64) -> Result<Vec<(i64, std::result::Re
     rows.collect()
 }
 
-pub(super) fn header_key(n: i64, sequence: u64, stamp: u64, frame_n: i64) -> [[u8; 8]; 4] {
-    [n as u64, sequence, stamp, frame_n as u64].map(u64::to_le_bytes)
+pub(super) fn header_key(n: i64, sequence: u64, stamp: u64) -> [[u8; 8]; 3] {
+    [n as u64, sequence, stamp].map(u64::to_le_bytes)
 }
 
-const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.frame_n, c.checksum, c.header, \
+const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
                      m.revision, m.checksum, m.marks \
                      FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
 
 fn entry(row: &SqlRow<'_>) -> Result<Row> {
-    let (n, sequence, stamp, frame_n): (i64, u64, u64, i64) =
-        (row.get(0)?, number(row, 1)?, number(row, 3)?, row.get(4)?);
+    let (n, sequence, stamp): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 3)?);
     let id = text(row, 2)?;
-    let value = bytes(row, 6)?;
-    let key = header_key(n, sequence, stamp, frame_n);
-    let proven =
-        prove(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2], &key[3]], &value, &bytes(row, 5)?);
+    let value = bytes(row, 5)?;
+    let key = header_key(n, sequence, stamp);
+    let proven = prove(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2]], &value, &bytes(row, 4)?);
     let header: std::result::Result<Header, Damage> = proven.and_then(|()| parse(Part::Header, &value));
     // What a damaged row still says about itself helps to name it, and nothing more.
     let hint = || serde_json::from_slice::<Header>(&value).ok();
@@ -227,16 +230,16 @@ fn entry(row: &SqlRow<'_>) -> Result<Row> {
         Ok(header) => header,
         Err(damage) => return Ok(damaged(damage, hint())),
     };
-    let marks = bytes(row, 9)?;
-    if marks.is_empty() && matches!(row.get_ref(8)?, ValueRef::Null) {
+    let marks = bytes(row, 8)?;
+    if marks.is_empty() && matches!(row.get_ref(7)?, ValueRef::Null) {
         return Ok(Row::Good(Entry { header, marks: Marks::default() }));
     }
-    let revision = number(row, 7)?;
+    let revision = number(row, 6)?;
     match prove(
         Part::Marks,
         &[id.as_bytes(), &key[0], &key[1], &revision.to_le_bytes()],
         &marks,
-        &bytes(row, 8)?,
+        &bytes(row, 7)?,
     )
     .and_then(|()| parse(Part::Marks, &marks))
     {
@@ -286,28 +289,28 @@ pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Ro
         Find::Sequence(sequence) => {
             let Some(n) = only else { return Ok(Vec::new()) };
             let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 AND c.sequence = ?2");
-            tx.prepare_cached(&sql)?.query_map(params![n, sequence as i64], entry)?.collect()
+            tx.prepare_cached(&sql)?.query_map(params![n, integer(sequence)], entry)?.collect()
         }
         Find::Id(id) => {
             let sql = format!("SELECT {ENTRY} WHERE c.snapshot_id = ?1");
-            let rows = tx.prepare_cached(&sql)?.query_map([id], entry)?.collect::<Result<Vec<_>>>()?;
+            let mut rows = tx.prepare_cached(&sql)?.query_map([id], numbered)?.collect::<Result<Vec<_>>>()?;
             if rows.is_empty() {
-                return renamed(tx, id).map(|rows| pick(rows, query));
+                rows = renamed(tx, id)?;
             }
-            Ok(pick(rows, query))
+            Ok(pick(rows, only, query))
         }
         Find::Prefix(prefix) => {
             // Ids are ASCII: everything that starts with the prefix lies before the prefix and the last character.
             let sql =
                 format!("SELECT {ENTRY} WHERE c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)");
-            let rows = tx.prepare_cached(&sql)?.query_map([prefix], entry)?.collect::<Result<Vec<_>>>()?;
-            Ok(pick(rows, query))
+            let rows = tx.prepare_cached(&sql)?.query_map([prefix], numbered)?.collect::<Result<Vec<_>>>()?;
+            Ok(pick(rows, only, query))
         }
         Find::Name(name) => {
             let sql = format!(
                 "SELECT {ENTRY} JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence WHERE t.name = ?1"
             );
-            let rows = tx.prepare_cached(&sql)?.query_map([name], entry)?.collect::<Result<Vec<_>>>()?;
+            let rows = tx.prepare_cached(&sql)?.query_map([name], numbered)?.collect::<Result<Vec<_>>>()?;
             let named = |row: &Row| match row {
                 Row::Good(e) => {
                     e.marks.tags.iter().any(|tag| tag == name)
@@ -315,29 +318,35 @@ pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Ro
                 }
                 Row::Damaged { .. } => true,
             };
-            Ok(pick(rows.into_iter().filter(named).collect(), query))
+            Ok(pick(rows.into_iter().filter(|(_, row)| named(row)).collect(), only, query))
         }
     }
 }
 
 /// Rows whose header names this id while their key does not: the key is damaged.
-fn renamed(tx: &Connection, id: &str) -> Result<Vec<Row>> {
+fn renamed(tx: &Connection, id: &str) -> Result<Vec<(i64, Row)>> {
     let sql = format!("SELECT {ENTRY} WHERE instr(c.header, ?1) > 0");
     let mut statement = tx.prepare_cached(&sql)?;
     let rows =
-        statement.query_map([format!("\"snapshot_id\":\"{id}\"")], entry)?.collect::<Result<Vec<_>>>()?;
-    Ok(rows.into_iter().filter(|row| matches!(row, Row::Damaged { .. })).collect())
+        statement.query_map([format!("\"snapshot_id\":\"{id}\"")], numbered)?.collect::<Result<Vec<_>>>()?;
+    Ok(rows.into_iter().filter(|(_, row)| matches!(row, Row::Damaged { .. })).collect())
 }
 
-/// Orders and limits a short list by hand.
-fn pick(mut rows: Vec<Row>, query: &HeaderQuery<'_>) -> Vec<Row> {
-    rows.retain(|row| match (row, query.run) {
-        (Row::Good(entry), Some(run)) => entry.header.run_id == *run,
-        _ => true,
-    });
-    rows.sort_by_key(|row| std::cmp::Reverse(row.cursor().stamp));
-    if let Some(after) = query.after {
-        rows.retain(|row| row.cursor().stamp < after.stamp);
+/// Orders and limits a short list by hand. Within a run, position is by sequence, as in any list of a run.
+fn pick(rows: Vec<(i64, Row)>, only: Option<i64>, query: &HeaderQuery<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n)).map(|(_, row)| row).collect();
+    let oldest_first = query.oldest_first && only.is_some();
+    let place = |cursor: Cursor| if only.is_some() { cursor.sequence } else { cursor.stamp };
+    rows.sort_by_key(|row| place(row.cursor()));
+    if !oldest_first {
+        rows.reverse();
+    }
+    if let Some(after) = query.after.map(place) {
+        rows.retain(|row| {
+            let at = place(row.cursor());
+            if oldest_first { at > after } else { at < after }
+        });
     }
     if query.limit > 0 {
         rows.truncate(query.limit);
@@ -345,18 +354,23 @@ fn pick(mut rows: Vec<Row>, query: &HeaderQuery<'_>) -> Vec<Row> {
     rows
 }
 
+/// A row with the number of the run it is stored under.
+fn numbered(row: &SqlRow<'_>) -> Result<(i64, Row)> {
+    Ok((row.get(0)?, entry(row)?))
+}
+
 fn of_run(tx: &Connection, n: i64, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
     let (order, start, beyond) = if query.oldest_first { ("ASC", -1, ">") } else { ("DESC", i64::MAX, "<") };
     let sql = format!(
         "SELECT {ENTRY} WHERE c.run_n = ?1 AND c.sequence {beyond} ?2 ORDER BY c.sequence {order} LIMIT ?3"
     );
-    let after = query.after.map_or(start, |cursor| cursor.sequence as i64);
+    let after = query.after.map_or(start, |cursor| integer(cursor.sequence));
     tx.prepare_cached(&sql)?.query_map(params![n, after, sql_limit(query.limit)], entry)?.collect()
 }
 
 /// Merges runs by stamp, newest first, opening only runs that can still contribute.
 fn of_store(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
-    let before = query.after.map_or(i64::MAX, |cursor| cursor.stamp as i64);
+    let before = query.after.map_or(i64::MAX, |cursor| integer(cursor.stamp));
     let mut found: Vec<Row> = Vec::new();
     let mut runs = tx.prepare_cached("SELECT n, stamp FROM run ORDER BY stamp DESC")?;
     let mut rows = runs.query([])?;
@@ -385,21 +399,41 @@ pub(super) fn events(tx: &Connection, query: &EventQuery<'_>) -> Result<EventPag
         },
         None => None,
     };
-    let sql = "SELECT run_n, n, checksum, event FROM event \
-               WHERE (?1 IS NULL OR run_n = ?1) AND n > ?2 ORDER BY n DESC LIMIT ?3";
+    // A row holds several events, from position `n` on.
+    let select = "SELECT run_n, n, count, checksum, events FROM event \
+                  WHERE (?1 IS NULL OR run_n = ?1) AND n + count > ?2 ORDER BY n DESC";
     let mut page = EventPage::default();
-    let mut statement = tx.prepare_cached(sql)?;
-    let mut rows = statement.query(params![only, query.after as i64, sql_limit(query.limit)])?;
+    let mut statement = tx.prepare_cached(select)?;
+    let mut rows = statement.query(params![only, integer(query.after)])?;
     while let Some(row) = rows.next()? {
-        let (n, at): (i64, u64) = (row.get(0)?, number(row, 1)?);
-        let value = bytes(row, 3)?;
-        let key = [n.to_le_bytes(), at.to_le_bytes()];
-        let proven = prove(Part::Event, &[&key[0], &key[1]], &value, &bytes(row, 2)?);
-        match proven.and_then(|()| parse::<Event>(Part::Event, &value)) {
-            Ok(event) => page.events.push((at, event)),
+        let (run_n, n, count): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 2)?);
+        let value = bytes(row, 4)?;
+        let proven = event_checksum(run_n, n, count, &value);
+        let stored = bytes(row, 3)?;
+        if proven[..] != stored[..] {
+            page.damaged.push(Damage::integrity(Part::Event, hex(&stored), hex(&proven)).at(query.run, None));
+            continue;
+        }
+        match parse::<Vec<Event>>(Part::Event, &value) {
+            Ok(events) => {
+                let places = (n..).zip(events).filter(|(at, _)| *at > query.after);
+                page.events.extend(places.collect::<Vec<_>>().into_iter().rev());
+            }
             Err(damage) => page.damaged.push(damage.at(query.run, None)),
+        }
+        if query.limit > 0 && page.events.len() >= query.limit {
+            page.events.truncate(query.limit);
+            break;
         }
     }
     page.events.reverse();
     Ok(page)
+}
+
+/// Positions that one commit's events may take.
+pub(super) const EVENT_PLACES: u64 = 1024;
+
+pub(super) fn event_checksum(run_n: i64, n: u64, count: u64, events: &[u8]) -> [u8; 16] {
+    let key = [run_n as u64, n, count].map(u64::to_le_bytes);
+    checksum(Part::Event, &[&key[0], &key[1], &key[2]], events)
 }

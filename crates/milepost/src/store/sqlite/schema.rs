@@ -7,7 +7,9 @@ pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 pub(super) const STORE_VERSION: i64 = 1;
 
 /// Every row has a checksum over its key and its value, so that a changed byte anywhere is found.
-/// `run.n` stands for the run in the other tables; frames are apart from headers, so that lists never touch them.
+/// `run.n` stands for the run in the other tables. Documents are apart from headers, so that lists never touch them,
+/// under the stamp of their checkpoint: `whole` holds few and large ones, `delta` grows at its end and loses at its start,
+/// so that a save touches few pages.
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
     key   TEXT NOT NULL PRIMARY KEY,
@@ -31,15 +33,20 @@ CREATE TABLE checkpoint (
     sequence    INTEGER NOT NULL,
     snapshot_id TEXT NOT NULL,
     stamp       INTEGER NOT NULL,
-    frame_n     INTEGER NOT NULL,
     checksum    BLOB NOT NULL,
     header      TEXT NOT NULL,
     PRIMARY KEY (run_n, sequence)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX checkpoint_id ON checkpoint (snapshot_id);
 
-CREATE TABLE frame (
-    n          INTEGER PRIMARY KEY,
+CREATE TABLE whole (
+    stamp    INTEGER PRIMARY KEY,
+    checksum BLOB NOT NULL,
+    data     BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE delta (
+    stamp      INTEGER PRIMARY KEY,
     base       INTEGER NOT NULL,
     dependants INTEGER NOT NULL,
     checksum   BLOB NOT NULL,
@@ -73,8 +80,9 @@ CREATE TABLE item (
 CREATE TABLE event (
     run_n    INTEGER NOT NULL,
     n        INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
     checksum BLOB NOT NULL,
-    event    TEXT NOT NULL,
+    events   TEXT NOT NULL,
     PRIMARY KEY (run_n, n)
 ) STRICT, WITHOUT ROWID;
 ";

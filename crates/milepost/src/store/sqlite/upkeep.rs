@@ -71,7 +71,8 @@ fn pages(connection: &Connection) -> Result<Vec<String>> {
 /// Frames, marks and names that no header speaks of.
 fn loose(connection: &Connection) -> Result<u64> {
     connection.query_row(
-        "SELECT (SELECT count(*) FROM frame WHERE n NOT IN (SELECT frame_n FROM checkpoint)) + \
+        "SELECT (SELECT count(*) FROM whole WHERE stamp NOT IN (SELECT stamp FROM checkpoint)) + \
+                (SELECT count(*) FROM delta WHERE stamp NOT IN (SELECT stamp FROM checkpoint)) + \
                 (SELECT count(*) FROM marks m WHERE NOT EXISTS \
                     (SELECT 1 FROM checkpoint c WHERE c.run_n = m.run_n AND c.sequence = m.sequence))",
         [],
@@ -113,6 +114,9 @@ fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, St
 fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
     let mut report = inspect(store)?;
     let headers = damaged_headers(store).unwrap_or_default();
+    let damaged = |row: &Row| matches!(row, Row::Damaged { .. });
+    let strays = store.headers(&HeaderQuery::default())?.iter().filter(|row| damaged(row)).count()
+        + store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?.len();
     let _turn = store.turn()?;
     for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
         report.done += u64::from(std::fs::remove_file(stray).is_ok());
@@ -127,8 +131,12 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
             for (n, sequence, _) in &headers {
                 done += u64::from(rebuild_header(&tx, *n, *sequence)?);
             }
-            done +=
-                tx.execute("DELETE FROM frame WHERE n NOT IN (SELECT frame_n FROM checkpoint)", [])? as u64;
+            // A damaged header may have lost its stamp: then its document only looks loose.
+            let tables: &[&str] = if strays == 0 { &["whole", "delta"] } else { &[] };
+            for table in tables {
+                let loose = format!("DELETE FROM {table} WHERE stamp NOT IN (SELECT stamp FROM checkpoint)");
+                done += tx.execute(&loose, [])? as u64;
+            }
             done += tx.execute(
                 "DELETE FROM marks WHERE NOT EXISTS (SELECT 1 FROM checkpoint c \
                  WHERE c.run_n = marks.run_n AND c.sequence = marks.sequence)",
@@ -145,10 +153,10 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
 /// Writes a header anew from its document. Marks that were damaged are removed with it: they cannot be proven.
 fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     let Some(Ok(document)) = frames::read(tx, n, sequence)? else { return Ok(false) };
-    let (stamp, frame_n): (u64, i64) = tx.query_row(
-        "SELECT stamp, frame_n FROM checkpoint WHERE run_n = ?1 AND sequence = ?2",
+    let stamp = tx.query_row(
+        "SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2",
         params![n, sequence as i64],
-        |row| Ok((number(row, 0)?, row.get(1)?)),
+        |row| number(row, 0),
     )?;
     let slot = Slot::issue(sequence, stamp);
     let Some(sealed) = seal::verify(document).ok().and_then(|verified| verified.into_sealed(&slot).ok())
@@ -158,7 +166,7 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     if sealed.header().sequence != sequence {
         return Ok(false);
     }
-    write::put_header(tx, n, frame_n, &sealed)?;
+    write::put_header(tx, n, &sealed)?;
     if read::headers(
         tx,
         &HeaderQuery { find: Find::Id(sealed.header().snapshot_id.as_str()), ..Default::default() },

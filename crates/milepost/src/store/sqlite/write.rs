@@ -4,7 +4,7 @@ use rusqlite::{Connection, Result, params};
 
 use super::connection::Db;
 use super::frames::Written;
-use super::read::{self, RunLine, header_key, number};
+use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
 use super::{SqliteStore, frames};
 use crate::model::{Event, Item, Marks, RunId};
 use crate::seal::Sealed;
@@ -13,7 +13,7 @@ use crate::store::{
     Commit, Damage, Decide, EVENTS_KEPT, OLDEST_SHOWN, Part, Receipt, Row, RunView, Slot, StoreError, Verdict,
 };
 
-/// Events beyond the bound are removed this many at a time.
+/// Events in a row at most, and beyond the bound before rows are removed.
 const EVENT_SLACK: u64 = 64;
 
 pub(super) fn write(
@@ -25,12 +25,12 @@ pub(super) fn write(
     let failed = |e| store.write_error(e);
     let tx = db.begin().map_err(failed)?;
     let line = read::line(&tx, run).map_err(failed)?;
-    let (view, item_numbers) = view(&tx, line.as_ref()).map_err(failed)?;
+    let (view, places) = view(&tx, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
     check(&tx, run, &view, &commit).map_err(failed)??;
     let mut written = store.written.lock().unwrap_or_else(|e| e.into_inner());
-    carry_out(&tx, run, line, &view, &commit, &item_numbers, &mut written).map_err(failed)?;
+    carry_out(&tx, run, line, &view, &commit, &places, &mut written).map_err(failed)?;
     drop(written);
     tx.commit().map_err(failed)?;
     Ok(Receipt::default())
@@ -42,16 +42,24 @@ fn next_stamp(tx: &Connection) -> Result<u64> {
     tx.prepare_cached(sql)?.query_row([], |row| number(row, 0))
 }
 
-fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, Vec<i64>)> {
+/// Numbers of the items that a view shows, and the next free one.
+struct ItemPlaces {
+    shown: Vec<i64>,
+    next: i64,
+}
+
+fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)> {
     let stamp = next_stamp(tx)?;
     let Some(line) = line else {
         let slot = Slot::issue(1, stamp);
         let view = RunView { record: None, slot, count: 0, latest: None, oldest: vec![], items: vec![] };
-        return Ok((view, vec![]));
+        return Ok((view, ItemPlaces { shown: vec![], next: 1 }));
     };
-    let items: Vec<_> =
-        read::items(tx, line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?))).collect();
-    let numbers = items.iter().map(|(n, _)| *n).collect();
+    let all = read::items(tx, line.n)?;
+    // A damaged item keeps its number until it is dealt with; new ones come after it.
+    let next = all.last().map_or(1, |(n, _)| n + 1);
+    let items: Vec<_> = all.into_iter().filter_map(|(n, item)| Some((n, item.ok()?))).collect();
+    let places = ItemPlaces { shown: items.iter().map(|(n, _)| *n).collect(), next };
     let view = RunView {
         record: line.record.as_ref().ok().map(|record| (**record).clone()),
         slot: Slot::issue(line.last_sequence + 1, stamp),
@@ -60,7 +68,7 @@ fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, Vec<i64>)> 
         oldest: read::oldest(tx, line.n, OLDEST_SHOWN)?,
         items: items.into_iter().map(|(_, item)| item).collect(),
     };
-    Ok((view, numbers))
+    Ok((view, places))
 }
 
 /// Whether the decision keeps the trait's rules.
@@ -104,7 +112,7 @@ fn carry_out(
     line: Option<RunLine>,
     view: &RunView,
     commit: &Commit,
-    item_numbers: &[i64],
+    places: &ItemPlaces,
     written: &mut Written,
 ) -> Result<()> {
     let last_put = commit.puts.last().map(Sealed::header);
@@ -140,34 +148,27 @@ fn carry_out(
     drops.sort_unstable();
     drops.dedup();
     line.count -= drop_checkpoints(tx, line.n, &drops)?;
-    for n in &item_numbers[..commit.consume] {
+    for n in &places.shown[..commit.consume] {
         tx.prepare_cached("DELETE FROM item WHERE run_n = ?1 AND n = ?2")?.execute(params![line.n, n])?;
     }
-    let first = item_numbers.last().map_or(1, |n| n + 1);
-    for (n, item) in (first..).zip(&commit.push) {
+    for (n, item) in (places.next..).zip(&commit.push) {
         push_item(tx, line.n, n, item)?;
     }
-    for (i, event) in commit.events.iter().enumerate() {
-        push_event(tx, line.n, (view.slot.stamp() << 8) + i as u64, event)?;
-        line.events += 1;
-    }
-    if line.events > EVENTS_KEPT + EVENT_SLACK {
-        let sql = "DELETE FROM event WHERE run_n = ?1 AND n IN \
-                   (SELECT n FROM event WHERE run_n = ?1 ORDER BY n LIMIT ?2)";
-        let gone = tx.prepare_cached(sql)?.execute(params![line.n, (line.events - EVENTS_KEPT) as i64])?;
-        line.events -= gone as u64;
-    }
+    push_events(tx, &mut line, view.slot.stamp(), &commit.events)?;
     line.stamp = stamp;
-    line.run_id = run.to_string();
+    if line.run_id != run.as_str() {
+        // A damaged byte had changed it.
+        tx.execute("UPDATE run SET run_id = ?2 WHERE n = ?1", params![line.n, run.as_str()])?;
+        line.run_id = run.to_string();
+    }
     let record = json(&commit.record)?;
     let sum = read::run_checksum(&line, record.as_bytes());
     tx.prepare_cached(
-        "UPDATE run SET run_id = ?2, stamp = ?3, last_sequence = ?4, count = ?5, events = ?6, checksum = ?7, \
-         record = ?8 WHERE n = ?1",
+        "UPDATE run SET stamp = ?2, last_sequence = ?3, count = ?4, events = ?5, checksum = ?6, record = ?7 \
+         WHERE n = ?1",
     )?
     .execute(params![
         line.n,
-        line.run_id,
         line.stamp as i64,
         line.last_sequence as i64,
         line.count as i64,
@@ -184,8 +185,8 @@ fn json<T: serde::Serialize>(value: &T) -> Result<String> {
 
 fn put(tx: &Connection, n: i64, sealed: &Sealed, written: &mut Written) -> Result<()> {
     let header = sealed.header();
-    let frame_n = frames::put(tx, n, header.sequence, sealed.bytes(), written)?;
-    put_header(tx, n, frame_n, sealed)?;
+    frames::put(tx, n, header.sequence, header.stamp, sealed.bytes(), written)?;
+    put_header(tx, n, sealed)?;
     if let Some(id) = &header.imported_id {
         set_name(tx, n, header.sequence, id)?;
     }
@@ -193,19 +194,19 @@ fn put(tx: &Connection, n: i64, sealed: &Sealed, written: &mut Written) -> Resul
 }
 
 /// Writes the header's row, or rewrites it under another stamp or after damage.
-pub(super) fn put_header(tx: &Connection, n: i64, frame_n: i64, sealed: &Sealed) -> Result<()> {
+pub(super) fn put_header(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     let header = sealed.header();
     let text = json(header)?;
-    let key = header_key(n, header.sequence, header.stamp, frame_n);
+    let key = header_key(n, header.sequence, header.stamp);
     let id = header.snapshot_id.as_str();
-    let sum = checksum(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2], &key[3]], text.as_bytes());
+    let sum = checksum(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2]], text.as_bytes());
     tx.prepare_cached(
-        "INSERT INTO checkpoint (run_n, sequence, snapshot_id, stamp, frame_n, checksum, header) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (run_n, sequence) DO UPDATE SET \
+        "INSERT INTO checkpoint (run_n, sequence, snapshot_id, stamp, checksum, header) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (run_n, sequence) DO UPDATE SET \
          snapshot_id = excluded.snapshot_id, stamp = excluded.stamp, checksum = excluded.checksum, \
          header = excluded.header",
     )?
-    .execute(params![n, header.sequence as i64, id, header.stamp as i64, frame_n, sum, text])?;
+    .execute(params![n, header.sequence as i64, id, header.stamp as i64, sum, text])?;
     Ok(())
 }
 
@@ -245,11 +246,13 @@ fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     let mut gone = 0;
     for &sequence in drops {
         frames::release(tx, n, sequence)?;
-        let at = params![n, sequence as i64];
-        tx.prepare_cached(
-            "DELETE FROM frame WHERE n = (SELECT frame_n FROM checkpoint WHERE run_n = ?1 AND sequence = ?2)",
-        )?
-        .execute(at)?;
+        let at = params![n, integer(sequence)];
+        for table in ["whole", "delta"] {
+            tx.prepare_cached(&format!(
+                "DELETE FROM {table} WHERE stamp = (SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2)"
+            ))?
+            .execute(at)?;
+        }
         gone += tx.prepare_cached("DELETE FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?
             as u64;
         tx.prepare_cached("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
@@ -267,12 +270,29 @@ fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
     Ok(())
 }
 
-fn push_event(tx: &Connection, n: i64, at: u64, event: &Event) -> Result<()> {
-    let text = json(event)?;
-    let key = [n.to_le_bytes(), (at as i64).to_le_bytes()];
-    let sum = checksum(Part::Event, &[&key[0], &key[1]], text.as_bytes());
-    tx.prepare_cached("INSERT INTO event (run_n, n, checksum, event) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![n, at as i64, sum, text])?;
+/// Adds the events of one commit, several to a row, and removes the oldest rows beyond the bound.
+fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]) -> Result<()> {
+    let surplus = events.len().saturating_sub(EVENTS_KEPT.min(EVENT_PLACES) as usize);
+    let mut at = stamp * EVENT_PLACES;
+    for chunk in events[surplus..].chunks(EVENT_SLACK as usize) {
+        let text = json(&chunk)?;
+        let count = chunk.len() as u64;
+        let sum = read::event_checksum(line.n, at, count, text.as_bytes());
+        tx.prepare_cached(
+            "INSERT INTO event (run_n, n, count, checksum, events) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![line.n, integer(at), integer(count), sum, text])?;
+        line.events += count;
+        at += count;
+    }
+    while line.events > EVENTS_KEPT + EVENT_SLACK {
+        let oldest = "SELECT n, count FROM event WHERE run_n = ?1 ORDER BY n LIMIT 1";
+        let (n, count) =
+            tx.prepare_cached(oldest)?.query_row([line.n], |row| Ok((number(row, 0)?, number(row, 1)?)))?;
+        tx.prepare_cached("DELETE FROM event WHERE run_n = ?1 AND n = ?2")?
+            .execute(params![line.n, integer(n)])?;
+        line.events = line.events.saturating_sub(count);
+    }
     Ok(())
 }
 
@@ -282,7 +302,12 @@ pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
     // Stamps must not go back once the run that had the newest is gone.
     let stamp = next_stamp(&tx)?;
     tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('stamp_floor', ?1)", [stamp as i64])?;
-    tx.execute("DELETE FROM frame WHERE n IN (SELECT frame_n FROM checkpoint WHERE run_n = ?1)", [n])?;
+    for table in ["whole", "delta"] {
+        tx.execute(
+            &format!("DELETE FROM {table} WHERE stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)"),
+            [n],
+        )?;
+    }
     for table in ["checkpoint", "marks", "name", "item", "event"] {
         tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
     }
