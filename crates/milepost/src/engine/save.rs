@@ -169,6 +169,7 @@ impl Milepost {
         }
         save.draft = redact::draft(save.draft, self.settings.redaction);
         compose::check_limits(&save.draft, &self.settings.limits)?;
+        save.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))?;
         let mut moment = self.clock.moment();
         let id = match save.promised.take() {
             Some((id, at)) => {
