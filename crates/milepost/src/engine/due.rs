@@ -14,7 +14,8 @@ impl Milepost {
         let recorded = state.row.record.ok().map(|record| record.profile);
         let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
         let Some(interval) = profile.interval() else { return Ok(true) };
-        let last = entry.marks.refreshed_at.map_or(entry.header.created_at, |at| at.max(entry.header.created_at));
+        let last =
+            entry.marks.refreshed_at.map_or(entry.header.created_at, |at| at.max(entry.header.created_at));
         Ok(age(last, self.now()).is_none_or(|age| age >= interval))
     }
 }
