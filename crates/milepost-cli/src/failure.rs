@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     },
     /// stdout could not be written.
     Output(io::Error),
+    /// The page that was shown has said it; only the code is left.
+    Said(Exit),
 }
 
 impl Failure {
@@ -69,6 +71,7 @@ impl fmt::Display for Failure {
             Self::Library(e) => e.fmt(f),
             Self::Told { message, .. } => f.write_str(message),
             Self::Output(_) => f.write_str("stdout could not be written"),
+            Self::Said(_) => Ok(()),
         }
     }
 }
@@ -77,7 +80,7 @@ impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Library(e) => e.source(),
-            Self::Told { .. } => None,
+            Self::Told { .. } | Self::Said(_) => None,
             Self::Output(e) => Some(e),
         }
     }

@@ -29,7 +29,8 @@ pub(crate) fn run(args: &HelpArgs, screen: &Screen) -> Result<(), Failure> {
         };
         command = found.clone();
     }
-    let text = command.render_long_help().ansi().to_string();
+    let text = if args.command.is_some() { command.render_long_help() } else { command.render_help() };
+    let text = text.ansi().to_string();
     if screen.json {
         let text = command.render_long_help().to_string();
         return screen.document(&serde_json::json!({ "schema": "milepost.help/1", "text": text }));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use milepost::engine::{RunSummary, RunsQuery};
 use milepost::store::StoreError;
-use milepost::{Error, ReasonCode};
+use milepost::{Error, Exit, ReasonCode};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -170,6 +170,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
         }
         let _ = writeln!(text, "\n{} {NEXT}", bold("Next:"));
         context.screen.text(&text)?;
+        return Err(Failure::Said(Exit::NoStore));
     }
     Err(Failure::told(ReasonCode::StoreMissing, format!("no store at {url}"))
         .hint("`milepost init` makes one, and so does the first `milepost save`"))

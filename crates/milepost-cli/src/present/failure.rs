@@ -25,6 +25,7 @@ impl Screen {
         let (reason, exit, hint) = match failure {
             Failure::Library(e) => (e.reason(), e.exit(), e.hint()),
             Failure::Told { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
+            Failure::Said(exit) => return *exit as u8,
             // The reader has seen enough.
             Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return 0,
             Failure::Output(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
