@@ -12,6 +12,7 @@ use milepost::{Error, Milepost};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::present::Screen;
+use crate::present::words::counted;
 
 /// What a command works with.
 pub(crate) struct Context<'a> {
@@ -88,7 +89,8 @@ impl<'a> Context<'a> {
         match outbox.take_in(mp) {
             Ok(intake) => {
                 if !intake.saved.is_empty() {
-                    self.screen.talk(&format!("{} waiting checkpoints were taken in", intake.saved.len()));
+                    let n = counted(intake.saved.len() as u64, "waiting checkpoint");
+                    self.screen.talk(&format!("{n} taken in"));
                 }
                 for (file, why) in intake.refused {
                     self.screen.talk(&format!("Warning: {} stays in the outbox: {why}", file.display()));

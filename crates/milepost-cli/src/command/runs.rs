@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::config::{duration, word};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::present::run::{RunDocument, owner, phase};
+use crate::present::run::{RunDocument, RunParts, owner, phase};
 use crate::present::table::{cell, lines, status, table};
 use crate::present::words::{ago, bold, clean, lasting, time};
 
@@ -40,6 +40,9 @@ pub(crate) struct RunsArgs {
 struct Document {
     schema: &'static str,
     runs: Vec<RunDocument>,
+    /// Of the one run that was asked for.
+    #[serde(flatten)]
+    parts: Option<RunParts>,
 }
 
 pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure> {
@@ -53,7 +56,8 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
         let detail = mp.run(&run)?;
         if context.screen.json {
             let runs = vec![RunDocument::in_full(&detail.summary)];
-            return context.screen.document(&Document { schema: "milepost.runs/1", runs });
+            let parts = Some(RunParts::of(&detail.summary));
+            return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts });
         }
         return context.screen.text(&page(&detail.summary, now));
     }
@@ -61,7 +65,7 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
     let runs = mp.runs(&RunsQuery { status: wanted, since, limit: args.limit })?;
     if context.screen.json {
         let runs = runs.iter().map(RunDocument::of).collect();
-        return context.screen.document(&Document { schema: "milepost.runs/1", runs });
+        return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts: None });
     }
     if runs.is_empty() {
         context.screen.talk("no runs");

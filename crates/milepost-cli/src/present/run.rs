@@ -26,16 +26,36 @@ pub(crate) struct RunDocument {
     branch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tasks: Option<Vec<Task>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    completed: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failed: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<Option<Phase>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    log: Option<Vec<LogLine>>,
+    /// Only of a run in full.
+    #[serde(flatten)]
+    parts: Option<RunParts>,
+}
+
+/// What only a run in full tells.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RunParts {
+    tasks: Vec<Task>,
+    completed: Vec<String>,
+    failed: Vec<String>,
+    phase: Option<Phase>,
+    log: Vec<LogLine>,
+}
+
+impl RunParts {
+    /// The parts of a run.
+    pub(crate) fn of(summary: &RunSummary) -> Self {
+        let working = summary.record.as_ref().map(|r| r.working.clone()).unwrap_or_default();
+        let ids = |wanted: fn(&Task) -> bool| {
+            working.tasks.iter().filter(|t| wanted(t)).map(|t| t.id().to_owned()).collect()
+        };
+        Self {
+            completed: ids(Task::is_completed),
+            failed: ids(Task::is_failed),
+            tasks: working.tasks,
+            phase: working.phase,
+            log: working.log,
+        }
+    }
 }
 
 impl RunDocument {
@@ -59,28 +79,13 @@ impl RunDocument {
             worktree: record.and_then(|r| r.worktree.clone()),
             branch: record.and_then(|r| r.branch.clone()),
             damage: summary.record.as_ref().err().map(ToString::to_string),
-            tasks: None,
-            completed: None,
-            failed: None,
-            phase: None,
-            log: None,
+            parts: None,
         }
     }
 
     /// A run in full.
     pub(crate) fn in_full(summary: &RunSummary) -> Self {
-        let working = summary.record.as_ref().map(|r| r.working.clone()).unwrap_or_default();
-        let ids = |wanted: fn(&Task) -> bool| {
-            Some(working.tasks.iter().filter(|t| wanted(t)).map(|t| t.id().to_owned()).collect())
-        };
-        Self {
-            completed: ids(Task::is_completed),
-            failed: ids(Task::is_failed),
-            tasks: Some(working.tasks.clone()),
-            phase: Some(working.phase),
-            log: Some(working.log),
-            ..Self::of(summary)
-        }
+        Self { parts: Some(RunParts::of(summary)), ..Self::of(summary) }
     }
 }
 

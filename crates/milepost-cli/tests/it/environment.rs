@@ -15,8 +15,11 @@ pub struct TestEnvironment {
 /// What a command did.
 #[derive(Debug)]
 pub struct Ran {
+    /// Its exit code; -1 for a signal.
     pub code: i32,
+    /// What it gave.
     pub stdout: String,
+    /// What it said.
     pub stderr: String,
 }
 

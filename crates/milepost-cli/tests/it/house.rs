@@ -222,3 +222,35 @@ fn what_waits_in_the_outbox_is_taken_in() {
     env.run(&["doctor", "--fix"]).exits(0);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 2);
 }
+
+/// The only way to make a folder read-only for root as well; where it is not allowed, there is nothing to see.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_save_waits_where_the_store_is_read_only() {
+    let env = TestEnvironment::repository();
+    let first = env.save(&["--run", "r", "--summary", "one"]);
+    let within = |args: &str| {
+        let script = format!(
+            "mount --bind .git .git && mount -o remount,bind,ro .git || exit 99; '{}' {args}",
+            env!("CARGO_BIN_EXE_milepost")
+        );
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]).current_dir(env.project());
+        let output = command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output();
+        output.ok().filter(|o| !matches!(o.status.code(), Some(99 | 1) if o.stdout.is_empty()))
+    };
+    let Some(output) = within("save --summary two --json") else { return };
+    let saved: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(saved["queued"], true);
+    assert!(saved["sequence"].is_null() && std::path::Path::new(saved["file"].as_str().unwrap()).exists());
+    assert_eq!(saved["run_id"], "r", "the run is known by reading");
+    let shown = within("status --json").unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(status["waiting"], 1);
+    let shown: serde_json::Value = serde_json::from_slice(&within("show --json").unwrap().stdout).unwrap();
+    assert_eq!(shown["checkpoint"]["snapshot_id"], first.as_str(), "reading works");
+    let list = env.json(&["list"]);
+    assert_eq!(list["checkpoints"][0]["snapshot_id"], saved["snapshot_id"]);
+    assert_eq!(list["checkpoints"][0]["sequence"], 2);
+    assert_eq!(env.json(&["status"])["waiting"], 0);
+}

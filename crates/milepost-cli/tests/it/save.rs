@@ -72,7 +72,11 @@ fn input_and_flags_go_together_and_flags_win() {
     assert_eq!(body["status"], "paused");
     assert_eq!(body["phase"]["name"], "B");
     assert_eq!(body["own"], serde_json::json!({"z": 1, "a": 2}));
-    let run = &env.json(&["runs", "r"])["runs"][0];
+    let document = env.json(&["runs", "r"]);
+    let run = &document["runs"][0];
+    for name in ["tasks", "completed", "failed", "phase", "log"] {
+        assert_eq!(run[name], document[name], "{name}");
+    }
     assert_eq!(run["completed"], serde_json::json!(["t1"]));
     assert_eq!(run["failed"], serde_json::json!(["t2"]));
     assert_eq!(run["phase"]["name"], "B");
