@@ -72,10 +72,8 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
         return Ok(());
     }
     let here = context.here();
-    let mut shown = table(
-        context.screen,
-        &["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "BRANCH", "WORKTREE", "OWNER"],
-    );
+    let mut shown =
+        table(context.screen, &["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "WHERE", "OWNER"]);
     for summary in &runs {
         shown.add_row(row(summary, &here, now));
     }
@@ -97,10 +95,20 @@ fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
         status(record.status),
         cell(ago(record.updated_at, now)),
         cell(summary.checkpoints.to_string()),
-        text(&record.branch),
-        cell(record.worktree.as_ref().or(record.project.as_ref()).map_or("", String::as_str)),
+        cell(place(record, here)),
         cell(owner(summary)),
     ]
+}
+
+/// Where a run works: its branch, and its folder unless that is this one.
+fn place(record: &RunRecord, here: &str) -> String {
+    let folder = record.worktree.as_ref().or(record.project.as_ref()).map_or("", String::as_str);
+    match (&record.branch, is_here(record, here)) {
+        (Some(branch), true) => branch.clone(),
+        (Some(branch), false) => format!("{branch} in {folder}"),
+        (None, true) => "here".to_owned(),
+        (None, false) => folder.to_owned(),
+    }
 }
 
 fn is_here(record: &RunRecord, here: &str) -> bool {

@@ -7,40 +7,40 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// A temporary folder with a home, and a project in it.
-pub struct TestEnvironment {
+pub(crate) struct TestEnvironment {
     root: tempfile::TempDir,
     variables: Vec<(String, String)>,
 }
 
 /// What a command did.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     /// Its exit code; -1 for a signal.
-    pub code: i32,
+    pub(crate) code: i32,
     /// What it gave.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// What it said.
-    pub stderr: String,
+    pub(crate) stderr: String,
 }
 
 impl Ran {
     /// Insists on an exit code.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
+    pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
     }
 
     /// The one document on stdout.
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "one document: {self:#?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
     }
 
     /// The reason code in the last line of stderr, whose exit has to be the process's.
     #[track_caller]
-    pub fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         let last = self.stderr.lines().last().unwrap_or_else(|| panic!("{self:#?}"));
         let line: Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {self:#?}"));
         assert_eq!(line["type"], "error");
@@ -50,14 +50,14 @@ impl Ran {
     }
 
     /// The first line of stdout.
-    pub fn line(&self) -> &str {
+    pub(crate) fn line(&self) -> &str {
         self.stdout.lines().next().unwrap_or_default()
     }
 }
 
 impl TestEnvironment {
     /// A project outside any repository.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["home", "project"] {
             std::fs::create_dir(root.path().join(folder)).unwrap();
@@ -66,7 +66,7 @@ impl TestEnvironment {
     }
 
     /// A project that is a repository with one commit.
-    pub fn repository() -> Self {
+    pub(crate) fn repository() -> Self {
         let env = Self::new();
         env.git(&["init", "-q", "-b", "main"]);
         env.git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "one"]);
@@ -74,22 +74,22 @@ impl TestEnvironment {
     }
 
     /// Sets a variable for every command from now on.
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.variables.push((name.into(), value.into()));
     }
 
     /// A path beside the project.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().canonicalize().unwrap().join(name)
     }
 
     /// The project's folder.
-    pub fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.path("project")
     }
 
     /// Writes a file into the project.
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.project().join(name);
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&path, content).unwrap();
@@ -106,36 +106,36 @@ impl TestEnvironment {
     }
 
     /// A command of the binary, not started yet.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.prepare(env!("CARGO_BIN_EXE_milepost"), &self.project());
         command.args(args);
         command
     }
 
     /// Runs the binary in the project.
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.run_in(&self.project(), args)
     }
 
     /// Runs the binary somewhere.
-    pub fn run_in(&self, dir: &Path, args: &[&str]) -> Ran {
+    pub(crate) fn run_in(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.command(args);
         finished(command.current_dir(dir), None)
     }
 
     /// Runs the binary with variables of its own.
-    pub fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
         finished(self.command(args).envs(variables.iter().copied()), None)
     }
 
     /// Runs the binary with something on stdin.
-    pub fn run_on(&self, stdin: &[u8], args: &[&str]) -> Ran {
+    pub(crate) fn run_on(&self, stdin: &[u8], args: &[&str]) -> Ran {
         finished(self.command(args).stdin(Stdio::piped()), Some(stdin))
     }
 
     /// Runs the binary, insists on success, and gives its document.
     #[track_caller]
-    pub fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let mut args = args.to_vec();
         args.push("--json");
         self.run(&args).exits(0).json()
@@ -143,20 +143,20 @@ impl TestEnvironment {
 
     /// Saves and gives the id.
     #[track_caller]
-    pub fn save(&self, args: &[&str]) -> String {
+    pub(crate) fn save(&self, args: &[&str]) -> String {
         let args: Vec<_> = std::iter::once("save").chain(args.iter().copied()).collect();
         self.run(&args).exits(0).line().to_owned()
     }
 
     /// Runs git in the project.
     #[track_caller]
-    pub fn git(&self, args: &[&str]) {
+    pub(crate) fn git(&self, args: &[&str]) {
         let ran = finished(self.prepare("git", &self.project()).args(args), None);
         assert_eq!(ran.code, 0, "git {args:?}: {ran:#?}");
     }
 
     /// Text with ids, ages and places replaced, and blanks between columns made one.
-    pub fn plain(&self, text: &str) -> String {
+    pub(crate) fn plain(&self, text: &str) -> String {
         let text = text.replace(&*self.path("").to_string_lossy(), "[ROOT]/");
         let words = |line: &str| {
             let line = line.replace("just now", "AGO");

@@ -68,8 +68,8 @@ fn tables_for_people() {
     ");
     let shown = env.plain(&env.run(&["runs"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
-        RUN TITLE STATUS LAST WRITE CHECKPOINTS BRANCH WORKTREE OWNER
-     * r failed AGO 2 [ROOT]/project -
+        RUN TITLE STATUS LAST WRITE CHECKPOINTS WHERE OWNER
+     * r failed AGO 2 here -
     ");
 }
 

@@ -12,4 +12,4 @@ mod refuse;
 mod save;
 mod tools;
 
-pub use environment::{Ran, TestEnvironment};
+pub(crate) use environment::TestEnvironment;
