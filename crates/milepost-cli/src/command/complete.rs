@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[command(after_help = "Examples:\n  milepost complete latest\n  milepost complete nightly@12 --json")]
 pub(crate) struct CompleteArgs {
     /// The checkpoint
-    #[arg(value_name = "REF", allow_hyphen_values = true)]
+    #[arg(value_name = "REF")]
     reference: String,
 }
 

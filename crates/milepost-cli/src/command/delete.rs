@@ -15,7 +15,7 @@ use crate::present::words;
 #[command(after_help = "Examples:\n  milepost delete nightly --dry-run\n  milepost delete nightly --yes")]
 pub(crate) struct DeleteArgs {
     /// The run
-    #[arg(value_name = "RUN", allow_hyphen_values = true)]
+    #[arg(value_name = "RUN")]
     run: String,
     /// Say what would go, and change nothing
     #[arg(long)]

@@ -14,7 +14,7 @@ use crate::present::words;
                         milepost mark before-refactoring --untag before-refactoring")]
 pub(crate) struct MarkArgs {
     /// The checkpoint
-    #[arg(value_name = "REF", allow_hyphen_values = true)]
+    #[arg(value_name = "REF")]
     reference: String,
     /// Keep it whatever its age
     #[arg(long, conflicts_with = "unpin")]

@@ -23,7 +23,7 @@ use crate::present::words::{ago, bold, clean, lasting, time};
                         milepost runs --since 2d --status failed --json")]
 pub(crate) struct RunsArgs {
     /// The run to show in full
-    #[arg(value_name = "RUN", allow_hyphen_values = true)]
+    #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Only written within this time: 30s, 5m, 12h, 14d, 2w
     #[arg(long, value_name = "D")]

@@ -48,7 +48,7 @@ pub(crate) struct SaveArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     summary: Option<String>,
     /// A JSON object with more of the checkpoint's fields; - reads stdin
-    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// A Markdown brief, kept byte for byte
     #[arg(long, value_name = "FILE")]

@@ -19,7 +19,7 @@ use crate::present::damage::{fell_back, names};
 )]
 pub(crate) struct ShowArgs {
     /// The checkpoint
-    #[arg(value_name = "REF", default_value = "latest", allow_hyphen_values = true)]
+    #[arg(value_name = "REF", default_value = "latest")]
     reference: String,
 }
 

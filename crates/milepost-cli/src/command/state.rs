@@ -22,7 +22,7 @@ use crate::present::damage::{fell_back, names};
 )]
 pub(crate) struct StateArgs {
     /// The checkpoint
-    #[arg(value_name = "REF", default_value = "latest", allow_hyphen_values = true)]
+    #[arg(value_name = "REF", default_value = "latest")]
     reference: String,
     /// The file to write
     #[arg(long, value_name = "FILE")]

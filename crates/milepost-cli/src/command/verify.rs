@@ -16,7 +16,7 @@ use crate::present::words;
 )]
 pub(crate) struct VerifyArgs {
     /// The checkpoint; everything unless given
-    #[arg(value_name = "REF", allow_hyphen_values = true)]
+    #[arg(value_name = "REF")]
     reference: Option<String>,
 }
 
