@@ -1,2 +1,13 @@
-//! The command line of Milepost.
-fn main() {}
+//! The command line of Milepost: the binary `milepost`.
+//! In: arguments and the environment. Out: data on stdout, talk on stderr, one exit code.
+
+mod cli;
+mod command;
+mod config;
+mod context;
+mod failure;
+mod present;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

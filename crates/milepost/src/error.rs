@@ -33,6 +33,8 @@ closed_enum! {
         StoreUnreadable = "store_unreadable",
         /// Writing a state would lose something.
         RestoreRefused = "restore_refused",
+        /// A state was read back in which redaction had replaced something.
+        StateRedacted = "state_redacted",
         /// The run's owner is alive.
         ResumeRunActive = "resume_run_active",
         /// The run is not there, or several could be meant.

@@ -1,8 +1,8 @@
 //! From a run as it stands, what was recorded since, and a draft to a whole body. Pure.
 
 use crate::model::{
-    Body, CheckpointId, Draft, Invalid, Item, Limits, Outcome, PAI_PHASES, Path, Profile, RunRecord, Source,
-    Status, Working,
+    Body, CheckpointId, Draft, Invalid, Item, Limits, Outcome, PAI_PHASES, Path, Phase, Profile, RunRecord,
+    Source, Status, Working,
 };
 
 /// How many outcomes a checkpoint holds.
@@ -119,9 +119,13 @@ fn check(body: &Body, profile: Profile) -> Result<(), Invalid> {
             return Err(Invalid::at(&outcomes.index(i).key("summary"), message));
         }
     }
-    if profile == Profile::Pai
-        && let Some(phase) = &body.phase
-    {
+    body.phase.as_ref().map_or(Ok(()), |phase| check_phase(phase, profile))
+}
+
+/// Refuses a phase that the profile does not have.
+pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Invalid> {
+    let root = Path::Root;
+    if profile == Profile::Pai {
         let path = root.key("phase");
         if phase.number < 1 || phase.number > PAI_PHASES.len() as u64 {
             let names = PAI_PHASES.iter().enumerate().map(|(i, name)| format!("{} {name}", i + 1));

@@ -6,6 +6,7 @@ mod compose;
 pub mod current;
 mod delete;
 mod doctor;
+mod due;
 mod events;
 mod finish;
 mod list;

@@ -77,6 +77,7 @@ impl Outbox {
     ) -> Result<Queued, Error> {
         save.draft = redact::draft(save.draft, redaction);
         super::compose::check_limits(&save.draft, limits)?;
+        save.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))?;
         let now = clock.now();
         let snapshot_id = CheckpointId::fresh(now);
         let waiting = Waiting {

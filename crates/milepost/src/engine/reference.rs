@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::Milepost;
 use crate::Error;
-use crate::model::RunId;
+use crate::model::{CheckpointId, RunId};
 use crate::store::{Entry, Find, HeaderQuery, Row};
 
 /// A name of a checkpoint, not yet looked up.
@@ -35,7 +35,7 @@ impl FromStr for Reference {
         }
         if text.is_empty() || text.len() > 512 {
             // Nothing has such a name; the id's own rules say why.
-            text.parse::<crate::model::CheckpointId>()?;
+            text.parse::<CheckpointId>()?;
         }
         Ok(Self::Name(text.to_owned()))
     }
@@ -86,6 +86,8 @@ impl Milepost {
                         }
                     }
                 }
+                // Tags and imported ids may look like anything, so only a name that nothing has is held to the rules.
+                name.parse::<CheckpointId>()?;
                 Err(missing())
             }
         }

@@ -79,6 +79,15 @@ impl Save {
         Self::default()
     }
 
+    /// Refuses what no run could make valid: sizes, tags, and a phase that the asked-for profile does not have.
+    pub fn check(&self, settings: &Settings) -> Result<(), Error> {
+        compose::check_limits(&self.draft, &settings.limits)?;
+        if let (Some(profile), Some(phase)) = (self.opening.profile, &self.draft.phase) {
+            compose::check_phase(phase, profile)?;
+        }
+        self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
+    }
+
     /// Says what the work is about.
     #[must_use]
     pub fn summary(mut self, text: impl Into<String>) -> Self {
@@ -168,7 +177,7 @@ impl Milepost {
             return Err(crate::model::Invalid { path: "/run_id".into(), message }.into());
         }
         save.draft = redact::draft(save.draft, self.settings.redaction);
-        compose::check_limits(&save.draft, &self.settings.limits)?;
+        save.check(&self.settings)?;
         let mut moment = self.clock.moment();
         let id = match save.promised.take() {
             Some((id, at)) => {

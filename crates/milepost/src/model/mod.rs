@@ -12,6 +12,7 @@ mod marks;
 mod parts;
 mod policy;
 mod run;
+mod schema;
 
 pub use checkpoint::{Body, Draft, RESERVED};
 pub use event::{Event, EventType};
@@ -27,5 +28,6 @@ pub use parts::{
 };
 pub use policy::{Keep, Limits, PAI_PHASES, Profile, Retention};
 pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Working};
+pub use schema::schema;
 
 pub(crate) use json::{closed_enum, record};

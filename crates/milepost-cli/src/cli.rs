@@ -1,0 +1,119 @@
+//! The arguments: global flags, the list of commands, and the way from them to an exit code.
+//! Values that are a matter of the contract (ids, sources, statuses) are parsed by the commands, not here.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser};
+use milepost::ReasonCode;
+
+use crate::command::Command;
+use crate::config::Config;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::Screen;
+
+/// What stands under the short help.
+const MORE: &str =
+    "Run `milepost help --all` for every command, `milepost help COMMAND` for one with examples.";
+
+/// Checkpoints for long-running agent work: sealed, durable, resumable
+#[derive(Debug, Parser)]
+#[command(name = "milepost", version, disable_help_subcommand = true, after_help = MORE)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Flags that every command takes, before or after its name.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Work as if started in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub(crate) directory: Option<PathBuf>,
+    /// The store: sqlite:PATH or files:DIR [env: MILEPOST_STORE]
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) store: Option<String>,
+    /// The run that is meant [env: MILEPOST_RUN]
+    #[arg(long, value_name = "ID", global = true)]
+    pub(crate) run: Option<String>,
+    /// The profile: run, build, session, pai or brief
+    #[arg(long, value_name = "P", global = true)]
+    pub(crate) profile: Option<String>,
+    /// One JSON document on stdout
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing but data and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more on stderr
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Colours
+    #[arg(long, value_name = "WHEN", global = true, value_parser = ["auto", "always", "never"])]
+    pub(crate) color: Option<String>,
+    /// How long to wait for a busy store [default: 10]
+    #[arg(long, value_name = "SECONDS", global = true, allow_hyphen_values = true)]
+    pub(crate) wait: Option<String>,
+    /// Answer yes to what is asked
+    #[arg(long, global = true)]
+    pub(crate) yes: bool,
+}
+
+/// Parses, runs, and gives the exit code.
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(e) => return unparsed(&e, json),
+    };
+    let screen = Screen::new(&cli.global);
+    match dispatch(cli, &screen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => ExitCode::from(screen.fail(&failure)),
+    }
+}
+
+fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
+    let command = cli.command.unwrap_or(Command::Status(crate::command::status::StatusArgs {}));
+    let command = match command.run_bare(screen)? {
+        Some(command) => command,
+        None => return Ok(()),
+    };
+    if let Some(folder) = &cli.global.directory {
+        std::env::set_current_dir(folder).map_err(|source| milepost::Error::File {
+            path: folder.clone(),
+            what: "read",
+            source,
+        })?;
+    }
+    let config = Config::load(&cli.global)?;
+    for warning in &config.warnings {
+        screen.talk(&format!("Warning: {warning}"));
+    }
+    command.run(&Context::new(config, screen))
+}
+
+/// Help, the version, or what is wrong with the arguments.
+fn unparsed(e: &clap::Error, json: bool) -> ExitCode {
+    if !e.use_stderr() || !json {
+        // A reader that has gone away needs no help.
+        let _ = e.print();
+        return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
+    }
+    let text = e.render().to_string();
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first);
+    let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
+    let failure = Failure::told(ReasonCode::Usage, message).hint(hint);
+    ExitCode::from(Screen::for_json().fail(&failure))
+}
+
+/// The whole command line as clap has it, every command visible.
+pub(crate) fn whole() -> clap::Command {
+    Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
+}

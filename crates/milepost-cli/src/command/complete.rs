@@ -1,0 +1,45 @@
+//! `complete`: a checkpoint and the earlier ones of its run are done.
+
+use milepost::engine::Reference;
+use milepost::model::{CheckpointId, RunId};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Complete a checkpoint and the earlier ones of its run
+///
+/// Completing the newest ends the run. Prints the ids of those that were not completed yet.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost complete latest\n  milepost complete nightly@12 --json")]
+pub(crate) struct CompleteArgs {
+    /// The checkpoint
+    #[arg(value_name = "REF")]
+    reference: String,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    run_id: &'a RunId,
+    completed: &'a [CheckpointId],
+}
+
+pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let reference: Reference = args.reference.parse()?;
+    let mp = context.reader()?;
+    let run = context.known_run(&mp)?;
+    let entry = mp.find(&reference, run.as_ref())?;
+    let completed = mp.complete(&entry)?;
+    if context.screen.json {
+        return context.screen.document(&Document {
+            schema: "milepost.complete/1",
+            run_id: &entry.header.run_id,
+            completed: &completed,
+        });
+    }
+    if completed.is_empty() {
+        context.screen.talk("it was completed already");
+    }
+    context.screen.text(&completed.iter().map(|id| format!("{id}\n")).collect::<String>())
+}

@@ -1,0 +1,136 @@
+//! `doctor`: what is wrong with the store and what can be done; with `--fix`, does it.
+
+use milepost::engine::{Diagnosis, DoctorReport};
+use milepost::store::StoreError;
+use milepost::{Error, Exit, ReasonCode};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::words::{self, green, red, yellow};
+
+/// Find what is wrong with the store, and mend what can be mended
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost doctor\n  milepost doctor --fix")]
+pub(crate) struct DoctorArgs {
+    /// Mend what can be mended without losing anything
+    #[arg(long)]
+    fix: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    store: String,
+    bytes: u64,
+    checked: u64,
+    problems: Vec<Problem<'a>>,
+    fixed: usize,
+    warnings: &'a [Warning],
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    reason_code: ReasonCode,
+    message: &'a str,
+    fix: &'a str,
+    fixed: bool,
+}
+
+/// Something to know that is no damage.
+#[derive(Serialize)]
+struct Warning {
+    message: String,
+    fix: &'static str,
+}
+
+/// A size at which the store is worth a look.
+const LARGE: u64 = 1_000_000_000;
+
+pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let url = context.url().to_string();
+    let unknown = context.config.warnings.iter();
+    let mut warnings: Vec<_> =
+        unknown.map(|w| Warning { message: w.clone(), fix: "correct the key, or remove it" }).collect();
+    let mut bytes = 0;
+    let report = match context.examiner() {
+        Ok(mp) => {
+            let info = mp.store().info()?;
+            bytes = info.bytes;
+            warnings.extend(info.warning.map(|message| Warning {
+                message,
+                fix: "name a store on a local disk with --store or in milepost.toml",
+            }));
+            if bytes > LARGE {
+                let message = format!("the store takes {}", words::bytes(bytes));
+                warnings.push(Warning { message, fix: "delete runs that are no longer needed" });
+            }
+            let mut progress = context.screen.progress();
+            let outbox = context.outbox();
+            mp.doctor(args.fix, outbox.as_ref(), &mut |n| progress.at("checkpoints read", n))
+                .or_else(unreadable)?
+        }
+        Err(e) => unreadable(e)?,
+    };
+    let fixed = report.fixed();
+    if context.screen.json {
+        let problems = report.problems.iter().map(|p| Problem {
+            reason_code: p.reason_code,
+            message: &p.message,
+            fix: &p.fix,
+            fixed: p.fixed,
+        });
+        context.screen.document(&Document {
+            schema: "milepost.doctor/1",
+            store: url,
+            bytes,
+            checked: report.checked,
+            problems: problems.collect(),
+            fixed,
+            warnings: &warnings,
+        })?;
+    } else {
+        context.screen.text(&page(&url, bytes, &report, &warnings))?;
+    }
+    let open: Vec<_> = report.problems.iter().filter(|p| !p.fixed).collect();
+    let Some(first) = open.first() else { return Ok(()) };
+    let n = words::counted(open.len() as u64, "problem");
+    Err(Failure::told(first.reason_code, format!("{n} found")).exits(Exit::Damaged))
+}
+
+/// A store that is too damaged to be opened or read is a finding, not a failure of the doctor's.
+fn unreadable(e: Error) -> Result<DoctorReport, Error> {
+    match &e {
+        Error::Store(StoreError::Damaged(damage)) => Ok(DoctorReport {
+            problems: vec![Diagnosis {
+                reason_code: e.reason(),
+                message: damage.to_string(),
+                fix: "keep the file as it is (copy it away with its -wal file), then restore a backup in its place; \
+                      without one, `sqlite3 FILE .recover` reads what is left"
+                    .into(),
+                fixed: false,
+            }],
+            checked: 0,
+        }),
+        _ => Err(e),
+    }
+}
+
+fn page(url: &str, bytes: u64, report: &DoctorReport, warnings: &[Warning]) -> String {
+    let checked = words::counted(report.checked, "checkpoint");
+    let mut text = format!("{url}, {}, {checked} read\n", words::bytes(bytes));
+    for problem in &report.problems {
+        let sign = if problem.fixed { green("mended ") } else { red("problem") };
+        text.push_str(&format!("{sign} {} ({})\n", words::clean(&problem.message), problem.reason_code));
+        if !problem.fixed {
+            text.push_str(&format!("        {}\n", problem.fix));
+        }
+    }
+    for warning in warnings {
+        text.push_str(&format!("{} {}\n        {}\n", yellow("warning"), warning.message, warning.fix));
+    }
+    if report.problems.is_empty() {
+        text.push_str("No problems.\n");
+    }
+    text
+}

@@ -1,0 +1,84 @@
+//! `events`: what happened, oldest first, and what happens from now on.
+
+use std::time::Duration;
+
+use milepost::model::Event;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::damage::DamageDocument;
+use crate::present::{Screen, words};
+
+/// How often new events are looked for.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Show what happened, oldest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost events --limit 10\n  milepost events --follow --json\n  \
+                        milepost events --after 1200 --limit 0 --json")]
+pub(crate) struct EventsArgs {
+    /// At most so many of the newest; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Go on with what happens from now on; with --json one line an event
+    #[arg(long)]
+    follow: bool,
+    /// Only after this position
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    after: u64,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    events: &'a [Event],
+    position: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamageDocument<'a>>,
+}
+
+pub(crate) fn run(args: &EventsArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let mp = context.reader()?;
+    let run = context.known_run(&mp)?;
+    let screen = context.screen;
+    let mut found = mp.events(run.as_ref(), args.after, args.limit)?;
+    if !found.damaged.is_empty() {
+        let n = words::counted(found.damaged.len() as u64, "damaged event");
+        screen.talk(&format!("Warning: {n} left out; `milepost verify` names them"));
+    }
+    if screen.json && !args.follow {
+        return screen.document(&Document {
+            schema: "milepost.events/1",
+            events: &found.events,
+            position: found.position,
+            damaged: DamageDocument::all(&found.damaged),
+        });
+    }
+    tell(screen, &found.events)?;
+    if !args.follow {
+        return Ok(());
+    }
+    // Ends with a reader that goes away, or a signal.
+    loop {
+        std::thread::sleep(POLL);
+        found = mp.events(run.as_ref(), found.position, 0)?;
+        tell(screen, &found.events)?;
+    }
+}
+
+fn tell(screen: &Screen, events: &[Event]) -> Result<(), Failure> {
+    if screen.json {
+        return events.iter().try_for_each(|event| screen.document(event));
+    }
+    let mut text = String::new();
+    for event in events {
+        let about = event.snapshot_id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+        let data = match event.data.get() {
+            "{}" | "null" => String::new(),
+            data => format!(" {}", words::clean(data)),
+        };
+        text.push_str(&format!("{} {} {}{about}{data}\n", words::time(event.at), event.kind, event.run_id));
+    }
+    if text.is_empty() { Ok(()) } else { screen.text(&text) }
+}

@@ -1,0 +1,42 @@
+//! `finish`: the last checkpoint of a run, which ends it.
+
+use milepost::Error;
+use milepost::engine::current::Meant;
+use milepost::engine::{Finish, Save};
+use milepost::model::Status;
+
+use crate::config::word;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::saved;
+
+/// Save the last checkpoint of a run and end it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost finish --summary \"all tests pass\"\n  \
+                        milepost finish --run nightly --status failed")]
+pub(crate) struct FinishArgs {
+    /// How it ends: completed, failed or paused [default: completed]
+    #[arg(long, value_name = "S")]
+    status: Option<String>,
+    /// What the work was about
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    summary: Option<String>,
+}
+
+pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let status = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
+    let mp = context.reader()?;
+    let run = match context.current_run(&mp)? {
+        Meant::Run(run) => run,
+        Meant::Unclear(open) => {
+            let open = open.iter().map(ToString::to_string).collect();
+            return Err(Error::WhichRun { open }.into());
+        }
+    };
+    let mut save = Save::new();
+    save.draft.task_summary = args.summary;
+    save.draft.session_id = context.config.session.clone();
+    save.opening = context.opening();
+    let done = mp.finish(&run, Finish { status: status.unwrap_or(Status::Completed), save })?;
+    saved::present(context.screen, "milepost.finish/1", &done)
+}

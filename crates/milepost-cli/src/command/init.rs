@@ -1,0 +1,117 @@
+//! `init`: the store and a commented configuration file, once.
+
+use milepost::atomic;
+use milepost::store::StoreUrl;
+use serde::Serialize;
+
+use crate::config::Origin;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Make the store and milepost.toml for this project
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost init\n  milepost init --agents none --yes\n  \
+                        milepost init --store files:checkpoints")]
+pub(crate) struct InitArgs {
+    /// Agents to set up; none exist yet
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    agents: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    store: String,
+    config: String,
+    created: bool,
+    config_created: bool,
+}
+
+const TEMPLATE: &str = "\
+# Milepost: checkpoints for long-running work. Everything here is optional; `milepost config show` says what holds.
+
+# The store: sqlite:PATH or files:DIR, a relative path from this file's folder.
+# store = \"sqlite:.milepost/milepost.db\"
+
+# What new runs are: run, build, session, pai or brief.
+# profile = \"run\"
+
+# How many seconds to wait while another process writes.
+# wait = 10
+
+[limits]
+# The largest field and checkpoint that are accepted; 0 is no limit.
+# field = \"256KiB\"
+# checkpoint = \"1MiB\"
+
+[retain]
+# How many of a run's newest checkpoints stay (a number or \"all\"), and how old others become (\"14d\" or \"none\").
+# keep_last = 50
+# max_age = \"14d\"
+
+[pointer]
+# Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.
+# file = \"seed.json\"
+# key = \"state.checkpointRef\"
+# commit = false
+";
+
+pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure> {
+    if let Some(name) = args.agents.iter().find(|name| *name != "none") {
+        let message = format!("--agents {name}: no agent can be set up yet, only `none` is possible");
+        return Err(Failure::usage(message));
+    }
+    let url = context.url();
+    let created = !is_there(&url);
+    let mp = context.writer()?;
+    let file = &context.config.file;
+    let config_created = !file.exists();
+    if config_created {
+        atomic::write(file, template(context).as_bytes(), atomic::Mode::Shared)
+            .map_err(|source| milepost::Error::File { path: file.clone(), what: "written", source })?;
+    }
+    let info = mp.store().info()?;
+    if context.screen.json {
+        return context.screen.document(&Document {
+            schema: "milepost.init/1",
+            store: url.to_string(),
+            config: file.display().to_string(),
+            created,
+            config_created,
+        });
+    }
+    let made = |new| if new { "made" } else { "was there already" };
+    let mut text = format!("Store   {url} ({})\n", made(created));
+    text.push_str(&format!("Config  {} ({})\n", file.display(), made(config_created)));
+    text.push_str(
+        "What you save (summaries, tasks, state, briefs) is recorded in that store on this machine, nowhere else.\n",
+    );
+    text.push_str("Next: milepost save --summary \"what you are doing\"\n");
+    if let Some(warning) = info.warning {
+        context.screen.talk(&format!("Warning: {warning}"));
+    }
+    context.screen.text(&text)
+}
+
+fn is_there(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Sqlite(path) => std::fs::metadata(path).is_ok_and(|m| m.len() > 0),
+        StoreUrl::Files(folder) => folder.is_dir(),
+    }
+}
+
+/// The template, with what the flags ask for written out, so that later commands find it.
+fn template(context: &Context<'_>) -> String {
+    let mut text = TEMPLATE.to_owned();
+    for setting in &context.config.settings {
+        if let (Origin::Flag(_), "store" | "profile") = (&setting.origin, setting.key) {
+            let value = toml::Value::String(setting.value.clone());
+            let start = format!("# {} = ", setting.key);
+            let line = text.lines().find(|line| line.starts_with(&start)).map(str::to_owned);
+            if let Some(line) = line {
+                text = text.replace(&line, &format!("{} = {value}", setting.key));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,138 @@
+//! `list`: checkpoints, newest first.
+
+use jiff::Timestamp;
+use milepost::engine::{ListQuery, Listed, source_details};
+use milepost::model::{CheckpointId, Phase, RunId, Source, Status};
+use serde::Serialize;
+
+use crate::config::word;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::damage::DamageDocument;
+use crate::present::table::{cell, lines, status, table};
+use crate::present::{run as runs, words};
+
+/// List checkpoints, newest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost list\n  milepost list --run nightly --limit 0 --json\n  \
+                        milepost list --incomplete --source error_boundary")]
+pub(crate) struct ListArgs {
+    /// At most so many; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Only completed ones
+    #[arg(long, conflicts_with = "incomplete")]
+    completed: bool,
+    /// Only those that are not completed
+    #[arg(long)]
+    incomplete: bool,
+    /// Only of this source: step_boundary, error_boundary, timer or manual
+    #[arg(long, value_name = "S")]
+    source: Option<String>,
+    /// Only of this status: in_progress, failed, completed or paused
+    #[arg(long, value_name = "S")]
+    status: Option<String>,
+    /// Only with this tag
+    #[arg(long, value_name = "T")]
+    tag: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    checkpoints: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamageDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    snapshot_id: &'a CheckpointId,
+    run_id: &'a RunId,
+    sequence: u64,
+    created_at: Timestamp,
+    session_id: &'a str,
+    parent: Option<&'a CheckpointId>,
+    source: Source,
+    source_details: Vec<String>,
+    status: Status,
+    phase: Option<&'a Phase>,
+    task_summary: Option<&'a str>,
+    completed: bool,
+    pinned: bool,
+    tags: &'a [String],
+}
+
+pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let source = args.source.as_deref().map(|s| word(s, "--source", "/source")).transpose()?;
+    let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
+    let mp = context.reader()?;
+    let listing = mp.list(&ListQuery {
+        run: context.config.run.clone(),
+        limit: args.limit,
+        completed: (args.completed || args.incomplete).then_some(args.completed),
+        source,
+        status: wanted,
+        tag: args.tag,
+    })?;
+    if !listing.damaged.is_empty() {
+        let n = words::counted(listing.damaged.len() as u64, "damaged row");
+        context.screen.talk(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));
+    }
+    if context.screen.json {
+        return context.screen.document(&Document {
+            schema: "milepost.list/1",
+            checkpoints: listing.checkpoints.iter().map(row).collect(),
+            damaged: DamageDocument::all(&listing.damaged),
+        });
+    }
+    if listing.checkpoints.is_empty() {
+        context.screen.talk("no checkpoints");
+        return Ok(());
+    }
+    let mut shown =
+        table(context.screen, &["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"]);
+    let now = mp.now();
+    for listed in &listing.checkpoints {
+        let header = &listed.entry.header;
+        shown.add_row([
+            cell(header.snapshot_id.as_str()),
+            cell(format!("{}@{}", header.run_id, header.sequence)),
+            cell(words::ago(header.created_at, now)),
+            cell(source_details(&listed.entry).join(", ")),
+            status(header.status),
+            cell(header.phase.as_ref().map(runs::phase).unwrap_or_default()),
+            cell(marks(listed)),
+            cell(header.summary.as_deref().unwrap_or_default()),
+        ]);
+    }
+    context.screen.text(&lines(&shown))
+}
+
+fn row(listed: &Listed) -> Row<'_> {
+    let header = &listed.entry.header;
+    Row {
+        snapshot_id: &header.snapshot_id,
+        run_id: &header.run_id,
+        sequence: header.sequence,
+        created_at: header.created_at,
+        session_id: &header.session_id,
+        parent: header.parent.as_ref(),
+        source: header.source,
+        source_details: source_details(&listed.entry),
+        status: header.status,
+        phase: header.phase.as_ref(),
+        task_summary: header.summary.as_deref(),
+        completed: listed.completed,
+        pinned: listed.entry.marks.pinned,
+        tags: &listed.entry.marks.tags,
+    }
+}
+
+fn marks(listed: &Listed) -> String {
+    let marks = &listed.entry.marks;
+    let completed = listed.completed.then(|| "done".to_owned());
+    let pinned = marks.pinned.then(|| "pinned".to_owned());
+    let tags = marks.tags.iter().map(|tag| format!("#{tag}"));
+    completed.into_iter().chain(pinned).chain(tags).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,107 @@
+//! The commands, one file each: its arguments, whose comments are the help text, and one `run`.
+//! In: arguments and a context. Out: calls to the engine, and documents or pages for the screen.
+
+mod complete;
+mod completions;
+mod config;
+mod delete;
+mod doctor;
+mod events;
+mod finish;
+mod help;
+mod init;
+mod list;
+mod man;
+mod mark;
+mod runs;
+mod save;
+mod schema;
+mod show;
+mod start;
+mod state;
+pub(crate) mod status;
+mod verify;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::Screen;
+
+/// Every command. Those that are hidden stand in `help --all`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(init::InitArgs),
+    Status(status::StatusArgs),
+    Save(Box<save::SaveArgs>),
+    Show(show::ShowArgs),
+    Doctor(doctor::DoctorArgs),
+    #[command(hide = true)]
+    Start(start::StartArgs),
+    #[command(hide = true)]
+    Finish(finish::FinishArgs),
+    #[command(hide = true)]
+    Runs(runs::RunsArgs),
+    #[command(hide = true)]
+    List(list::ListArgs),
+    #[command(hide = true)]
+    Mark(mark::MarkArgs),
+    #[command(hide = true)]
+    Complete(complete::CompleteArgs),
+    #[command(hide = true)]
+    State(state::StateArgs),
+    #[command(hide = true)]
+    Delete(delete::DeleteArgs),
+    #[command(hide = true)]
+    Verify(verify::VerifyArgs),
+    #[command(hide = true)]
+    Events(events::EventsArgs),
+    #[command(hide = true)]
+    Config(config::ConfigArgs),
+    #[command(hide = true)]
+    Schema(schema::SchemaArgs),
+    #[command(hide = true)]
+    Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
+    #[command(hide = true)]
+    Help(help::HelpArgs),
+}
+
+impl Command {
+    /// Runs a command that needs no configuration; gives back one that does.
+    pub(crate) fn run_bare(self, screen: &Screen) -> Result<Option<Self>, Failure> {
+        match self {
+            Self::Schema(_) => schema::run(screen).map(|()| None),
+            Self::Completions(args) => completions::run(&args, screen).map(|()| None),
+            Self::Man(args) => man::run(&args, screen).map(|()| None),
+            Self::Help(args) => help::run(&args, screen).map(|()| None),
+            other => Ok(Some(other)),
+        }
+    }
+
+    /// Runs a command.
+    pub(crate) fn run(self, context: &Context<'_>) -> Result<(), Failure> {
+        match self {
+            Self::Init(args) => init::run(&args, context),
+            Self::Status(args) => status::run(&args, context),
+            Self::Save(args) => save::run(*args, context),
+            Self::Show(args) => show::run(&args, context),
+            Self::Doctor(args) => doctor::run(&args, context),
+            Self::Start(args) => start::run(args, context),
+            Self::Finish(args) => finish::run(args, context),
+            Self::Runs(args) => runs::run(&args, context),
+            Self::List(args) => list::run(args, context),
+            Self::Mark(args) => mark::run(args, context),
+            Self::Complete(args) => complete::run(&args, context),
+            Self::State(args) => state::run(&args, context),
+            Self::Delete(args) => delete::run(&args, context),
+            Self::Verify(args) => verify::run(&args, context),
+            Self::Events(args) => events::run(&args, context),
+            Self::Config(args) => config::run(&args, context),
+            Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) => {
+                self.run_bare(context.screen).map(|_| ())
+            }
+        }
+    }
+}

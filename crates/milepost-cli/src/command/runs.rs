@@ -1,0 +1,179 @@
+//! `runs`: what there is, newest write first, and one run in full.
+
+use std::fmt::Write as _;
+
+use comfy_table::Cell;
+use jiff::Timestamp;
+use milepost::engine::{RunSummary, RunsQuery};
+use milepost::model::{RunId, RunRecord};
+use serde::Serialize;
+
+use crate::config::{duration, word};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::run::{RunDocument, RunParts, owner, phase};
+use crate::present::table::{cell, lines, status, table};
+use crate::present::words::{ago, bold, clean, lasting, time};
+
+/// List runs, or show one in full
+///
+/// Runs of this worktree are marked with `*`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost runs\n  milepost runs nightly\n  \
+                        milepost runs --since 2d --status failed --json")]
+pub(crate) struct RunsArgs {
+    /// The run to show in full
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    /// Only written within this time: 30s, 5m, 12h, 14d, 2w
+    #[arg(long, value_name = "D")]
+    since: Option<String>,
+    /// Only of this status: in_progress, failed, completed or paused
+    #[arg(long, value_name = "S")]
+    status: Option<String>,
+    /// At most so many; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    limit: usize,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    runs: Vec<RunDocument>,
+    /// Of the one run that was asked for.
+    #[serde(flatten)]
+    parts: Option<RunParts>,
+}
+
+pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
+    let since = args.since.as_deref().map(duration).transpose();
+    let since = since.map_err(|why| Failure::usage(format!("--since: {why}")))?;
+    let named = args.run.as_deref().map(str::parse::<RunId>).transpose()?;
+    let mp = context.reader()?;
+    let now = mp.now();
+    if let Some(run) = named {
+        let detail = mp.run(&run)?;
+        if context.screen.json {
+            let runs = vec![RunDocument::in_full(&detail.summary)];
+            let parts = Some(RunParts::of(&detail.summary));
+            return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts });
+        }
+        return context.screen.text(&page(&detail.summary, now));
+    }
+    let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
+    let runs = mp.runs(&RunsQuery { status: wanted, since, limit: args.limit })?;
+    if context.screen.json {
+        let runs = runs.iter().map(RunDocument::of).collect();
+        return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts: None });
+    }
+    if runs.is_empty() {
+        context.screen.talk("no runs");
+        return Ok(());
+    }
+    let here = context.here();
+    let mut shown =
+        table(context.screen, &["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "WHERE", "OWNER"]);
+    for summary in &runs {
+        shown.add_row(row(summary, &here, now));
+    }
+    context.screen.text(&lines(&shown))
+}
+
+fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
+    let record = match &summary.record {
+        Ok(record) => record,
+        Err(damage) => {
+            return vec![cell(""), cell(summary.run_id.as_str()), cell(damage.to_string()), cell("damaged")];
+        }
+    };
+    let text = |value: &Option<String>| cell(value.as_deref().unwrap_or_default());
+    vec![
+        cell(if is_here(record, here) { "*" } else { "" }),
+        cell(summary.run_id.as_str()),
+        text(&record.title),
+        status(record.status),
+        cell(ago(record.updated_at, now)),
+        cell(summary.checkpoints.to_string()),
+        cell(place(record, here)),
+        cell(owner(summary)),
+    ]
+}
+
+/// Where a run works: its branch, and its folder unless that is this one.
+fn place(record: &RunRecord, here: &str) -> String {
+    let folder = record.worktree.as_ref().or(record.project.as_ref()).map_or("", String::as_str);
+    match (&record.branch, is_here(record, here)) {
+        (Some(branch), true) => branch.clone(),
+        (Some(branch), false) => format!("{branch} in {folder}"),
+        (None, true) => "here".to_owned(),
+        (None, false) => folder.to_owned(),
+    }
+}
+
+fn is_here(record: &RunRecord, here: &str) -> bool {
+    record.worktree.as_ref().or(record.project.as_ref()).is_some_and(|place| place == here)
+}
+
+/// One run on a page.
+fn page(summary: &RunSummary, now: Timestamp) -> String {
+    let mut text = format!("{}\n", bold(summary.run_id.as_str()));
+    let record = match &summary.record {
+        Ok(record) => record,
+        Err(damage) => {
+            let _ = writeln!(text, "  {damage}");
+            return text;
+        }
+    };
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<12} {}", clean(value));
+    };
+    let optional = [("title", &record.title), ("plan", &record.plan)];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            line(name, value);
+        }
+    }
+    line("status", record.status.as_str());
+    line("profile", record.profile.as_str());
+    line("started", &format!("{} ({})", time(record.started_at), ago(record.started_at, now)));
+    line("last write", &format!("{} ({})", time(record.updated_at), ago(record.updated_at, now)));
+    line("worked", &format!("{} in {} session(s)", lasting(record.total_ms() / 1000), record.sessions));
+    line("checkpoints", &summary.checkpoints.to_string());
+    if let Some(latest) = &summary.latest {
+        line("latest", latest.header.snapshot_id.as_str());
+    }
+    line("owner", &owner(summary));
+    for (name, value) in
+        [("branch", &record.branch), ("worktree", &record.worktree), ("project", &record.project)]
+    {
+        if let Some(value) = value {
+            line(name, value);
+        }
+    }
+    let working = &record.working;
+    if let Some(at) = &working.phase {
+        line("phase", &phase(at));
+    }
+    if let Some(summary) = &working.task_summary {
+        line("summary", summary);
+    }
+    let tasks = working.tasks.iter().map(|t| {
+        let sign = match (t.is_completed(), t.is_failed()) {
+            (true, _) => "[x]",
+            (_, true) => "[!]",
+            _ => "[ ]",
+        };
+        format!("{sign} {} {} ({})", t.id(), t.title().unwrap_or_default(), t.status())
+    });
+    let log = working.log.iter().map(|entry| format!("{} {}", time(entry.at), entry.text));
+    for (name, lines) in [("Tasks", tasks.collect::<Vec<_>>()), ("Log", log.collect())] {
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{}", bold(name));
+            for line in lines {
+                let _ = writeln!(text, "  {}", clean(&line));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,256 @@
+//! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use milepost::clock::SystemClock;
+use milepost::engine::Save;
+use milepost::engine::current::Meant;
+use milepost::model::{self, Draft, Fields, Invalid, PAI_PHASES, Phase, Profile, RunId, Source, Status};
+use milepost::seal::strict;
+use milepost::store::StoreError;
+use milepost::{Error, Milepost};
+
+use crate::config::word;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::saved;
+
+/// The largest input that is read.
+const INPUT: u64 = 64 << 20;
+
+/// Save a checkpoint and print its id
+///
+/// What is not given is taken from the run as it stands. Without --run, the run is the only open one of this worktree,
+/// or a new one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost save --summary \"parser done, printer next\"\n  \
+                        milepost save --phase BUILD --phase-number 4 --reason phase_completed\n  \
+                        echo '{\"state\": {\"step\": 3}}' | milepost save --input -\n  \
+                        milepost save --source timer --if-due --no-capture")]
+pub(crate) struct SaveArgs {
+    /// What made it happen: step_boundary, error_boundary, timer or manual [default: manual]
+    #[arg(long, value_name = "S")]
+    source: Option<String>,
+    /// Why, beside the source; may be repeated
+    #[arg(long, value_name = "R")]
+    reason: Vec<String>,
+    /// How the work stands: in_progress, failed, completed or paused [default: in_progress]
+    #[arg(long, value_name = "S")]
+    status: Option<String>,
+    /// The phase's name
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
+    /// The phase's number, 0 or more
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    phase_number: Option<String>,
+    /// What the work is about
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    summary: Option<String>,
+    /// A JSON object with more of the checkpoint's fields; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// A Markdown brief, kept byte for byte
+    #[arg(long, value_name = "FILE")]
+    brief: Option<PathBuf>,
+    /// Do not look at the workspace
+    #[arg(long)]
+    no_capture: bool,
+    /// Do not replace secrets
+    #[arg(long)]
+    no_redact: bool,
+    /// Save only if the profile's interval has passed
+    #[arg(long)]
+    if_due: bool,
+    /// Keep it whatever its age
+    #[arg(long)]
+    pin: bool,
+    /// A name for it; may be repeated
+    #[arg(long, value_name = "T")]
+    tag: Vec<String>,
+}
+
+pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let mut settings = context.settings();
+    if args.no_redact {
+        settings.redaction = milepost::redact::Redaction::Off;
+    }
+    let mut save = Save::new();
+    save.draft = draft(&args, context)?;
+    save.opening = context.opening();
+    save.pin = args.pin;
+    save.tags.clone_from(&args.tag);
+    let asked = Asked { phase: args.phase.clone(), number: phase_number(&args)?, if_due: args.if_due };
+    asked.fill_phase(&mut save, context.config.asked_profile);
+    // Before a store is made for it.
+    save.check(&settings)?;
+    let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
+    let result = match context.writer() {
+        Ok(mp) => {
+            into_store(mp.with_settings(settings.clone()), context, save.clone(), named.clone(), &asked)
+        }
+        Err(e) => Err(e.into()),
+    };
+    match (result, context.outbox()) {
+        (Err(Failure::Library(error @ Error::Store(StoreError::ReadOnly { .. }))), Some(outbox)) => {
+            let run = named.map_or_else(|| run_by_reading(context), Ok)?;
+            let source = save.draft.source.unwrap_or(Source::Manual);
+            let status = save.draft.status.unwrap_or(Status::InProgress);
+            asked.fill_phase(&mut save, context.config.profile);
+            save.draft.run_id = None;
+            match outbox.post(&run, save, settings.redaction, &settings.limits, &SystemClock) {
+                Ok(queued) => saved::queued(context.screen, &queued, &run, source, status),
+                // The outbox is beside the point: the store is what the person has to look at.
+                Err(_) => Err(error.into()),
+            }
+        }
+        (result, _) => result,
+    }
+}
+
+/// What was asked for that depends on the run.
+struct Asked {
+    phase: Option<String>,
+    number: Option<u64>,
+    if_due: bool,
+}
+
+fn into_store(
+    mp: Milepost,
+    context: &Context<'_>,
+    mut save: Save,
+    named: Option<RunId>,
+    asked: &Asked,
+) -> Result<(), Failure> {
+    let meant = match named {
+        Some(run) => Meant::Run(run),
+        None => context.current_run(&mp)?,
+    };
+    let run = match meant {
+        Meant::Run(run) => {
+            if asked.if_due && !mp.is_due(&run, context.config.asked_profile)? {
+                return saved::not_due(context.screen, &run);
+            }
+            run
+        }
+        Meant::Unclear(open) => {
+            let run = RunId::fresh(mp.now());
+            if !open.is_empty() {
+                let open: Vec<_> = open.iter().map(ToString::to_string).collect();
+                context.screen.talk(&format!(
+                    "{} open runs could be meant ({}): this is a new one, {run}; --run names one",
+                    open.len(),
+                    open.join(", ")
+                ));
+            }
+            run
+        }
+    };
+    if asked.needs_profile() && context.config.asked_profile.is_none() {
+        let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
+        asked.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
+    }
+    let done = mp.save(&run, save)?;
+    saved::present(context.screen, "milepost.save/1", &done)
+}
+
+/// The run of a save that has to wait, by what can still be read; a new one where nothing can.
+fn run_by_reading(context: &Context<'_>) -> Result<RunId, Failure> {
+    let meant = context.examiner().and_then(|mp| context.current_run(&mp));
+    Ok(match meant {
+        Ok(Meant::Run(run)) => run,
+        Ok(Meant::Unclear(_)) | Err(_) => RunId::fresh(milepost::clock::Clock::now(&SystemClock)),
+    })
+}
+
+impl Asked {
+    fn needs_profile(&self) -> bool {
+        self.phase.is_some() != self.number.is_some()
+    }
+
+    /// Under `pai`, a phase's name gives its number and its number its name.
+    fn fill_phase(&self, save: &mut Save, profile: Option<Profile>) {
+        if profile != Some(Profile::Pai) || !self.needs_profile() {
+            return;
+        }
+        let Some(phase) = &mut save.draft.phase else { return };
+        let same = |name: &str| self.phase.as_deref().is_some_and(|p| p.eq_ignore_ascii_case(name));
+        if let Some(at) = PAI_PHASES.iter().position(|name| same(name)) {
+            phase.number = at as u64 + 1;
+        }
+        if let Some(number) = self.number {
+            let at = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
+            phase.name = at.and_then(|at| PAI_PHASES.get(at)).map(|name| (*name).to_owned());
+        }
+    }
+}
+
+fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {
+    let Some(text) = &args.phase_number else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| Error::Value {
+        name: "--phase-number".into(),
+        source: Invalid {
+            path: "/phase/number".into(),
+            message: format!("{text:?} is not a whole number, 0 or more"),
+        },
+    })
+}
+
+/// Everything that was given: the input's fields, and the flags over them.
+fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
+    let source = args.source.as_deref().map(|s| word::<Source>(s, "--source", "/source")).transpose()?;
+    let status = args.status.as_deref().map(|s| word::<Status>(s, "--status", "/status")).transpose()?;
+    let number = phase_number(args)?;
+    let mut draft = match &args.input {
+        Some(path) => input(path)?,
+        None => Draft::default(),
+    };
+    draft.source = source.or(draft.source);
+    draft.status = status.or(draft.status);
+    draft.reasons.extend(args.reason.iter().cloned());
+    if args.phase.is_some() || number.is_some() {
+        draft.phase =
+            Some(Phase { name: args.phase.clone(), number: number.unwrap_or_default(), ..Phase::default() });
+    }
+    if args.summary.is_some() {
+        draft.task_summary.clone_from(&args.summary);
+    }
+    if let Some(path) = &args.brief {
+        draft.brief = Some(brief(path)?);
+    }
+    let unset = draft.session_id.as_deref().unwrap_or_default().is_empty();
+    if unset {
+        draft.session_id.clone_from(&context.config.session);
+    }
+    Ok(draft)
+}
+
+fn input(path: &Path) -> Result<Draft, Failure> {
+    let bytes = read(path)?;
+    let text = strict::check(&bytes)?;
+    Ok(Draft::from_fields(Fields::parse(text, &model::Path::Root)?)?)
+}
+
+fn brief(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read(path)?).map_err(|e| {
+        let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
+        Invalid { path: "/brief".into(), message }.into()
+    })
+}
+
+/// Reads a file or stdin, but not without end.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let file = std::fs::File::open(path).map_err(failed)?;
+        file.take(INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if bytes.len() as u64 > INPUT {
+        let message = format!("{} holds more than {INPUT} bytes, the limit of one input", path.display());
+        return Err(Invalid { path: String::new(), message }.into());
+    }
+    Ok(bytes)
+}

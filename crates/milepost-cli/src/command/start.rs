@@ -1,0 +1,69 @@
+//! `start`: opens a run by hand, or a new session of one that is there.
+
+use milepost::engine::Start;
+use milepost::model::{Invalid, Status};
+use milepost::{Error, owner};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Open a run and print its id
+///
+/// Without --run or MILEPOST_RUN a new run is opened. A run that is there gets a new session, unless its owner is alive.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  export MILEPOST_RUN=$(milepost start --title \"nightly build\")\n  \
+                        milepost start --run nightly --plan plan.toml --owner-pid $$")]
+pub(crate) struct StartArgs {
+    /// What people call it
+    #[arg(long, allow_hyphen_values = true)]
+    title: Option<String>,
+    /// The plan it follows
+    #[arg(long, value_name = "FILE")]
+    plan: Option<String>,
+    /// The process that does the work
+    #[arg(long, value_name = "PID", allow_hyphen_values = true)]
+    owner_pid: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    run_id: &'a milepost::model::RunId,
+    status: Status,
+    rejoined: bool,
+}
+
+pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let owner = args.owner_pid.as_deref().map(described).transpose()?;
+    let mut opening = context.opening();
+    opening.title = args.title;
+    opening.plan = args.plan;
+    opening.owner = owner;
+    let mp = context.writer()?;
+    let session_id = context.config.session.clone();
+    let started = mp.start(Start { run_id: context.config.run.clone(), session_id, opening })?;
+    let record = &started.record;
+    if context.screen.json {
+        let document = Document {
+            schema: "milepost.start/1",
+            run_id: &record.run_id,
+            status: record.status,
+            rejoined: started.rejoined,
+        };
+        return context.screen.document(&document);
+    }
+    if started.rejoined {
+        context.screen.talk(&format!("{} was there already: a new session of it begins", record.run_id));
+    }
+    context.screen.text(&format!("{}\n", record.run_id))
+}
+
+fn described(pid: &str) -> Result<milepost::model::Owner, Error> {
+    let wrong = |message: String| Error::Value {
+        name: "--owner-pid".into(),
+        source: Invalid { path: "/owner/pid".into(), message },
+    };
+    let number: u32 = pid.parse().map_err(|_| wrong(format!("{pid:?} is not a process id")))?;
+    owner::describe(number).ok_or_else(|| wrong(format!("there is no process {number}")))
+}

@@ -1,0 +1,91 @@
+//! One configuration file: its values by dotted key, and which of its keys nobody knows.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+
+/// A file and what it holds.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    values: Vec<(String, toml::Value)>,
+}
+
+impl File {
+    /// Reads a file; one that is not there says nothing.
+    pub(super) fn read(path: PathBuf) -> Result<Option<Self>, Failure> {
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(source) => return Err(milepost::Error::File { path, what: "read", source }.into()),
+        };
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+            Failure::usage(format!("{}, line {line}: {}", path.display(), e.message()))
+        })?;
+        let mut values = Vec::new();
+        flatten(String::new(), toml::Value::Table(table), &mut values);
+        Ok(Some(Self { path, values }))
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&toml::Value> {
+        self.values.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// One line for each key that is not known, with the nearest that is.
+    pub(super) fn warnings(&self, known: &[&str]) -> Vec<String> {
+        let unknown = self.values.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        unknown
+            .map(|(name, _)| {
+                let nearest = known.iter().min_by_key(|key| distance(name, key));
+                let close = nearest.filter(|key| distance(name, key) <= name.len().max(key.len()) / 2);
+                let advice = close.map_or(String::new(), |key| format!("; did you mean {key}?"));
+                format!("unknown key {name} in {}{advice}", self.path.display())
+            })
+            .collect()
+    }
+}
+
+fn flatten(prefix: String, value: toml::Value, into: &mut Vec<(String, toml::Value)>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (name, value) in table {
+                let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+                flatten(key, value, into);
+            }
+        }
+        value => into.push((prefix, value)),
+    }
+}
+
+/// How many letters have to be added, removed or changed (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn counts_letters() {
+        assert_eq!(distance("retain.keep_lst", "retain.keep_last"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("profile", "profile"), 0);
+    }
+}

@@ -1,0 +1,280 @@
+//! Settings, and where each comes from: flag, environment, `milepost.toml`, the user's file, default.
+//! The only room that reads the environment. Unknown keys are warnings; wrong values are errors that name their place.
+
+mod environment;
+mod file;
+mod value;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use milepost::Error;
+use milepost::engine::pointer::Pointer;
+use milepost::model::{Invalid, Keep, Limits, Profile, RunId};
+use milepost::store::place::Place;
+use milepost::store::{DEFAULT_WAIT, StoreUrl};
+
+use self::environment::Environment;
+use self::file::File;
+pub(crate) use self::value::duration;
+use crate::cli::Global;
+use crate::failure::Failure;
+
+/// The name of the project's file.
+pub(crate) const FILE: &str = "milepost.toml";
+
+/// Every key that a file may hold.
+pub(crate) const KEYS: [&str; 10] = [
+    "store",
+    "profile",
+    "wait",
+    "limits.field",
+    "limits.checkpoint",
+    "retain.keep_last",
+    "retain.max_age",
+    "pointer.file",
+    "pointer.key",
+    "pointer.commit",
+];
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A flag.
+    Flag(&'static str),
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// A file.
+    File(PathBuf),
+    /// The profile.
+    Profile(Profile),
+    /// Nobody said anything.
+    Default,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Profile(profile) => write!(f, "profile {profile}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// One setting as `config show` tells it.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    pub(crate) origin: Origin,
+}
+
+/// Everything a command needs to know before it opens the store.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) place: Place,
+    /// The store's address, where one is given.
+    pub(crate) store: Option<StoreUrl>,
+    /// The run that was named.
+    pub(crate) run: Option<RunId>,
+    /// The session of saves.
+    pub(crate) session: Option<String>,
+    /// The agent's own session.
+    pub(crate) agent_session: Option<String>,
+    pub(crate) user: Option<String>,
+    /// The profile that a flag asks for.
+    pub(crate) asked_profile: Option<Profile>,
+    /// The profile of new runs.
+    pub(crate) profile: Option<Profile>,
+    pub(crate) wait: Duration,
+    pub(crate) limits: Limits,
+    pub(crate) keep_last: Option<Keep>,
+    pub(crate) max_age: Option<Option<Duration>>,
+    pub(crate) pointer: Option<Pointer>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) settings: Vec<Setting>,
+    /// The project's file, whether or not it is there.
+    pub(crate) file: PathBuf,
+}
+
+/// A raw value of a key, and where it was found.
+type Found = Option<(Raw, Origin)>;
+
+/// A value as it was written: text from a flag or a variable, or whatever a file holds.
+enum Raw {
+    Text(String),
+    Toml(toml::Value),
+}
+
+/// The files in the order they are asked.
+struct Files(Vec<File>);
+
+impl Files {
+    fn find(&self, key: &str) -> Found {
+        self.0.iter().find_map(|file| {
+            let value = file.get(key)?.clone();
+            Some((Raw::Toml(value), Origin::File(file.path.clone())))
+        })
+    }
+}
+
+impl Config {
+    /// Reads the environment and the files.
+    pub(crate) fn load(global: &Global) -> Result<Self, Failure> {
+        let here = Path::new(".");
+        let place = Place::find(here).map_err(|source| Error::File {
+            path: here.to_owned(),
+            what: "read",
+            source,
+        })?;
+        let environment = Environment::read()?;
+        let file = place.root.join(FILE);
+        let mut files = Files(Vec::new());
+        for path in std::iter::once(file.clone()).chain(environment.user_file.clone()) {
+            files.0.extend(File::read(path)?);
+        }
+        let warnings = files.0.iter().flat_map(|file| file.warnings(&KEYS)).collect();
+        let flag = |value: &Option<String>, name| value.clone().map(|v| (Raw::Text(v), Origin::Flag(name)));
+
+        let run = global.run.clone().or(environment.run).map(|id| id.parse::<RunId>()).transpose()?;
+        let asked_profile =
+            global.profile.as_deref().map(|p| word(p, "--profile", "/profile")).transpose()?;
+        let mut settings = Settings(Vec::new());
+        let found_store = flag(&global.store, "--store")
+            .or(environment.store.map(|v| (Raw::Text(v), Origin::Environment("MILEPOST_STORE"))))
+            .or(files.find("store"));
+        let default_store = StoreUrl::Sqlite(place.database.clone()).to_string();
+        let store = settings.take("store", found_store, default_store, |raw, origin| {
+            let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
+            Ok(if matches!(origin, Origin::File(_)) { value::under(&place.root, url) } else { url })
+        })?;
+        let found_profile = flag(&global.profile, "--profile").or(files.find("profile"));
+        let profile = settings.take("profile", found_profile, Profile::Run.to_string(), |raw, _| {
+            value::text(raw)?.parse::<Profile>().map_err(|e| e.message)
+        })?;
+        let found_wait = flag(&global.wait, "--wait").or(files.find("wait"));
+        let wait =
+            settings.take("wait", found_wait, value::Seconds(DEFAULT_WAIT).to_string(), |raw, _| {
+                value::seconds(raw).map(value::Seconds)
+            })?;
+        let standard = Limits::default();
+        let mut limit = |key, default: u64| -> Result<u64, Failure> {
+            let found = settings.take(key, files.find(key), value::Size(default).to_string(), |raw, _| {
+                value::raw_size(raw).map(value::Size)
+            })?;
+            Ok(found.map_or(default, |size| size.0))
+        };
+        let limits = Limits {
+            field: limit("limits.field", standard.field)?,
+            checkpoint: limit("limits.checkpoint", standard.checkpoint)?,
+        };
+        let retention = profile.unwrap_or(Profile::Run).retention();
+        let by_profile = Origin::Profile(profile.unwrap_or(Profile::Run));
+        let keep_last = settings.take_from(
+            "retain.keep_last",
+            files.find("retain.keep_last"),
+            (retention.keep_last.to_string(), by_profile.clone()),
+            |raw, _| value::keep(raw),
+        )?;
+        let max_age = settings.take_from(
+            "retain.max_age",
+            files.find("retain.max_age"),
+            (value::Age(retention.max_age).to_string(), by_profile),
+            |raw, _| value::age(raw).map(value::Age),
+        )?;
+        let none = || "none".to_owned();
+        let pointer_file =
+            settings.take("pointer.file", files.find("pointer.file"), none(), |raw, _| value::text(raw))?;
+        let pointer_key = settings.take("pointer.key", files.find("pointer.key"), none(), |raw, _| {
+            value::text(raw).and_then(value::key_path)
+        })?;
+        let commit = settings.take(
+            "pointer.commit",
+            files.find("pointer.commit"),
+            "false".into(),
+            |raw, _| match raw {
+                Raw::Toml(toml::Value::Boolean(commit)) => Ok(commit),
+                _ => Err("true or false is needed".into()),
+            },
+        )?;
+        let pointer = match (pointer_file, pointer_key) {
+            (Some(name), Some(key)) => {
+                let commit = commit.unwrap_or_default();
+                Some(Pointer { file: place.root.join(name), key: key.0, commit })
+            }
+            (None, None) => None,
+            _ => {
+                let message = "pointer.file and pointer.key go together: one of them is missing";
+                return Err(Failure::usage(message).hint("`milepost config show` says where each comes from"));
+            }
+        };
+        Ok(Self {
+            place,
+            store,
+            run,
+            session: environment.session.or_else(|| environment.agent_session.clone()),
+            agent_session: environment.agent_session,
+            user: environment.user,
+            asked_profile,
+            profile,
+            wait: wait.map_or(DEFAULT_WAIT, |wait| wait.0),
+            limits,
+            keep_last,
+            max_age: max_age.map(|age| age.0),
+            pointer,
+            warnings,
+            settings: settings.0,
+            file,
+        })
+    }
+}
+
+/// Settings as they are settled, each with its origin.
+struct Settings(Vec<Setting>);
+
+impl Settings {
+    fn take<T: std::fmt::Display>(
+        &mut self,
+        key: &'static str,
+        found: Found,
+        default: String,
+        parse: impl Fn(Raw, &Origin) -> Result<T, String>,
+    ) -> Result<Option<T>, Failure> {
+        self.take_from(key, found, (default, Origin::Default), parse)
+    }
+
+    fn take_from<T: std::fmt::Display>(
+        &mut self,
+        key: &'static str,
+        found: Found,
+        default: (String, Origin),
+        parse: impl Fn(Raw, &Origin) -> Result<T, String>,
+    ) -> Result<Option<T>, Failure> {
+        let Some((raw, origin)) = found else {
+            self.0.push(Setting { key, value: default.0, origin: default.1 });
+            return Ok(None);
+        };
+        let parsed = parse(raw, &origin).map_err(|why| match &origin {
+            Origin::Flag(name) => Failure::usage(format!("{name}: {why}")),
+            Origin::Environment(name) => Failure::usage(format!("{name}: {why}")),
+            _ => Failure::usage(format!("{key} in {origin}: {why}")),
+        })?;
+        self.0.push(Setting { key, value: parsed.to_string(), origin });
+        Ok(Some(parsed))
+    }
+}
+
+/// Parses a word of the contract given by a flag.
+pub(crate) fn word<T: std::str::FromStr<Err = Invalid>>(
+    text: &str,
+    flag: &str,
+    path: &str,
+) -> Result<T, Error> {
+    text.parse().map_err(|e: Invalid| Error::Value {
+        name: flag.to_owned(),
+        source: Invalid { path: path.to_owned(), message: e.message },
+    })
+}

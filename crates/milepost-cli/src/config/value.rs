@@ -1,0 +1,174 @@
+//! Values of settings: durations, sizes, counts, paths; each parser says what is allowed, each type shows itself.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use milepost::model::Keep;
+use milepost::store::StoreUrl;
+
+use super::Raw;
+
+/// A time to wait.
+pub(super) struct Seconds(pub(super) Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.as_secs_f64())
+    }
+}
+
+/// A number of bytes; 0 is off.
+pub(super) struct Size(pub(super) u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match UNITS.iter().find(|(unit, _)| self.0 > 0 && self.0.is_multiple_of(*unit)) {
+            Some((unit, name)) => write!(f, "{}{name}", self.0 / unit),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// How old something may become.
+pub(super) struct Age(pub(super) Option<Duration>);
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(age) = self.0 else { return f.write_str("none") };
+        const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3600, "h"), (60, "m")];
+        let seconds = age.as_secs();
+        match UNITS.iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit)) {
+            Some((unit, name)) => write!(f, "{}{name}", seconds / unit),
+            None => write!(f, "{seconds}s"),
+        }
+    }
+}
+
+/// Names of members that lead to a value.
+pub(super) struct KeyPath(pub(super) Vec<String>);
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+pub(super) fn key_path(text: String) -> Result<KeyPath, String> {
+    let names: Vec<String> = text.split('.').map(str::to_owned).collect();
+    if names.iter().any(String::is_empty) {
+        return Err(format!("{text:?} is not a path of names such as \"state.checkpointRef\""));
+    }
+    Ok(KeyPath(names))
+}
+
+pub(super) fn text(raw: Raw) -> Result<String, String> {
+    match raw {
+        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => Ok(text),
+        Raw::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
+    }
+}
+
+/// A relative path in a file is meant from the project's root.
+pub(super) fn under(root: &Path, url: StoreUrl) -> StoreUrl {
+    match url {
+        StoreUrl::Sqlite(path) => StoreUrl::Sqlite(root.join(path)),
+        StoreUrl::Files(path) => StoreUrl::Files(root.join(path)),
+    }
+}
+
+/// Reads a number and a unit of time: `30s`, `5m`, `12h`, `14d`, `2w`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration such as 30s, 5m, 12h, 14d or 2w");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let seconds = match &text[digits..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
+    // More than a hundred centuries back there is no time.
+    number.checked_mul(seconds).filter(|s| *s <= 315_360_000_000).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+/// Seconds as a number, or a duration.
+pub(super) fn seconds(raw: Raw) -> Result<Duration, String> {
+    let text = match raw {
+        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
+        Raw::Toml(other) => other.to_string(),
+    };
+    let plain = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    match plain {
+        // A year is as good as for ever, and clocks can count it.
+        Some(wait) => Ok(wait.min(Duration::from_secs(31_536_000))),
+        None => duration(&text).map_err(|_| format!("{text:?} is not a number of seconds, 0 or more")),
+    }
+}
+
+/// Reads bytes: a number, or one with a unit such as `256KiB` or `1MB`.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size such as 65536, 256KiB or 1MiB; 0 is off");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit: u64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "kb" => 1000,
+        "m" | "mib" => 1 << 20,
+        "mb" => 1_000_000,
+        "g" | "gib" => 1 << 30,
+        "gb" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).ok_or_else(wrong)
+}
+
+pub(super) fn raw_size(raw: Raw) -> Result<u64, String> {
+    match raw {
+        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => size(&text),
+        Raw::Toml(other) => size(&other.to_string()),
+    }
+}
+
+pub(super) fn keep(raw: Raw) -> Result<Keep, String> {
+    let text = match raw {
+        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
+        Raw::Toml(other) => other.to_string(),
+    };
+    text.parse::<Keep>().map_err(|e| e.message)
+}
+
+pub(super) fn age(raw: Raw) -> Result<Option<Duration>, String> {
+    match text(raw)?.as_str() {
+        "none" => Ok(None),
+        text => duration(text).map(Some).map_err(|e| format!("{e}, nor \"none\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_unit() {
+        assert_eq!(duration("14d"), Ok(Duration::from_secs(14 * 86_400)));
+        assert_eq!(duration("2w"), Ok(Duration::from_secs(14 * 86_400)));
+        for wrong in ["", "5", "d", "-1d", "1.5h", "1y", "99999999999999999999w", "9999999999999w"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_and_decimal_units() {
+        assert_eq!(size("256KiB"), Ok(262_144));
+        assert_eq!(size("1MB"), Ok(1_000_000));
+        assert_eq!(size("0"), Ok(0));
+        assert_eq!(Size(262_144).to_string(), "256KiB");
+        for wrong in ["", "KiB", "-1", "1.5MiB", "1 furlong", "99999999999999GiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What a command works with: the configuration, the screen, and the store, which is opened only when asked for.
+//! In: settings. Out: an engine, the run that is meant, what a run is opened with.
+
+use milepost::engine::current::{Asker, Meant};
+use milepost::engine::outbox::Outbox;
+use milepost::engine::{Opening, Settings, Whereabouts};
+use milepost::model::RunId;
+use milepost::redact::Redaction;
+use milepost::store::{OpenOptions, StoreError, StoreUrl};
+use milepost::{Error, Milepost};
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::present::Screen;
+use crate::present::words::counted;
+
+/// What a command works with.
+pub(crate) struct Context<'a> {
+    pub(crate) config: Config,
+    pub(crate) screen: &'a Screen,
+}
+
+/// What to do with checkpoints that wait in the outbox.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    TakeIn,
+    Leave,
+}
+
+impl<'a> Context<'a> {
+    /// Joins what is known; opens nothing.
+    pub(crate) fn new(config: Config, screen: &'a Screen) -> Self {
+        Self { config, screen }
+    }
+
+    /// Opens a store that has to be there.
+    pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
+        // What waits for a store makes one, where that is possible now.
+        let create = self.waits();
+        let opened = self.open(create, Waiting::TakeIn);
+        match opened {
+            Err(Error::Store(StoreError::ReadOnly { place, .. })) if create && !self.is_there() => {
+                Err(StoreError::Missing { place }.into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Opens the store, making it if needed.
+    pub(crate) fn writer(&self) -> Result<Milepost, Error> {
+        self.open(true, Waiting::TakeIn)
+    }
+
+    /// Opens a store that has to be there and changes nothing in it.
+    pub(crate) fn examiner(&self) -> Result<Milepost, Error> {
+        self.open(false, Waiting::Leave)
+    }
+
+    /// The store's address.
+    pub(crate) fn url(&self) -> StoreUrl {
+        self.config.store.clone().unwrap_or_else(|| StoreUrl::Sqlite(self.config.place.database.clone()))
+    }
+
+    /// The outbox of the default store; a store with an address of its own has none.
+    pub(crate) fn outbox(&self) -> Option<Outbox> {
+        self.config.store.is_none().then(|| Outbox::new(self.config.place.outbox()))
+    }
+
+    /// Whether the default store's file is there.
+    fn is_there(&self) -> bool {
+        self.config.place.database.exists()
+    }
+
+    fn waits(&self) -> bool {
+        self.outbox().is_some_and(|outbox| outbox.waiting().is_ok_and(|files| !files.is_empty()))
+    }
+
+    fn open(&self, create: bool, waiting: Waiting) -> Result<Milepost, Error> {
+        let options = OpenOptions { create, wait: self.config.wait };
+        let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
+        if waiting == Waiting::TakeIn && self.waits() {
+            self.take_in(&mp);
+        }
+        Ok(mp)
+    }
+
+    fn take_in(&self, mp: &Milepost) {
+        let Some(outbox) = self.outbox() else { return };
+        match outbox.take_in(mp) {
+            Ok(intake) => {
+                if !intake.saved.is_empty() {
+                    let n = counted(intake.saved.len() as u64, "waiting checkpoint");
+                    self.screen.talk(&format!("{n} taken in"));
+                }
+                for (file, why) in intake.refused {
+                    self.screen.talk(&format!("Warning: {} stays in the outbox: {why}", file.display()));
+                }
+            }
+            // They wait on; a command that only reads is not stopped by that, and one that writes says why itself.
+            Err(e) => self.screen.detail(&format!("what waits in the outbox stays there: {e}")),
+        }
+    }
+
+    /// What the engine decides by.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            profile: self.config.profile,
+            keep_last: self.config.keep_last,
+            max_age: self.config.max_age,
+            limits: self.config.limits,
+            redaction: Redaction::On,
+            pointer: self.config.pointer.clone(),
+        }
+    }
+
+    /// The run that was named, which has to be there.
+    pub(crate) fn known_run(&self, mp: &Milepost) -> Result<Option<RunId>, Failure> {
+        let Some(run) = &self.config.run else { return Ok(None) };
+        match mp.store().run(run)? {
+            Some(_) => Ok(Some(run.clone())),
+            None => Err(Error::NoRun(run.to_string()).into()),
+        }
+    }
+
+    /// The run that is meant, named or not.
+    pub(crate) fn current_run(&self, mp: &Milepost) -> Result<Meant, Error> {
+        mp.current_run(&Asker {
+            named: self.config.run.clone(),
+            session: self.config.agent_session.clone(),
+            worktree: Some(self.here()),
+        })
+    }
+
+    /// The worktree, or the project's root outside repositories.
+    pub(crate) fn here(&self) -> String {
+        let place = &self.config.place;
+        place.worktree.as_ref().unwrap_or(&place.root).to_string_lossy().into_owned()
+    }
+
+    /// What a run is opened with.
+    pub(crate) fn opening(&self) -> Opening {
+        let place = &self.config.place;
+        Opening {
+            profile: self.config.asked_profile,
+            whereabouts: Whereabouts {
+                project: Some(place.root.to_string_lossy().into_owned()),
+                worktree: place.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
+                branch: place.branch.clone(),
+                user: self.config.user.clone(),
+            },
+            ..Opening::default()
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One checkpoint: its marks as JSON, and all of it as a page that people can read.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use milepost::engine::{Shown, source_details};
+use milepost::model::{Body, CriterionStatus, PathText};
+use serde::Serialize;
+
+use super::words::{self, bold, clean, clean_lines, dim};
+
+/// Marks as programs see them.
+#[derive(Debug, Serialize)]
+pub(crate) struct MarksDocument {
+    pub(crate) completed: bool,
+    pub(crate) pinned: bool,
+    pub(crate) tags: Vec<String>,
+    pub(crate) source_details: Vec<String>,
+    pub(crate) revision: u64,
+    pub(crate) refreshed_at: Option<Timestamp>,
+}
+
+impl MarksDocument {
+    /// The marks of a checkpoint.
+    pub(crate) fn of(entry: &milepost::store::Entry, completed: bool) -> Self {
+        Self {
+            completed,
+            pinned: entry.marks.pinned,
+            tags: entry.marks.tags.clone(),
+            source_details: source_details(entry),
+            revision: entry.marks.revision,
+            refreshed_at: entry.marks.refreshed_at,
+        }
+    }
+}
+
+/// A page that grows line by line.
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, name: &str, text: impl AsRef<str>) {
+        let _ = writeln!(self.0, "  {:<9} {}", name, clean(text.as_ref()));
+    }
+
+    fn section(&mut self, name: &str, lines: Vec<String>) {
+        if lines.is_empty() {
+            return;
+        }
+        let _ = writeln!(self.0, "\n{}", bold(name));
+        for line in lines {
+            let _ = writeln!(self.0, "  {}", clean(&line));
+        }
+    }
+}
+
+/// Everything about a checkpoint, in groups; what it does not have is left out.
+pub(crate) fn page(shown: &Shown, body: &Body, now: Timestamp) -> String {
+    let header = &shown.entry.header;
+    let place = format!("{}@{}", header.run_id, header.sequence);
+    let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id.as_str()), dim(&place)));
+    page.line("created", format!("{} ({})", words::time(body.created_at), words::ago(body.created_at, now)));
+    let elapsed = words::lasting(body.elapsed_ms / 1000);
+    page.line("session", format!("{}, {elapsed} in", body.session_id));
+    page.line("source", source_details(&shown.entry).join(", "));
+    page.line("status", body.status.as_str());
+    if let Some(phase) = &body.phase {
+        page.line("phase", super::run::phase(phase));
+    }
+    if let Some(summary) = &body.task_summary {
+        page.line("summary", summary);
+    }
+    if let Some(parent) = &body.parent {
+        page.line("continues", parent.as_str());
+    }
+    page.line("marks", marks(shown));
+    work(&mut page, body);
+    facts(&mut page, body);
+    if let Some(brief) = &body.brief {
+        let _ = writeln!(page.0, "\n{}", bold("Brief"));
+        for line in clean_lines(brief).lines() {
+            let _ = writeln!(page.0, "{}", format!("  {line}").trim_end());
+        }
+    }
+    let mut more = Vec::new();
+    if let Some(state) = &body.state {
+        let size = words::bytes(state.get().len() as u64);
+        more.push(format!("state     {size}: `milepost state {}`", header.snapshot_id));
+    }
+    if let Some(metadata) = &body.metadata {
+        more.push(format!("metadata  {}", metadata.get()));
+    }
+    more.extend(body.extra.iter().map(|(name, value)| format!("{name:<9} {}", value.get())));
+    if let Some(redacted) = &body.redacted {
+        more.push(format!("redacted  {}", redacted.pointers.join(", ")));
+    }
+    more.push(format!("seal      sha256 {}, intact", shown.verified.checksum()));
+    page.section("Content", more);
+    page.0
+}
+
+fn marks(shown: &Shown) -> String {
+    let marks = &shown.entry.marks;
+    let mut said = vec![if shown.completed { "completed" } else { "not completed" }.to_owned()];
+    if marks.pinned {
+        said.push("pinned".to_owned());
+    }
+    said.extend(marks.tags.iter().map(|tag| format!("tag {tag}")));
+    if let Some(at) = marks.refreshed_at {
+        said.push(format!("confirmed {}", words::time(at)));
+    }
+    said.join(", ")
+}
+
+fn work(page: &mut Page, body: &Body) {
+    let criteria = body.criteria.iter().map(|c| {
+        let sign = match c.status {
+            CriterionStatus::Completed => "[x]",
+            CriterionStatus::InProgress => "[~]",
+            CriterionStatus::Pending => "[ ]",
+        };
+        format!("{sign} {} {}", c.id, c.subject)
+    });
+    page.section("Criteria", criteria.collect());
+    let tasks = body.tasks.iter().map(|t| {
+        let sign = match (t.is_completed(), t.is_failed()) {
+            (true, _) => "[x]",
+            (_, true) => "[!]",
+            _ => "[ ]",
+        };
+        format!("{sign} {} {} ({})", t.id(), t.title().unwrap_or_default(), t.status())
+    });
+    page.section("Tasks", tasks.collect());
+    if let Some(step) = &body.step_state {
+        let mut lines = Vec::new();
+        let ordinal = step.step_ordinal.map_or(String::new(), |n| format!("{n}. "));
+        let status = step.step_status.map_or(String::new(), |s| format!(" ({s})"));
+        lines.push(format!("{ordinal}{}{status}", step.step_id.as_deref().unwrap_or("-")));
+        lines.extend(step.plan_path.iter().map(|plan| format!("plan {plan}")));
+        lines.extend(step.resume_hints.next_actions.iter().map(|next| format!("next: {next}")));
+        page.section("Step", lines);
+    }
+    let outcomes = body.command_outcomes.iter().map(|o| {
+        let more = if o.summary.is_empty() { String::new() } else { format!(": {}", o.summary) };
+        format!("{} {} {} ({} ms){more}", o.result, o.kind, o.name, o.duration_ms)
+    });
+    page.section("Outcomes", outcomes.collect());
+    page.section("Decisions", body.decisions.iter().map(|d| d.text.clone()).collect());
+    let log = body.log.iter().map(|line| format!("{} {}", words::time(line.at), line.text));
+    page.section("Log", log.collect());
+}
+
+fn facts(page: &mut Page, body: &Body) {
+    let path = |path: &PathText| match path {
+        PathText::Text(text) => text.clone(),
+        PathText::Bytes { b64 } => format!("base64:{b64}"),
+    };
+    page.section("Files", body.files.iter().map(|file| file.path.clone()).collect());
+    let Some(workspace) = &body.workspace else { return };
+    let mut lines = Vec::new();
+    if let Some(git) = &workspace.git {
+        let head = git.head.as_deref().unwrap_or("-");
+        lines.push(format!("branch {} at {head}", git.branch.as_deref().unwrap_or("-")));
+        for (name, paths) in
+            [("modified", &git.modified), ("staged", &git.staged), ("untracked", &git.untracked)]
+        {
+            if !paths.is_empty() {
+                lines.push(format!("{name}: {}", paths.iter().map(path).collect::<Vec<_>>().join(", ")));
+            }
+        }
+        lines.extend(git.error.iter().map(|e| format!("git: {e}")));
+    }
+    lines.extend(workspace.skipped.iter().map(|what| format!("left out: {what}")));
+    page.section("Workspace", lines);
+}

@@ -1,0 +1,144 @@
+//! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
+//! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
+
+pub(crate) mod checkpoint;
+pub(crate) mod damage;
+mod failure;
+pub(crate) mod run;
+pub(crate) mod saved;
+pub(crate) mod table;
+pub(crate) mod words;
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
+
+use crate::cli::Global;
+use crate::failure::Failure;
+
+/// Where everything that is said goes.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    /// Whether stdout gets one JSON document.
+    pub(crate) json: bool,
+    /// Whether every question is answered with yes.
+    pub(crate) yes: bool,
+    quiet: bool,
+    verbose: bool,
+    color: ColorChoice,
+}
+
+impl Screen {
+    /// A screen as the flags ask for it.
+    pub(crate) fn new(global: &Global) -> Self {
+        let color = match global.color.as_deref() {
+            Some("always") => ColorChoice::Always,
+            Some("never") => ColorChoice::Never,
+            _ => ColorChoice::Auto,
+        };
+        Self { json: global.json, yes: global.yes, quiet: global.quiet, verbose: global.verbose, color }
+    }
+
+    /// A screen for a failure before the flags are known.
+    pub(crate) fn for_json() -> Self {
+        Self { json: true, yes: false, quiet: false, verbose: false, color: ColorChoice::Never }
+    }
+
+    /// Writes one JSON document and ends its line.
+    pub(crate) fn document<T: Serialize>(&self, document: &T) -> Result<(), Failure> {
+        let mut text = serde_json::to_vec(document).map_err(|e| Failure::Output(e.into()))?;
+        text.push(b'\n');
+        self.bytes(&text)
+    }
+
+    /// Writes text as it is; colours go where they are not wanted.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        let mut out = AutoStream::new(io::stdout().lock(), self.color);
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+
+    /// Writes bytes, exactly these.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+    }
+
+    /// Says something to the person, unless they want quiet.
+    pub(crate) fn talk(&self, line: &str) {
+        if !self.quiet {
+            self.say(line);
+        }
+    }
+
+    /// Says something to the person who wants to know more.
+    pub(crate) fn detail(&self, line: &str) {
+        if self.verbose {
+            self.say(line);
+        }
+    }
+
+    fn say(&self, line: &str) {
+        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        // Nobody listens: there is nobody to tell that.
+        let _ = writeln!(err, "{line}");
+    }
+
+    /// Whether colours go to stdout.
+    pub(crate) fn colours(&self) -> bool {
+        match self.color {
+            ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+        }
+    }
+
+    /// Whether stdout is a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// A line that says how far something is, on a terminal and only once it has lasted.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { shown: !self.quiet && io::stderr().is_terminal(), since: None, drawn: false }
+    }
+
+    /// Asks a question on the terminal; `None` where there is nobody to ask.
+    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        let _ = write!(io::stderr().lock(), "{question} [y/N] ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    }
+}
+
+/// How far something is.
+pub(crate) struct Progress {
+    shown: bool,
+    since: Option<std::time::Instant>,
+    drawn: bool,
+}
+
+impl Progress {
+    /// Draws the line anew, at most every half second.
+    pub(crate) fn at(&mut self, what: &str, n: u64) {
+        let now = std::time::Instant::now();
+        let since = *self.since.get_or_insert(now);
+        if self.shown && now.duration_since(since).as_millis() >= 500 {
+            self.since = Some(now);
+            self.drawn = true;
+            let _ = write!(io::stderr().lock(), "\r{} {what}…", words::count(n));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.drawn {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}

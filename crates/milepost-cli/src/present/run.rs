@@ -1,0 +1,125 @@
+//! Runs: as JSON, and as lines for people.
+
+use jiff::Timestamp;
+use milepost::engine::RunSummary;
+use milepost::model::{CheckpointId, LogLine, Phase, RunId, Status, Task};
+use milepost::owner::Liveness;
+use serde::Serialize;
+
+/// One run as programs see it.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunDocument {
+    run_id: RunId,
+    session_id: Option<String>,
+    title: Option<String>,
+    plan: Option<String>,
+    parent: Option<CheckpointId>,
+    started_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
+    status: Option<Status>,
+    profile: Option<milepost::model::Profile>,
+    checkpoints: u64,
+    latest: Option<CheckpointId>,
+    owner_alive: Option<bool>,
+    owner_pid: Option<u32>,
+    worktree: Option<String>,
+    branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<String>,
+    /// Only of a run in full.
+    #[serde(flatten)]
+    parts: Option<RunParts>,
+}
+
+/// What only a run in full tells.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RunParts {
+    tasks: Vec<Task>,
+    completed: Vec<String>,
+    failed: Vec<String>,
+    phase: Option<Phase>,
+    log: Vec<LogLine>,
+}
+
+impl RunParts {
+    /// The parts of a run.
+    pub(crate) fn of(summary: &RunSummary) -> Self {
+        let working = summary.record.as_ref().map(|r| r.working.clone()).unwrap_or_default();
+        let ids = |wanted: fn(&Task) -> bool| {
+            working.tasks.iter().filter(|t| wanted(t)).map(|t| t.id().to_owned()).collect()
+        };
+        Self {
+            completed: ids(Task::is_completed),
+            failed: ids(Task::is_failed),
+            tasks: working.tasks,
+            phase: working.phase,
+            log: working.log,
+        }
+    }
+}
+
+impl RunDocument {
+    /// A run in a list.
+    pub(crate) fn of(summary: &RunSummary) -> Self {
+        let record = summary.record.as_ref().ok();
+        Self {
+            run_id: summary.run_id.clone(),
+            session_id: record.and_then(|r| r.session.as_ref()).map(|s| s.id.clone()),
+            title: record.and_then(|r| r.title.clone()),
+            plan: record.and_then(|r| r.plan.clone()),
+            parent: record.and_then(|r| r.parent.clone()),
+            started_at: record.map(|r| r.started_at),
+            updated_at: record.map(|r| r.updated_at),
+            status: record.map(|r| r.status),
+            profile: record.map(|r| r.profile),
+            checkpoints: summary.checkpoints,
+            latest: summary.latest.as_ref().map(|entry| entry.header.snapshot_id.clone()),
+            owner_alive: summary.owner.and_then(Liveness::as_bool),
+            owner_pid: record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid),
+            worktree: record.and_then(|r| r.worktree.clone()),
+            branch: record.and_then(|r| r.branch.clone()),
+            damage: summary.record.as_ref().err().map(ToString::to_string),
+            parts: None,
+        }
+    }
+
+    /// A run in full.
+    pub(crate) fn in_full(summary: &RunSummary) -> Self {
+        Self { parts: Some(RunParts::of(summary)), ..Self::of(summary) }
+    }
+}
+
+/// How a run stands, in one word or two.
+pub(crate) fn standing(summary: &RunSummary) -> &'static str {
+    let Ok(record) = &summary.record else { return "damaged" };
+    match (record.status, summary.owner) {
+        (Status::Completed, _) => "completed",
+        (Status::Failed, _) => "failed",
+        (_, Some(Liveness::Alive)) => "live",
+        (_, Some(Liveness::Dead)) => "stopped",
+        (_, Some(Liveness::PresumedDead)) => "presumed dead",
+        (Status::Paused, _) => "paused",
+        (Status::InProgress, _) => "open",
+    }
+}
+
+/// Whether the owner of a run lives, for people.
+pub(crate) fn owner(summary: &RunSummary) -> String {
+    let pid = summary.record.as_ref().ok().and_then(|r| r.owner.as_ref()).map_or(0, |owner| owner.pid);
+    match summary.owner {
+        None => "-".to_owned(),
+        Some(Liveness::Alive) => format!("alive ({pid})"),
+        Some(Liveness::Dead) => format!("dead ({pid})"),
+        Some(Liveness::PresumedDead) => format!("presumed dead ({pid})"),
+        Some(Liveness::Unknown) => format!("unknown ({pid})"),
+    }
+}
+
+/// A phase for people: its number and its name.
+pub(crate) fn phase(phase: &Phase) -> String {
+    match (&phase.name, phase.number) {
+        (Some(name), 0) => name.clone(),
+        (Some(name), number) => format!("{number} {name}"),
+        (None, number) => number.to_string(),
+    }
+}

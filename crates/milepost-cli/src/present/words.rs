@@ -1,0 +1,142 @@
+//! How things are said: ages, sizes, counts, colours, and text of others made safe for a terminal.
+
+use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
+
+fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Bold text.
+pub(crate) fn bold(text: &str) -> String {
+    styled(Style::new().bold(), text)
+}
+
+/// Faint text.
+pub(crate) fn dim(text: &str) -> String {
+    styled(Style::new().dimmed(), text)
+}
+
+/// Red and bold text.
+pub(crate) fn red(text: &str) -> String {
+    styled(AnsiColor::Red.on_default().bold(), text)
+}
+
+/// Yellow and bold text.
+pub(crate) fn yellow(text: &str) -> String {
+    styled(AnsiColor::Yellow.on_default().bold(), text)
+}
+
+/// Green text.
+pub(crate) fn green(text: &str) -> String {
+    styled(AnsiColor::Green.on_default(), text)
+}
+
+/// A number with its thousands apart.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of things.
+pub(crate) fn counted(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if n < 1024 {
+        return format!("{n} B");
+    }
+    let mut size = n as f64 / 1024.0;
+    let mut unit = 0;
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+/// How long something took or lasts.
+pub(crate) fn lasting(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// How long ago something was.
+pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs();
+    match u64::try_from(seconds) {
+        Err(_) => "in the future".to_owned(),
+        Ok(0..5) => "just now".to_owned(),
+        Ok(s @ 5..60) => format!("{s} s ago"),
+        Ok(s @ 60..3600) => format!("{} min ago", s / 60),
+        Ok(s @ 3600..86_400) => format!("{} h ago", s / 3600),
+        Ok(s) => format!("{} d ago", s / 86_400),
+    }
+}
+
+/// A time, to the second.
+pub(crate) fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// Text of others on one line: control characters, which could move a terminal's cursor, are shown as `·`.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if unsafe_to_show(c) { '·' } else { c }).collect()
+}
+
+/// As `clean`, with lines and tabs left as they are.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.chars().map(|c| if c != '\n' && c != '\t' && unsafe_to_show(c) { '·' } else { c }).collect()
+}
+
+/// Controls, and the marks that turn the direction of text.
+fn unsafe_to_show(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(counted(1, "checkpoint"), "1 checkpoint");
+    }
+
+    #[test]
+    fn ages_for_people() {
+        let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+        let said = |seconds| ago(now - jiff::SignedDuration::from_secs(seconds), now);
+        assert_eq!(said(0), "just now");
+        assert_eq!(said(59), "59 s ago");
+        assert_eq!(said(200), "3 min ago");
+        assert_eq!(said(90_000), "1 d ago");
+        assert_eq!(said(-60), "in the future");
+    }
+
+    #[test]
+    fn escapes_do_not_reach_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\nc"), "a·[2Jb·c");
+        assert_eq!(clean_lines("a\x1bb\nc"), "a·b\nc");
+    }
+}

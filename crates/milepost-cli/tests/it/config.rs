@@ -1,0 +1,135 @@
+//! Settings: where they come from, and what is said about wrong ones.
+
+use serde_json::Value;
+
+use crate::TestEnvironment;
+
+fn setting(env: &TestEnvironment, key: &str, args: &[&str]) -> (String, String) {
+    let args: Vec<_> = ["config", "show"].into_iter().chain(args.iter().copied()).collect();
+    let document = env.json(&args);
+    let found = document["settings"].as_array().unwrap().iter().find(|s| s["key"] == key).unwrap().clone();
+    let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    (text("value"), text("origin"))
+}
+
+fn user_file(env: &TestEnvironment, text: &str) {
+    let folder = env.path("home/.config/milepost");
+    std::fs::create_dir_all(&folder).unwrap();
+    #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+    std::fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+#[test]
+fn flag_environment_project_user_default() {
+    let mut env = TestEnvironment::new();
+    assert_eq!(setting(&env, "wait", &[]), ("10".into(), "default".into()));
+    user_file(&env, "wait = 7\nstore = \"sqlite:user.db\"\n");
+    let (value, origin) = setting(&env, "wait", &[]);
+    assert!(value == "7" && origin.ends_with("home/.config/milepost/config.toml"), "{origin}");
+    env.write("milepost.toml", "wait = \"5s\"\nstore = \"sqlite:project.db\"\n");
+    let (value, origin) = setting(&env, "wait", &[]);
+    assert!(value == "5" && origin.ends_with("project/milepost.toml"), "{origin}");
+    assert_eq!(setting(&env, "wait", &["--wait", "0.5"]), ("0.5".into(), "flag --wait".into()));
+    env.save(&[]);
+    assert!(env.project().join("project.db").exists());
+    env.set("MILEPOST_STORE", "sqlite:environment.db");
+    assert_eq!(setting(&env, "store", &[]).1, "environment MILEPOST_STORE");
+    env.save(&[]);
+    assert!(env.project().join("environment.db").exists());
+    env.save(&["--store", "flag.db"]);
+    assert!(env.project().join("flag.db").exists());
+}
+
+#[test]
+fn the_profile_decides_what_nobody_said() {
+    let env = TestEnvironment::new();
+    assert_eq!(setting(&env, "retain.max_age", &["--profile", "pai"]), ("30d".into(), "profile pai".into()));
+    assert_eq!(setting(&env, "retain.keep_last", &["--profile", "brief"]).0, "all");
+    env.write("milepost.toml", "profile = \"pai\"\n[retain]\nmax_age = \"none\"\n");
+    assert_eq!(setting(&env, "retain.max_age", &[]).0, "none");
+    env.save(&["--run", "r"]);
+    assert_eq!(env.json(&["runs"])["runs"][0]["profile"], "pai");
+}
+
+#[test]
+fn retention_and_limits_are_obeyed() {
+    let env = TestEnvironment::new();
+    env.write("milepost.toml", "[retain]\nkeep_last = 2\n[limits]\nfield = \"1KiB\"\n");
+    let mut pruned = 0;
+    for n in 0..5 {
+        let saved = env.json(&["save", "--run", "r", "--summary", &n.to_string()]);
+        pruned += saved["pruned"].as_array().unwrap().len();
+    }
+    assert_eq!(pruned, 3);
+    assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 2);
+    let ran = env.run(&["save", "--summary", &"x".repeat(2000), "--json"]).exits(1);
+    assert_eq!(ran.reason(), "checkpoint_schema_invalid");
+    assert!(ran.stderr.contains("/task_summary") && ran.stderr.contains("1024"), "{ran:#?}");
+    env.write("milepost.toml", "[limits]\nfield = 0\ncheckpoint = 0\n");
+    env.save(&["--summary", &"x".repeat(100_000)]);
+}
+
+#[test]
+fn a_key_nobody_knows_is_a_warning_with_the_nearest() {
+    let env = TestEnvironment::new();
+    env.write("milepost.toml", "profle = \"pai\"\n[retain]\nkeep_lst = 3\n");
+    let ran = env.run(&["save"]).exits(0);
+    insta::assert_snapshot!(env.plain(&ran.stderr), @"
+    Warning: unknown key profle in [ROOT]/project/milepost.toml; did you mean profile?
+    Warning: unknown key retain.keep_lst in [ROOT]/project/milepost.toml; did you mean retain.keep_last?
+    ");
+    assert_eq!(env.run(&["save", "-q"]).exits(0).stderr, "");
+    let doctor = env.json(&["doctor"]);
+    assert_eq!(doctor["warnings"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_wrong_value_names_file_key_and_what_is_allowed() {
+    for (text, key, allowed) in [
+        ("profile = \"x\"", "profile", "pai"),
+        ("profile = 3", "profile", "text"),
+        ("wait = \"soon\"", "wait", "seconds"),
+        ("wait = true", "wait", "seconds"),
+        ("[limits]\nfield = \"big\"", "limits.field", "KiB"),
+        ("[limits]\nfield = -1", "limits.field", "KiB"),
+        ("[retain]\nkeep_last = 0", "retain.keep_last", "all"),
+        ("[retain]\nmax_age = \"14\"", "retain.max_age", "14d"),
+        ("[pointer]\ncommit = 1", "pointer.commit", "true or false"),
+        ("[pointer]\nfile = \"seed.json\"", "pointer.key", "together"),
+        ("store = \"gopher://x\"", "store", "sqlite:PATH"),
+        ("= nonsense", "line 1", ""),
+    ] {
+        let env = TestEnvironment::new();
+        env.write("milepost.toml", text);
+        let ran = env.run(&["save", "--json"]).exits(2);
+        assert_eq!(ran.reason(), "usage", "{text}");
+        assert!(ran.stderr.contains(key) && ran.stderr.contains(allowed), "{text}: {ran:#?}");
+        assert!(key == "pointer.key" || ran.stderr.contains("milepost.toml"), "{text}: {ran:#?}");
+    }
+}
+
+#[test]
+fn config_show_lists_every_key() {
+    let env = TestEnvironment::new();
+    let keys: Vec<Value> = env.json(&["config", "show"])["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["key"].clone())
+        .collect();
+    assert_eq!(keys.len(), 10);
+    let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
+    insta::assert_snapshot!(shown, @"
+     KEY VALUE FROM
+     store sqlite:[ROOT]/project/.milepost/milepost.db default
+     profile run default
+     wait 10 default
+     limits.field 256KiB default
+     limits.checkpoint 1MiB default
+     retain.keep_last 50 profile run
+     retain.max_age 14d profile run
+     pointer.file none default
+     pointer.key none default
+     pointer.commit false default
+    ");
+}

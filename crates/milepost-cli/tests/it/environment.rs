@@ -1,0 +1,196 @@
+//! A place of its own for a test: folders, no inherited variables, and the real binary.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// A temporary folder with a home, and a project in it.
+pub(crate) struct TestEnvironment {
+    root: tempfile::TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// Its exit code; -1 for a signal.
+    pub(crate) code: i32,
+    /// What it gave.
+    pub(crate) stdout: String,
+    /// What it said.
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Insists on an exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// The one document on stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.stdout.lines().count(), 1, "one document: {self:#?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
+    }
+
+    /// The reason code in the last line of stderr, whose exit has to be the process's.
+    #[track_caller]
+    pub(crate) fn reason(&self) -> String {
+        let last = self.stderr.lines().last().unwrap_or_else(|| panic!("{self:#?}"));
+        let line: Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {self:#?}"));
+        assert_eq!(line["type"], "error");
+        assert_eq!(line["exit"], self.code);
+        assert!(line["message"].is_string() && line.get("hint").is_some(), "{line}");
+        line["reason_code"].as_str().unwrap().to_owned()
+    }
+
+    /// The first line of stdout.
+    pub(crate) fn line(&self) -> &str {
+        self.stdout.lines().next().unwrap_or_default()
+    }
+}
+
+impl TestEnvironment {
+    /// A project outside any repository.
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["home", "project"] {
+            std::fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        Self { root, variables: Vec::new() }
+    }
+
+    /// A project that is a repository with one commit.
+    pub(crate) fn repository() -> Self {
+        let env = Self::new();
+        env.git(&["init", "-q", "-b", "main"]);
+        env.git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "one"]);
+        env
+    }
+
+    /// Sets a variable for every command from now on.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.into(), value.into()));
+    }
+
+    /// A path beside the project.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    /// The project's folder.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    /// Writes a file into the project.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.project().join(name);
+        #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn prepare(&self, program: &str, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(dir).env_clear().stdin(Stdio::null());
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("USER", "tester");
+        command.env("HOME", self.path("home")).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.envs(self.variables.iter().map(|(k, v)| (k, v)));
+        command
+    }
+
+    /// A command of the binary, not started yet.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.prepare(env!("CARGO_BIN_EXE_milepost"), &self.project());
+        command.args(args);
+        command
+    }
+
+    /// Runs the binary in the project.
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        self.run_in(&self.project(), args)
+    }
+
+    /// Runs the binary somewhere.
+    pub(crate) fn run_in(&self, dir: &Path, args: &[&str]) -> Ran {
+        let mut command = self.command(args);
+        finished(command.current_dir(dir), None)
+    }
+
+    /// Runs the binary with variables of its own.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+        finished(self.command(args).envs(variables.iter().copied()), None)
+    }
+
+    /// Runs the binary with something on stdin.
+    pub(crate) fn run_on(&self, stdin: &[u8], args: &[&str]) -> Ran {
+        finished(self.command(args).stdin(Stdio::piped()), Some(stdin))
+    }
+
+    /// Runs the binary, insists on success, and gives its document.
+    #[track_caller]
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let mut args = args.to_vec();
+        args.push("--json");
+        self.run(&args).exits(0).json()
+    }
+
+    /// Saves and gives the id.
+    #[track_caller]
+    pub(crate) fn save(&self, args: &[&str]) -> String {
+        let args: Vec<_> = std::iter::once("save").chain(args.iter().copied()).collect();
+        self.run(&args).exits(0).line().to_owned()
+    }
+
+    /// Runs git in the project.
+    #[track_caller]
+    pub(crate) fn git(&self, args: &[&str]) {
+        let ran = finished(self.prepare("git", &self.project()).args(args), None);
+        assert_eq!(ran.code, 0, "git {args:?}: {ran:#?}");
+    }
+
+    /// Text with ids, ages and places replaced, and blanks between columns made one.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let text = text.replace(&*self.path("").to_string_lossy(), "[ROOT]/");
+        let words = |line: &str| {
+            let line = line.replace("just now", "AGO");
+            let shown = line.split_whitespace().map(plain_word).collect::<Vec<_>>().join(" ");
+            let indent = line.len() - line.trim_start().len();
+            format!("{}{shown}", " ".repeat(indent))
+        };
+        text.lines().map(|line| words(line).trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn plain_word(word: &str) -> String {
+    for (start, length, name) in [("cp_2", 35, "CP"), ("run_2", 29, "RUN")] {
+        if word.starts_with(start) && word.len() >= length {
+            return format!("{name}{}", &word[length..]);
+        }
+    }
+    word.to_owned()
+}
+
+fn finished(command: &mut Command, stdin: Option<&[u8]>) -> Ran {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let writer = stdin.zip(child.stdin.take()).map(|(bytes, mut pipe)| {
+        let bytes = bytes.to_vec();
+        // A command may stop reading early; that is its right.
+        std::thread::spawn(move || drop(pipe.write_all(&bytes)))
+    });
+    let output = child.wait_with_output().unwrap();
+    if let Some(writer) = writer {
+        writer.join().unwrap();
+    }
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}

@@ -1,0 +1,76 @@
+//! `state`: exactly what was put in, and the rules of writing it into a file.
+
+use crate::TestEnvironment;
+
+const STATE: &str = r#"{"z":9007199254740993,"a":1.0,"m":-0.0,"e":"\u00e9\/é","n":[1e2,1E+2, 123456789012345678901],"":null}"#;
+
+fn with_state(state: &str) -> TestEnvironment {
+    let env = TestEnvironment::new();
+    env.run_on(format!("{{\"state\": {state} }}").as_bytes(), &["save", "--run", "r", "--input", "-"])
+        .exits(0);
+    env
+}
+
+#[test]
+fn comes_back_byte_for_byte() {
+    let env = with_state(STATE);
+    assert_eq!(env.run(&["state"]).exits(0).stdout, STATE);
+    assert_eq!(env.run(&["state", "r@1", "--to", "out.json"]).exits(0).stdout, "");
+    assert_eq!(std::fs::read_to_string(env.project().join("out.json")).unwrap(), STATE);
+    for command in ["state", "show"] {
+        let ran = env.run(&[command, "--json"]).exits(0);
+        assert!(ran.stdout.contains(STATE), "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_without_a_state_gives_the_one_before_it() {
+    let env = with_state("[1]");
+    env.save(&["--run", "r", "--summary", "later"]);
+    assert_eq!(env.run(&["state"]).exits(0).stdout, "[1]");
+    let found = env.json(&["state", "r@2"]);
+    assert_eq!(found["sequence"], 1);
+    assert_eq!(found["run_id"], "r");
+    env.save(&["--run", "empty"]);
+    env.run(&["state", "--run", "empty"]).exits(4);
+    env.run(&["state", "--run", "nope"]).exits(14);
+}
+
+#[test]
+fn a_file_that_holds_something_else_needs_force_and_is_kept() {
+    let env = with_state("[1]");
+    let file = env.write("out.json", "precious");
+    let ran = env.run(&["state", "--to", "out.json", "--json"]).exits(15);
+    assert_eq!(ran.reason(), "restore_refused");
+    assert!(ran.stderr.contains("--force"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    let done = env.json(&["state", "--to", "out.json", "--force"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "[1]");
+    assert_eq!(std::fs::read_to_string(done["kept"].as_str().unwrap()).unwrap(), "precious");
+    env.run(&["state", "--to", "out.json"]).exits(0);
+}
+
+#[test]
+fn another_runs_state_needs_to_be_allowed() {
+    let env = with_state("[1]");
+    let args = ["state", "r@1", "--to", "out.json", "--run", "other", "--json"];
+    env.run(&args).exits(14);
+    env.save(&["--run", "other"]);
+    assert_eq!(env.run(&args).exits(15).reason(), "restore_refused");
+    assert!(!env.project().join("out.json").exists());
+    let allowed: Vec<_> = args.into_iter().chain(["--allow-run-mismatch"]).collect();
+    env.run(&allowed).exits(0);
+}
+
+#[test]
+fn a_redacted_state_says_where() {
+    let env = TestEnvironment::new();
+    let input = br#"{"state":{"key":"[redacted]"},"redacted":{"counts":{"token":1},"pointers":["/state/key","/brief"]}}"#;
+    env.run_on(input, &["save", "--input", "-"]).exits(0);
+    let ran = env.run(&["state", "--json"]).exits(3);
+    assert_eq!(ran.reason(), "state_redacted");
+    assert_eq!(ran.json()["redacted"], serde_json::json!(["/state/key"]));
+    let ran = env.run(&["state"]).exits(3);
+    assert_eq!(ran.stdout, r#"{"key":"[redacted]"}"#);
+    assert!(ran.stderr.contains("/state/key"));
+}

@@ -1,0 +1,256 @@
+//! `init`, `mark`, `complete`, `delete`, `verify`, `doctor`, the outbox and the pointer.
+
+use crate::TestEnvironment;
+
+#[test]
+fn init_makes_a_store_and_a_file_once() {
+    let env = TestEnvironment::repository();
+    let made = env.json(&["init", "--agents", "none", "--yes"]);
+    assert_eq!(made["created"], true);
+    let config = std::path::PathBuf::from(made["config"].as_str().unwrap());
+    assert_eq!(config, env.project().join("milepost.toml"));
+    assert!(env.project().join(".git/milepost/milepost.db").exists());
+    let before = std::fs::read_to_string(&config).unwrap();
+    let again = env.json(&["init"]);
+    assert_eq!((&again["created"], &again["store"]), (&serde_json::json!(false), &made["store"]));
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), before);
+    let ran = env.run(&["status"]).exits(0);
+    assert_eq!(ran.stderr, "", "the commented file is valid");
+    assert_eq!(env.run(&["init", "--agents", "claude", "--json"]).exits(2).reason(), "usage");
+    let shown = env.plain(&env.run(&["init"]).exits(0).stdout);
+    insta::assert_snapshot!(shown, @r#"
+    Store sqlite:[ROOT]/project/.git/milepost/milepost.db (was there already)
+    Config [ROOT]/project/milepost.toml (was there already)
+    What you save (summaries, tasks, state, briefs) is recorded in that store on this machine, nowhere else.
+    Next: milepost save --summary "what you are doing"
+    "#);
+}
+
+#[test]
+fn the_commented_keys_of_init_are_the_keys_there_are() {
+    let env = TestEnvironment::new();
+    env.json(&["init"]);
+    let text = std::fs::read_to_string(env.project().join("milepost.toml")).unwrap();
+    let key = |line: &str| {
+        line.strip_prefix("# ").is_some_and(|l| l.split_once(" = ").is_some_and(|(k, _)| !k.contains(' ')))
+    };
+    let live: Vec<_> = text.lines().map(|l| if key(l) { &l[2..] } else { l }).collect();
+    env.write("milepost.toml", live.join("\n"));
+    let ran = env.run(&["config", "show", "--json"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    let settings = ran.json()["settings"].as_array().unwrap().clone();
+    assert!(
+        settings.iter().all(|s| s["origin"].as_str().unwrap().ends_with("milepost.toml")),
+        "{settings:#?}"
+    );
+}
+
+#[test]
+fn init_writes_down_what_its_flags_ask_for() {
+    let env = TestEnvironment::new();
+    env.json(&["init", "--store", "sqlite:cp.db", "--profile", "pai"]);
+    env.save(&[]);
+    assert!(env.project().join("cp.db").exists() && !env.project().join(".milepost").exists());
+    assert_eq!(env.json(&["runs"])["runs"][0]["profile"], "pai");
+}
+
+#[test]
+fn marks_change_and_nothing_else_does() {
+    let env = TestEnvironment::new();
+    let id = env.save(&[]);
+    let before = env.json(&["show"])["checkpoint"].to_string();
+    let marked = env.json(&["mark", "latest", "--pin", "--tag", "a", "--tag", "b"]);
+    assert_eq!(marked["marks"]["pinned"], true);
+    assert_eq!(marked["marks"]["tags"], serde_json::json!(["a", "b"]));
+    assert_eq!(env.run(&["mark", "a", "--unpin", "--untag", "a"]).exits(0).line(), id);
+    let shown = env.json(&["show", "b"]);
+    assert_eq!(shown["marks"]["pinned"], false);
+    assert_eq!(shown["marks"]["revision"], 2);
+    assert_eq!(shown["checkpoint"].to_string(), before);
+    assert_eq!(env.run(&["mark", "b", "--json"]).exits(2).reason(), "usage");
+    assert_eq!(
+        env.run(&["mark", "b", "--tag", "x y", "--json"]).exits(2).reason(),
+        "checkpoint_schema_invalid"
+    );
+    env.run(&["mark", "zzz", "--pin"]).exits(14);
+}
+
+#[test]
+fn completing_completes_what_came_before() {
+    let env = TestEnvironment::new();
+    let ids: Vec<_> = (0..3).map(|n| env.save(&["--run", "r", "--summary", &n.to_string()])).collect();
+    assert_eq!(env.run(&["complete", "r@2"]).exits(0).stdout, format!("{}\n{}\n", ids[0], ids[1]));
+    assert_eq!(env.json(&["complete", "r@1"])["completed"], serde_json::json!([]));
+    assert_eq!(env.json(&["runs"])["runs"][0]["status"], "in_progress");
+    assert_eq!(env.json(&["complete", "latest"])["completed"], serde_json::json!([ids[2]]));
+    assert_eq!(env.json(&["runs"])["runs"][0]["status"], "completed");
+    env.save(&["--run", "r", "--summary", "again"]);
+    assert_eq!(env.json(&["runs"])["runs"][0]["status"], "in_progress", "saving reopens");
+}
+
+#[test]
+fn deleting_asks_and_takes_all_or_nothing() {
+    let env = TestEnvironment::new();
+    let id = env.save(&["--run", "r"]);
+    env.save(&["--run", "other"]);
+    let ran = env.run(&["delete", "r", "--json"]).exits(15);
+    assert_eq!(ran.reason(), "confirmation_needed");
+    let plan = env.json(&["delete", "r", "--dry-run"]);
+    assert_eq!((&plan["dry_run"], &plan["removed"]), (&serde_json::json!(true), &serde_json::json!([id])));
+    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 2);
+    let gone = env.json(&["delete", "r", "--yes"]);
+    assert_eq!((&gone["checkpoints"], &gone["run_id"]), (&serde_json::json!(1), &serde_json::json!("r")));
+    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(env.run(&["delete", "r", "--yes", "--json"]).exits(14).reason(), "run_not_found");
+}
+
+#[test]
+fn readers_and_closers_make_no_store() {
+    let env = TestEnvironment::new();
+    for args in [
+        &["list"][..],
+        &["show"],
+        &["state"],
+        &["runs"],
+        &["verify"],
+        &["doctor"],
+        &["events"],
+        &["finish"],
+        &["complete", "latest"],
+        &["mark", "latest", "--pin"],
+        &["delete", "r", "--yes"],
+    ] {
+        let args: Vec<_> = args.iter().copied().chain(["--json"]).collect();
+        assert_eq!(env.run(&args).exits(10).reason(), "store_missing", "{args:?}");
+    }
+    assert!(!env.project().join(".milepost").exists());
+}
+
+#[test]
+fn a_sound_store_is_verified_and_healthy() {
+    let env = TestEnvironment::new();
+    env.save(&["--run", "r"]);
+    assert_eq!(env.run(&["verify"]).exits(0).stdout, "1 checkpoint intact\n");
+    let verified = env.json(&["verify", "latest"]);
+    assert_eq!((&verified["checked"], &verified["damaged"]), (&serde_json::json!(1), &serde_json::json!([])));
+    let doctor = env.json(&["doctor"]);
+    assert_eq!((&doctor["problems"], &doctor["fixed"]), (&serde_json::json!([]), &serde_json::json!(0)));
+}
+
+#[test]
+fn damage_is_named_and_the_newest_good_one_is_given() {
+    let env = TestEnvironment::new();
+    let good = env.save(&["--run", "r", "--summary", "1"]);
+    let bad = env.save(&["--run", "r", "--summary", "2"]);
+    let db = rusqlite::Connection::open(env.project().join(".milepost/milepost.db")).unwrap();
+    let sql = "UPDATE frame SET data = zeroblob(length(data)) WHERE n = (SELECT frame_n FROM checkpoint WHERE sequence = 2)";
+    assert_eq!(db.execute(sql, []).unwrap(), 1);
+    drop(db);
+    let ran = env.run(&["show", "--json"]).exits(3);
+    assert_eq!(ran.json()["checkpoint"]["snapshot_id"], good.as_str());
+    assert_eq!(ran.json()["fell_back_from"], serde_json::json!([bad]));
+    assert_eq!(ran.reason(), "checkpoint_integrity_mismatch");
+    let ran = env.run(&["show"]).exits(3);
+    assert!(ran.stderr.contains(&bad) && ran.stderr.contains("Warning:"), "{ran:#?}");
+    assert_eq!(env.run(&["show", &bad, "--json"]).exits(5).reason(), "checkpoint_integrity_mismatch");
+    let ran = env.run(&["verify", "--json"]).exits(5);
+    assert_eq!(ran.json()["damaged"][0]["snapshot_id"], bad.as_str());
+    assert_eq!(ran.reason(), "checkpoint_integrity_mismatch");
+    let ran = env.run(&["doctor", "--json"]).exits(5);
+    assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains(&bad));
+    env.run(&["list"]).exits(0);
+}
+
+#[test]
+fn a_file_that_is_no_store_is_reported_with_what_to_do() {
+    let env = TestEnvironment::new();
+    env.save(&[]);
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(env.project().join(format!(".milepost/milepost.db{end}")));
+    }
+    env.write(".milepost/milepost.db", vec![b'x'; 8192]);
+    env.run(&["list"]).exits(5);
+    let ran = env.run(&["doctor", "--json"]).exits(5);
+    assert!(ran.json()["problems"][0]["fix"].as_str().unwrap().contains("backup"));
+}
+
+#[test]
+fn a_stray_file_is_mended() {
+    let env = TestEnvironment::new();
+    env.save(&[]);
+    env.write(".milepost/.milepost-tmp-abc", "x");
+    let ran = env.run(&["doctor", "--json"]).exits(5);
+    assert_eq!(ran.json()["problems"][0]["fixed"], false);
+    let fixed = env.json(&["doctor", "--fix"]);
+    assert_eq!(fixed["fixed"], 1);
+    assert!(!env.project().join(".milepost/.milepost-tmp-abc").exists());
+    env.run(&["doctor"]).exits(0);
+}
+
+#[test]
+fn the_pointer_is_kept_in_a_file_of_ones_own() {
+    let env = TestEnvironment::new();
+    env.write("milepost.toml", "[pointer]\nfile = \"seed.json\"\nkey = \"state.checkpointRef\"\n");
+    let seed = env.write("seed.json", "{\"state\": {\"x\": 1.0}}\n");
+    let id = env.save(&["--run", "r"]);
+    let expected = format!("{{\"state\": {{\"x\": 1.0, \"checkpointRef\": \"{id}\"}}}}\n");
+    assert_eq!(std::fs::read_to_string(&seed).unwrap(), expected);
+    env.run(&["delete", "r", "--yes"]).exits(0);
+    assert!(std::fs::read_to_string(&seed).unwrap().contains("\"checkpointRef\": null"));
+}
+
+#[test]
+fn what_waits_in_the_outbox_is_taken_in() {
+    use milepost::engine::{Save, outbox::Outbox};
+    let env = TestEnvironment::repository();
+    let outbox = Outbox::new(env.project().join(".milepost/outbox"));
+    let post = |summary: &str| {
+        let save = Save::new().summary(summary);
+        let (redaction, limits) = Default::default();
+        outbox
+            .post(&"r".parse().unwrap(), save, redaction, &limits, &milepost::clock::SystemClock)
+            .unwrap()
+            .snapshot_id
+    };
+    let waiting = post("waited");
+    let ran = env.run(&["list", "--json"]).exits(0);
+    assert_eq!(ran.json()["checkpoints"][0]["snapshot_id"], waiting.as_str(), "a reader takes it in, too");
+    assert!(ran.stderr.contains("taken in"));
+    post("again");
+    let ran = env.run(&["doctor", "--json"]).exits(5);
+    assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains("outbox"));
+    env.run(&["doctor", "--fix"]).exits(0);
+    assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 2);
+}
+
+/// The only way to make a folder read-only for root as well; where it is not allowed, there is nothing to see.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_save_waits_where_the_store_is_read_only() {
+    let env = TestEnvironment::repository();
+    let first = env.save(&["--run", "r", "--summary", "one"]);
+    let within = |args: &str| {
+        let script = format!(
+            "mount --bind .git .git && mount -o remount,bind,ro .git || exit 99; '{}' {args}",
+            env!("CARGO_BIN_EXE_milepost")
+        );
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]).current_dir(env.project());
+        let output = command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output();
+        output.ok().filter(|o| !matches!(o.status.code(), Some(99 | 1) if o.stdout.is_empty()))
+    };
+    let Some(output) = within("save --summary two --json") else { return };
+    let saved: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(saved["queued"], true);
+    assert!(saved["sequence"].is_null() && std::path::Path::new(saved["file"].as_str().unwrap()).exists());
+    assert_eq!(saved["run_id"], "r", "the run is known by reading");
+    let shown = within("status --json").unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(status["waiting"], 1);
+    let shown: serde_json::Value = serde_json::from_slice(&within("show --json").unwrap().stdout).unwrap();
+    assert_eq!(shown["checkpoint"]["snapshot_id"], first.as_str(), "reading works");
+    let list = env.json(&["list"]);
+    assert_eq!(list["checkpoints"][0]["snapshot_id"], saved["snapshot_id"]);
+    assert_eq!(list["checkpoints"][0]["sequence"], 2);
+    assert_eq!(env.json(&["status"])["waiting"], 0);
+}

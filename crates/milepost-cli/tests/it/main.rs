@@ -1,0 +1,15 @@
+//! The command line from end to end: the real binary, in a place of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
+
+mod config;
+mod current_run;
+mod environment;
+mod exact;
+mod house;
+mod look;
+mod refuse;
+mod save;
+mod tools;
+
+pub(crate) use environment::TestEnvironment;

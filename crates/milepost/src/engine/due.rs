@@ -1,0 +1,21 @@
+//! Due: whether a timer's interval has passed since a run was last saved or confirmed.
+
+use super::Milepost;
+use crate::Error;
+use crate::clock::age;
+use crate::model::{Profile, RunId};
+use crate::store::Row;
+
+impl Milepost {
+    /// Says whether a timer save is due by the run's profile, or by the one given. A clock that went back is due.
+    pub fn is_due(&self, run: &RunId, profile: Option<Profile>) -> Result<bool, Error> {
+        let Some(state) = self.store.run(run)? else { return Ok(true) };
+        let Some(entry) = state.row.latest.and_then(Row::good) else { return Ok(true) };
+        let recorded = state.row.record.ok().map(|record| record.profile);
+        let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
+        let Some(interval) = profile.interval() else { return Ok(true) };
+        let last =
+            entry.marks.refreshed_at.map_or(entry.header.created_at, |at| at.max(entry.header.created_at));
+        Ok(age(last, self.now()).is_none_or(|age| age >= interval))
+    }
+}
