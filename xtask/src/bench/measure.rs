@@ -1,17 +1,22 @@
-//! Medians, percentiles and bodies to save.
+//! Samples, floors, lines of the table, and bodies to save.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
+use milepost::Milepost;
+use milepost::store::{OpenOptions, StoreUrl};
 
-/// Durations, sorted on demand.
+/// Durations of one kind.
 #[derive(Default, Clone)]
 pub struct Sample(Vec<Duration>);
 
 impl Sample {
+    /// Times one piece of work.
     pub fn time<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let start = Instant::now();
         let result = work()?;
@@ -19,6 +24,12 @@ impl Sample {
         Ok(result)
     }
 
+    /// Adds a duration that was measured elsewhere.
+    pub fn add(&mut self, duration: Duration) {
+        self.0.push(duration);
+    }
+
+    /// The value below which this share of the sample lies.
     pub fn at(&self, share: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -28,6 +39,78 @@ impl Sample {
     pub fn median(&self) -> Duration {
         self.at(0.5)
     }
+}
+
+/// Times pairs, each first in turn, so that a slow minute falls on both alike.
+pub fn pairs(
+    rounds: usize,
+    mut ours: impl FnMut() -> Result<()>,
+    mut floor: impl FnMut() -> Result<()>,
+) -> Result<(Sample, Sample)> {
+    let (mut a, mut b) = (Sample::default(), Sample::default());
+    for i in 0..rounds {
+        if i % 2 == 0 {
+            a.time(&mut ours)?;
+            b.time(&mut floor)?;
+        } else {
+            b.time(&mut floor)?;
+            a.time(&mut ours)?;
+        }
+    }
+    Ok((a, b))
+}
+
+/// A line of the table.
+pub struct Line {
+    pub what: String,
+    pub measured: String,
+    pub floor: String,
+    pub ratio: f64,
+    pub bound: f64,
+    /// Holds although the ratio does not: a bound in other terms.
+    pub excused: bool,
+}
+
+impl Line {
+    /// A line that compares two durations.
+    pub fn times(what: impl Into<String>, ours: Duration, floor: Duration, bound: f64) -> Self {
+        Self {
+            what: what.into(),
+            measured: micros(ours),
+            floor: micros(floor),
+            ratio: ours.as_secs_f64() / floor.as_secs_f64(),
+            bound,
+            excused: false,
+        }
+    }
+
+    /// A line that counts.
+    pub fn count(what: impl Into<String>, measured: f64, floor: f64, bound: f64) -> Self {
+        Self {
+            what: what.into(),
+            measured: format!("{measured:.2}"),
+            floor: format!("{floor:.2}"),
+            ratio: measured / floor,
+            bound,
+            excused: false,
+        }
+    }
+
+    pub fn holds(&self) -> bool {
+        self.excused || self.ratio <= self.bound
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.holds() { "" } else { "**missed**" };
+        let Self { what, measured, floor, ratio, bound, .. } = self;
+        write!(f, "| {what} | {measured} | {floor} | {ratio:.2} | {bound:.2} | {verdict} |")
+    }
+}
+
+fn micros(d: Duration) -> String {
+    format!("{:.0} µs", d.as_secs_f64() * 1e6)
 }
 
 /// The floor under every durable write: append and fdatasync.
@@ -43,6 +126,33 @@ impl Floor {
         self.0.sync_data()?;
         Ok(())
     }
+}
+
+/// A folder on the disk that the target folder is on, not in memory.
+pub fn folder() -> Result<tempfile::TempDir> {
+    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target())?)
+}
+
+fn target() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
+}
+
+/// The address of a store in a folder: named, since the folder lies inside a repository, which has a store of its own.
+pub fn store(folder: &Path) -> StoreUrl {
+    StoreUrl::Sqlite(folder.join("bench.db"))
+}
+
+/// Opens that store.
+pub fn open(folder: &Path) -> Result<Milepost> {
+    Ok(Milepost::at(&store(folder), &OpenOptions { create: true, ..OpenOptions::default() })?)
+}
+
+/// The release binary, built if needed.
+pub fn binary() -> Result<std::path::PathBuf> {
+    let built =
+        Command::new("cargo").args(["build", "--quiet", "--release", "-p", "milepost-cli"]).status()?;
+    ensure!(built.success(), "the release build failed");
+    target().join("release/milepost").canonicalize().context("the release binary")
 }
 
 /// A state of JSON lines of which a share changes at each step.
@@ -66,7 +176,7 @@ impl Work {
         self.seed
     }
 
-    /// 64 bytes with commas: a task with an id, a word and two numbers.
+    /// 63 bytes: a task with an id, a word, a number and a short text.
     fn line(&mut self) -> String {
         let words = ["pending", "running", "blocked", "skipped"];
         let (a, b, c) = (self.next(), self.next(), self.next());
@@ -84,13 +194,14 @@ impl Work {
         line + "\"}"
     }
 
-    /// Changes a share of the lines.
-    pub fn step(&mut self, share: f64) {
+    /// Changes a share of the lines and gives the number of bytes that changed.
+    pub fn step(&mut self, share: f64) -> usize {
         let count = ((self.lines.len() as f64 * share).round() as usize).max(1);
         for _ in 0..count {
             let at = (self.next() % self.lines.len() as u64) as usize;
             self.lines[at] = self.line();
         }
+        count * 64
     }
 
     pub fn json(&self) -> String {

@@ -1,0 +1,83 @@
+//! Reading does not slow down with history: `latest` and a list of 50 at 1,000 and at 100,000 checkpoints.
+
+use std::path::Path;
+
+use anyhow::Result;
+use milepost::Milepost;
+use milepost::engine::{ListQuery, Reference};
+use milepost::model::{Profile, RunId, RunRecord};
+use milepost::seal::{self, Unsealed};
+use milepost::store::{Commit, OpenOptions, StoreUrl, Verdict};
+
+use super::measure::{Line, folder, pairs};
+
+/// Fills a store in large commits, which is what an import does.
+fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
+    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &options)?;
+    let run: RunId = "bench".parse()?;
+    // One real save gives the body that the others repeat under new ids and numbers.
+    let save = milepost::Save::new().summary("seeded").profile(Profile::Pai);
+    engine.save(&run, save.state_text(&super::measure::Work::new(1024).json())?)?;
+    let body = engine.show(&Reference::Latest(0), Some(&run))?.verified.body()?;
+    let mut done = 1;
+    while done < checkpoints {
+        let batch = (checkpoints - done).min(2000);
+        let mut failed = None;
+        engine.store().write(&run, &mut |view| {
+            let mut slot = view.slot.clone();
+            let record = view
+                .record
+                .clone()
+                .unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Pai, body.created_at));
+            let mut commit = Commit::of(record);
+            for i in 0..batch {
+                let mut body = body.clone();
+                let id = format!("cp_seed_{:07}", done + i).parse();
+                let sealed = id.map_err(anyhow::Error::from).and_then(|id| {
+                    body.snapshot_id = id;
+                    Ok(seal::seal(Unsealed::new(body, true)?, &slot)?)
+                });
+                match sealed {
+                    Ok(sealed) => commit.puts.push(sealed),
+                    Err(e) => failed = Some(e),
+                }
+                slot = slot.next();
+            }
+            Verdict::Commit(Box::new(commit))
+        })?;
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        done += batch;
+    }
+    Ok(engine)
+}
+
+pub fn latest_and_list(short: bool) -> Result<Vec<Line>> {
+    let folder = folder()?;
+    let (few, many) = (folder.path().join("few.db"), folder.path().join("many.db"));
+    let large = if short { 5_000 } else { 100_000 };
+    drop(seed(&few, 1_000)?);
+    drop(seed(&many, large)?);
+    let rounds = if short { 20 } else { 200 };
+    // Opened anew each time, as a command does.
+    let latest = |path: &Path| {
+        let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &OpenOptions::default())?;
+        engine.show(&Reference::Latest(0), None)?;
+        Ok(())
+    };
+    let list = |path: &Path| {
+        let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &OpenOptions::default())?;
+        let listed = engine.list(&ListQuery { limit: 50, ..ListQuery::default() })?;
+        anyhow::ensure!(listed.checkpoints.len() == 50);
+        Ok(())
+    };
+    let (a, b) = pairs(rounds, || latest(&many), || latest(&few))?;
+    let (c, d) = pairs(rounds, || list(&many), || list(&few))?;
+    let what = |verb: &str| format!("open and {verb} at {large} checkpoints, beside the same at 1000");
+    Ok(vec![
+        Line::times(what("latest"), a.median(), b.median(), 1.5),
+        Line::times(what("list of 50"), c.median(), d.median(), 1.5),
+    ])
+}

@@ -1,0 +1,117 @@
+//! Whole processes: a `save` and a `show`, beside a bare process and its fsyncs; fsyncs counted by strace.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::measure::{Floor, Line, Sample, Work, binary, folder, open, pairs, store};
+
+fn save(binary: &Path, folder: &Path, input: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.arg("-C").arg(folder).arg("--store").arg(store(folder).to_string());
+    command.args(["save", "--run", "bench", "--no-capture", "--input"]).arg(input);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn write_input(path: &Path, work: &mut Work) -> Result<()> {
+    work.step(0.05);
+    let mut file = fs::File::create(path)?;
+    Ok(write!(file, "{{\"state\":{}}}", work.json())?)
+}
+
+fn ok(command: &mut Command) -> Result<()> {
+    let status = command.status()?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
+}
+
+/// Whole-process `save` beside a process that does nothing, and the median of its own fsyncs.
+pub fn whole(short: bool) -> Result<Vec<Line>> {
+    let (binary, folder) = (binary()?, folder()?);
+    let input = folder.path().join("input.json");
+    let mut work = Work::new(4 * 1024);
+    let rounds = if short { 30 } else { 200 };
+    for _ in 0..60 {
+        write_input(&input, &mut work)?;
+        ok(&mut save(&binary, folder.path(), &input))?;
+    }
+    let mut floor = Floor::new(folder.path())?;
+    let (mut saves, mut fsyncs, mut bare) = (Sample::default(), Sample::default(), Sample::default());
+    for _ in 0..rounds {
+        write_input(&input, &mut work)?;
+        bare.time(|| ok(Command::new("true").stdout(Stdio::null())))?;
+        saves.time(|| ok(&mut save(&binary, folder.path(), &input)))?;
+        fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
+    }
+    // Two fsyncs: the commit's, and the folder's that SQLite adds for every process.
+    let allowed = bare.median() * 4 + fsyncs.median() * 2;
+    let base = bare.median() + fsyncs.median() * 2;
+    let mut line = Line::times("whole process: `save --no-capture`, 4 KB", saves.median(), base, 4.0);
+    line.bound = allowed.as_secs_f64() / base.as_secs_f64();
+    line.floor
+        .push_str(&format!(" (a bare process {:.0} µs, two fsyncs)", bare.median().as_secs_f64() * 1e6));
+    let show = || {
+        let mut command = Command::new(&binary);
+        command.arg("-C").arg(folder.path()).arg("--store").arg(store(folder.path()).to_string());
+        ok(command.args(["show", "latest"]).stdout(Stdio::null()))
+    };
+    let (shows, bares) = pairs(rounds, show, || ok(Command::new("true").stdout(Stdio::null())))?;
+    Ok(vec![line, Line::times("whole process: `show latest`, 4 KB", shows.median(), bares.median(), 4.0)])
+}
+
+/// Counts fsyncs: on an open store by its library, and of one-shot saves.
+pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
+    let binary = binary()?;
+    let mut lines = Vec::new();
+    for size in [4, 64] {
+        let folder = folder()?;
+        let input = folder.path().join("input.json");
+        let mut work = Work::new(size * 1024);
+        write_input(&input, &mut work)?;
+        ok(&mut save(&binary, folder.path(), &input))?;
+        let rounds = if short { 40 } else { 200 };
+        let mut total = 0;
+        for _ in 0..rounds {
+            write_input(&input, &mut work)?;
+            total += count(&mut save(&binary, folder.path(), &input))?;
+        }
+        let what = format!("fsyncs of a one-shot `save`, {size} KB, mean of {rounds}");
+        lines.push(Line::count(what, total as f64 / f64::from(rounds), 1.0, 2.2));
+    }
+    let me = std::env::current_exe()?;
+    for size in ["4", "64"] {
+        // The saver does the given number of saves on one open store; the difference of two runs is what saves cost.
+        let saves = |n: &str| count(Command::new(&me).args(["saver", size, n]).stdout(Stdio::null()));
+        let (few, many) = (saves("1")?, saves("201")?);
+        let what = format!("fsyncs of a save on an open store, {size} KB, mean of 200");
+        lines.push(Line::count(what, (many - few) as f64 / 200.0, 1.0, 1.05));
+    }
+    Ok(lines)
+}
+
+/// Runs a command under strace and counts its fsyncs.
+fn count(command: &mut Command) -> Result<u64> {
+    let log = tempfile::NamedTempFile::new()?;
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(log.path()).arg(command.get_program());
+    traced.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
+    ok(&mut traced).context("strace is needed: `cargo xtask setup` installs it")?;
+    Ok(fs::read_to_string(log.path())?.lines().filter(|line| line.contains("sync(")).count() as u64)
+}
+
+/// `cargo xtask saver KB N`: saves N times on one open store, for `fsyncs`.
+pub fn saver(size: &str, saves: &str) -> Result<()> {
+    let folder = folder()?;
+    let engine = open(folder.path())?;
+    let run = "bench".parse()?;
+    let mut work = Work::new(size.parse::<usize>()? * 1024);
+    for _ in 0..saves.parse()? {
+        work.step(0.05);
+        engine.save(&run, milepost::Save::new().state_text(&work.json())?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Bytes of the store's file for each checkpoint, beside the bytes that changed.
+
+use anyhow::Result;
+use milepost::Save;
+use milepost::model::Profile;
+use milepost::store::Upkeep;
+
+use super::measure::{Line, Work, folder, open};
+
+pub fn bytes(short: bool) -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    for (size, bound) in [(4, f64::INFINITY), (64, 2.5)] {
+        let folder = folder()?;
+        let engine = open(folder.path())?;
+        let run = "bench".parse()?;
+        let mut work = Work::new(size * 1024);
+        let saves = if short { 100 } else { 1000 };
+        let (mut changed, mut before) = (0, 0);
+        for i in 0..saves + 10 {
+            let step = work.step(0.05);
+            engine.save(&run, Save::new().profile(Profile::Pai).state_text(&work.json())?)?;
+            if i == 9 {
+                // The empty tables and the two whole documents are there however long the history gets.
+                engine.store().upkeep(Upkeep::Compact)?;
+                before = engine.store().info()?.bytes;
+            } else if i > 9 {
+                changed += step;
+            }
+        }
+        engine.store().upkeep(Upkeep::Compact)?;
+        let grown = engine.store().info()?.bytes - before;
+        let each = |n: f64| n / saves as f64;
+        let what = format!("bytes a checkpoint in the file, {size} KB, beside the bytes that changed");
+        lines.push(Line::count(what, each(grown as f64), each(changed as f64), bound));
+    }
+    Ok(lines)
+}

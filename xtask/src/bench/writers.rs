@@ -1,0 +1,61 @@
+//! Eight processes that save at once without a pause, beside one.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use milepost::Save;
+
+use super::measure::{Line, Sample, Work, folder, open};
+
+pub fn eight(short: bool) -> Result<Vec<Line>> {
+    let saves = if short { 40 } else { 200 };
+    let one = crowd(1, saves)?;
+    let eight = crowd(8, saves)?;
+    let mut line = Line::times(
+        format!("8 processes × {saves} saves of 4 KB into one run: p99, beside the median of one alone"),
+        eight.at(0.99),
+        one.median(),
+        25.0,
+    );
+    line.measured.push_str(&format!(" (median {:.0} µs)", eight.median().as_secs_f64() * 1e6));
+    Ok(vec![line])
+}
+
+fn crowd(processes: usize, saves: usize) -> Result<Sample> {
+    let folder = folder()?;
+    drop(open(folder.path())?);
+    let me = std::env::current_exe()?;
+    let path = folder.path().display().to_string();
+    let children = (0..processes)
+        .map(|_| Command::new(&me).args(["crowd", &path, &saves.to_string()]).stdout(Stdio::piped()).spawn())
+        .collect::<std::io::Result<Vec<_>>>()?;
+    let mut sample = Sample::default();
+    for child in children {
+        let output = child.wait_with_output()?;
+        ensure!(output.status.success(), "a saver failed: {}", output.status);
+        for line in String::from_utf8(output.stdout)?.lines() {
+            sample.add(Duration::from_nanos(line.parse()?));
+        }
+    }
+    Ok(sample)
+}
+
+/// `cargo xtask crowd FOLDER N`: one of the processes; prints what each save took.
+pub fn member(folder: &str, saves: &str) -> Result<()> {
+    let engine = open(std::path::Path::new(folder))?;
+    let run = "crowd".parse()?;
+    let mut work = Work::new(4096);
+    let mut took = Vec::new();
+    for _ in 0..saves.parse()? {
+        work.step(0.05);
+        let save = Save::new().state_text(&work.json())?;
+        let start = Instant::now();
+        engine.save(&run, save)?;
+        took.push(start.elapsed().as_nanos());
+    }
+    for nanos in took {
+        println!("{nanos}");
+    }
+    Ok(())
+}
