@@ -25,14 +25,21 @@ pub(super) struct Db {
     connection: Connection,
     read_only: bool,
     wal: bool,
-    /// Pages in the WAL after the last commit.
+    /// Pages in the WAL after the last commit of this connection.
     wal_pages: Arc<AtomicI32>,
-    commits: u32,
-    last_pages: i32,
+    /// Pages that the last commit added.
+    grown: i32,
 }
 
 /// How long SQLite itself waits: only programs that do not take turns at the lock files get in the way.
 const FOREIGN_WAIT: Duration = Duration::from_secs(2);
+
+/// Pages at which a long-lived connection copies the WAL back and starts it again in place.
+const LONG_WAL: i32 = 2048;
+/// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
+const SHORT_WAL_COMMITS: i32 = 20;
+/// Pages that are worth no emptying.
+const SHORT_WAL: i32 = 64;
 
 impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
@@ -60,17 +67,18 @@ impl Db {
         if !read_only {
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-            connection.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL;")?;
+            connection.execute_batch("PRAGMA synchronous = FULL")?;
             if !wal {
                 connection.pragma_update(None, "journal_mode", "DELETE")?;
             }
+            // The hook also replaces SQLite's own checkpoints.
             let pages = Arc::clone(&wal_pages);
             connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, n| {
                 pages.store(n, Ordering::Relaxed);
                 Ok(())
             }))?;
         }
-        Ok(Self { connection, read_only, wal, wal_pages, commits: 0, last_pages: 0 })
+        Ok(Self { connection, read_only, wal, wal_pages, grown: 0 })
     }
 
     pub(super) fn read_only(&self) -> bool {
@@ -98,11 +106,6 @@ impl Db {
         tx.commit()
     }
 
-    /// Begins a write; always immediate, since a read that turns into a write fails under contention.
-    pub(super) fn begin(&mut self) -> Result<Transaction<'_>> {
-        self.connection.transaction_with_behavior(TransactionBehavior::Immediate)
-    }
-
     /// Reads in one consistent view.
     pub(super) fn snapshot<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
@@ -115,19 +118,36 @@ impl Db {
         &self.connection
     }
 
-    /// Copies the WAL back once it has grown to so many commits like the last one. A one-shot command pays for reading
-    /// the WAL at its start, so it keeps it shorter than a long-lived one, which pays only for the copying.
-    pub(super) fn tidy_wal(&mut self) {
-        let pages = self.wal_pages.load(Ordering::Relaxed);
-        let grown = (pages - self.last_pages).max(1);
-        self.last_pages = pages;
-        self.commits += 1;
-        let commits = if self.commits > 4 { 128 } else { 40 };
-        if self.wal && pages > (commits * grown).clamp(64, 4096) {
+    /// Begins a write; always immediate, since a read that turns into a write fails under contention.
+    pub(super) fn begin(&mut self) -> Result<Transaction<'_>> {
+        self.connection.transaction_with_behavior(TransactionBehavior::Immediate)
+    }
+
+    /// After a commit: copies a long WAL back, so that the next commit starts it again in place. That costs fewer fsyncs
+    /// than emptying it, and commits that do not make the file longer are cheaper to sync.
+    pub(super) fn after_commit(&mut self, pages_before: i32) {
+        let pages = self.pages();
+        self.grown = if pages > pages_before { pages - pages_before } else { pages };
+        if self.wal && pages > LONG_WAL {
             // Not copying back loses nothing: the next writer tries again.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-            self.last_pages = 0;
         }
+    }
+
+    /// Pages in the WAL after the last commit of this connection.
+    pub(super) fn pages(&self) -> i32 {
+        self.wal_pages.load(Ordering::Relaxed)
+    }
+
+    /// Whether the WAL is so long that the next opener should not have to read it.
+    pub(super) fn leaves_long_wal(&self) -> bool {
+        self.wal && !self.read_only && self.pages() > (SHORT_WAL_COMMITS * self.grown).max(SHORT_WAL)
+    }
+
+    /// Copies the WAL back and empties it, if nobody reads it.
+    pub(super) fn empty_wal(&mut self) -> Result<()> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 
     /// Gives free pages back to the disk.
@@ -139,7 +159,7 @@ impl Db {
         drop(vacuum);
         if self.wal {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-            self.last_pages = 0;
+            self.wal_pages.store(0, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -67,14 +67,14 @@ impl SqliteStore {
         }
         store.unsafe_on = place::unsafe_file_system(folder);
         let mut db = if there { Some(store.connect(Access::Any)?) } else { None };
-        if db.as_ref().map_or(Ok(true), |db| db.is_empty().map_err(|e| store.error(e)))? {
+        let known = db.as_ref().map_or(Ok(false), |db| store.is_ours(db))?;
+        if !known {
             if !options.create {
                 return Err(StoreError::Missing { place: store.place() });
             }
             db = Some(store.make()?);
         }
         if let Some(db) = db {
-            store.check_version(&db)?;
             store.give_back(db);
         }
         Ok(store)
@@ -94,9 +94,13 @@ impl SqliteStore {
         Ok(db)
     }
 
-    fn check_version(&self, db: &Db) -> Result<(), StoreError> {
+    /// Whether the file is a store of a format this program knows; `false` for one without tables.
+    fn is_ours(&self, db: &Db) -> Result<bool, StoreError> {
         let (application, version) = db.identity().map_err(|e| self.error(e))?;
         if application != schema::APPLICATION_ID {
+            if db.is_empty().map_err(|e| self.error(e))? {
+                return Ok(false);
+            }
             let found = format!("application id {application:#x}");
             return Err(Damage::integrity(Part::Pages, "a Milepost store", found).into());
         }
@@ -107,7 +111,7 @@ impl SqliteStore {
                 known: schema::STORE_VERSION as u64,
             });
         }
-        Ok(())
+        Ok(true)
     }
 
     fn place(&self) -> String {
@@ -198,6 +202,22 @@ impl SqliteStore {
     }
 }
 
+impl Drop for SqliteStore {
+    /// Leaves a short WAL behind, unless somebody else is writing.
+    fn drop(&mut self) {
+        let pool = self.pool.get_mut().unwrap_or_else(|e| e.into_inner());
+        if pool.pid != std::process::id() {
+            pool.idle.drain(..).for_each(std::mem::forget);
+            return;
+        }
+        if let Some(db) = pool.idle.iter_mut().find(|db| db.leaves_long_wal())
+            && let Some(_turn) = self.gate.try_enter()
+        {
+            let _ = db.empty_wal();
+        }
+    }
+}
+
 impl Store for SqliteStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let _turn = self.turn()?;
@@ -205,8 +225,9 @@ impl Store for SqliteStore {
             if db.read_only() {
                 return Err(self.io_error(std::io::ErrorKind::ReadOnlyFilesystem.into()));
             }
+            let pages = db.pages();
             let result = write::write(self, db, run, decide);
-            db.tidy_wal();
+            db.after_commit(pages);
             result
         })
     }

@@ -1,12 +1,12 @@
 //! One decision, carried out in one transaction.
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::connection::Db;
 use super::frames::Written;
 use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
 use super::{SqliteStore, frames};
-use crate::model::{Event, Item, Marks, RunId};
+use crate::model::{CheckpointId, Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::{
@@ -28,10 +28,18 @@ pub(super) fn write(
     let (view, places) = view(&tx, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
-    check(&tx, run, &view, &commit).map_err(failed)??;
+    check(run, &view, &commit)?;
     let mut written = store.written.lock().unwrap_or_else(|e| e.into_inner());
-    carry_out(&tx, run, line, &view, &commit, &places, &mut written).map_err(failed)?;
+    let done = carry_out(&tx, run, line, &view, &commit, &places, &mut written);
     drop(written);
+    // The index on ids is what refuses an id that is taken, in this run or another.
+    if let Err(e) = &done
+        && e.to_string().contains("checkpoint.snapshot_id")
+        && let Some(taken) = taken(&tx, &commit).map_err(failed)?
+    {
+        return Err(StoreError::Exists(taken));
+    }
+    done.map_err(failed)?;
     tx.commit().map_err(failed)?;
     Ok(Receipt::default())
 }
@@ -71,39 +79,39 @@ fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)
     Ok((view, places))
 }
 
+/// The first id of a commit that is there already.
+fn taken(tx: &Connection, commit: &Commit) -> Result<Option<CheckpointId>> {
+    for sealed in &commit.puts {
+        let id = &sealed.header().snapshot_id;
+        if tx.prepare("SELECT 1 FROM checkpoint WHERE snapshot_id = ?1")?.exists([id.as_str()])? {
+            return Ok(Some(id.clone()));
+        }
+    }
+    Ok(None)
+}
+
 /// Whether the decision keeps the trait's rules.
-fn check(
-    tx: &Connection,
-    run: &RunId,
-    view: &RunView,
-    commit: &Commit,
-) -> Result<std::result::Result<(), StoreError>> {
+fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<(), StoreError> {
     let mut least = view.slot.sequence();
     let mut stamp = view.slot.stamp();
     for sealed in &commit.puts {
         let header = sealed.header();
         if header.run_id != *run {
-            return Ok(Err(StoreError::Rules("a checkpoint of another run")));
+            return Err(StoreError::Rules("a checkpoint of another run"));
         }
         if header.sequence < least || header.stamp < stamp {
-            return Ok(Err(StoreError::Rules("a sequence or stamp that is taken")));
+            return Err(StoreError::Rules("a sequence or stamp that is taken"));
         }
         (least, stamp) = (header.sequence + 1, header.stamp + 1);
-        let taken = tx
-            .prepare_cached("SELECT 1 FROM checkpoint WHERE snapshot_id = ?1")?
-            .exists([header.snapshot_id.as_str()])?;
-        if taken {
-            return Ok(Err(StoreError::Exists(header.snapshot_id.clone())));
-        }
     }
     let ids: std::collections::HashSet<_> = commit.puts.iter().map(|s| &s.header().snapshot_id).collect();
     if ids.len() < commit.puts.len() {
-        return Ok(Err(StoreError::Rules("the same checkpoint twice")));
+        return Err(StoreError::Rules("the same checkpoint twice"));
     }
     if commit.record.run_id != *run || commit.consume > view.items.len() {
-        return Ok(Err(StoreError::Rules("a record of another run, or items that are not there")));
+        return Err(StoreError::Rules("a record of another run, or items that are not there"));
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn carry_out(
@@ -247,12 +255,12 @@ fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     for &sequence in drops {
         frames::release(tx, n, sequence)?;
         let at = params![n, integer(sequence)];
-        for table in ["whole", "delta"] {
-            tx.prepare_cached(&format!(
-                "DELETE FROM {table} WHERE stamp = (SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2)"
-            ))?
-            .execute(at)?;
-        }
+        let stamp: Option<i64> = tx
+            .prepare_cached("SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
+            .query_row(at, |row| row.get(0))
+            .optional()?;
+        tx.prepare_cached("DELETE FROM whole WHERE stamp = ?1")?.execute([stamp])?;
+        tx.prepare_cached("DELETE FROM delta WHERE stamp = ?1")?.execute([stamp])?;
         gone += tx.prepare_cached("DELETE FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?
             as u64;
         tx.prepare_cached("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
