@@ -212,6 +212,7 @@ impl Error {
                 StoreError::NoRun(_) => (R::RunNotFound, Exit::NotFound),
                 StoreError::NoCheckpoint(..) => (R::CheckpointNotFound, Exit::NotFound),
                 StoreError::Exists(_) => (R::CheckpointIdInvalid, Exit::Failed),
+                StoreError::MarksMoved(..) => (R::StoreBusy, Exit::Busy),
                 StoreError::Rules(_) => (R::CheckpointSchemaInvalid, Exit::Failed),
                 StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
                     (R::CheckpointAtomicWriteFailed, Exit::Failed)
@@ -259,6 +260,7 @@ impl Error {
                 StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),
                 StoreError::NoRun(_) => "`milepost runs` lists the runs".into(),
                 StoreError::NoCheckpoint(..) => "`milepost list` shows what is there".into(),
+                StoreError::MarksMoved(..) => "try again".into(),
                 StoreError::Exists(_) | StoreError::Rules(_) | StoreError::Read { .. } => return None,
                 StoreError::ReadOnly { .. } => {
                     "check the permissions, or name another store with --store".into()

@@ -27,7 +27,7 @@ const INPUT: u64 = 64 << 20;
 #[command(after_help = "Examples:\n  milepost save --summary \"parser done, printer next\"\n  \
                         milepost save --phase BUILD --phase-number 4 --reason phase_completed\n  \
                         echo '{\"state\": {\"step\": 3}}' | milepost save --input -\n  \
-                        milepost save --source timer --if-due --no-capture")]
+                        milepost save --source timer --if-due")]
 pub(crate) struct SaveArgs {
     /// What made it happen: step_boundary, error_boundary, timer or manual [default: manual]
     #[arg(long, value_name = "S")]
@@ -54,10 +54,10 @@ pub(crate) struct SaveArgs {
     #[arg(long, value_name = "FILE")]
     brief: Option<PathBuf>,
     /// Do not look at the workspace
-    #[arg(long)]
+    #[arg(long, hide = true)]
     no_capture: bool,
     /// Do not replace secrets
-    #[arg(long)]
+    #[arg(long, hide = true)]
     no_redact: bool,
     /// Save only if the profile's interval has passed
     #[arg(long)]
@@ -82,9 +82,9 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
     save.tags.clone_from(&args.tag);
     let asked = Asked { phase: args.phase.clone(), number: phase_number(&args)?, if_due: args.if_due };
     asked.fill_phase(&mut save, context.config.asked_profile);
-    // Before a store is made for it.
-    save.check(&settings)?;
     let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
+    // Before a store is made for it.
+    save.check(named.as_ref(), &settings)?;
     let result = match context.writer() {
         Ok(mp) => {
             into_store(mp.with_settings(settings.clone()), context, save.clone(), named.clone(), &asked)

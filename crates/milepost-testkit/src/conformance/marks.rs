@@ -1,7 +1,7 @@
 //! Marks change without their checkpoint; what they protect is passed over by the view's oldest.
 
 use milepost::model::{Fields, Marks, Memory, Path};
-use milepost::store::{OLDEST_SHOWN, Store};
+use milepost::store::{Commit, OLDEST_SHOWN, Store, StoreError, Verdict};
 
 use crate::doc;
 use crate::ledger::Ledger;
@@ -37,6 +37,24 @@ pub fn set_with_a_put(store: &dyn Store) {
     ledger.put_many(1);
     ledger.check();
     assert_eq!(ledger.entry(sequence).marks, full(1));
+}
+
+/// Two writers that read the same marks do not overwrite each other: a revision that is taken is refused.
+pub fn refused_where_they_have_moved(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "marks-moved");
+    ledger.put_many(3);
+    ledger.mark(2, full(2));
+    for revision in [0, 1, 2] {
+        let run = ledger.run().clone();
+        let stale = Marks { revision, pinned: false, ..Marks::default() };
+        let refused = store.write(&run, &mut |view| {
+            let mut commit = Commit::of(doc::next_record(&run, view));
+            commit.marks.push((2, stale.clone()));
+            Verdict::Commit(Box::new(commit))
+        });
+        assert!(matches!(refused, Err(StoreError::MarksMoved(_, 2))), "revision {revision}: {refused:?}");
+        ledger.check();
+    }
 }
 
 /// Marks may be replaced, each time as a whole, at the revision the decision gives.

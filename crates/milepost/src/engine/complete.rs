@@ -56,7 +56,7 @@ impl Milepost {
         if gone {
             return Err(Error::NoRun(run.to_string()));
         }
-        if ended {
+        if ended && self.points_into(run) {
             self.point_at(None);
         }
         Ok(open)

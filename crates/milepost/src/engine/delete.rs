@@ -18,8 +18,7 @@ impl Milepost {
     pub fn delete(&self, run: &RunId) -> Result<Deleted, Error> {
         let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
         let before = self.store.info()?.bytes;
-        let pointed = self.pointed_id();
-        let ours = pointed.is_some_and(|id| self.is_in_run(&id, run));
+        let ours = self.points_into(run);
         self.store.delete_run(run)?;
         if ours {
             self.point_at(None);

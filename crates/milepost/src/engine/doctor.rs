@@ -1,11 +1,9 @@
 //! Doctor: what is wrong with a store and what can be done; with `fix`, does it.
 
 use super::outbox::Outbox;
-use super::save::{Opening, open};
 use super::verify::Scope;
 use super::{Milepost, VerifyReport};
-use crate::model::RunId;
-use crate::store::{Commit, Part, Problem, ProblemKind, RunQuery, StoreError, Upkeep, Verdict};
+use crate::store::{Part, Problem, ProblemKind, RunQuery, StoreError, Upkeep};
 use crate::{Error, ReasonCode};
 
 /// Something that is wrong.
@@ -51,22 +49,31 @@ impl Milepost {
         }
         let found = self.store.upkeep(if fix { Upkeep::Repair } else { Upkeep::Inspect })?;
         let pages = found.problems.iter().any(|p| p.kind == ProblemKind::Pages);
-        report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, fix)));
         if pages && !fix {
+            report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, &[], fix)));
             return Ok(report);
         }
+        let mut left = Vec::new();
         if fix {
             for row in self.store.runs(&RunQuery::default())? {
                 if row.record.is_err() {
                     self.rebuild_record(&row.run_id)?;
                 }
             }
+            // What is still there was not mended, whatever was tried.
+            left = self.store.upkeep(Upkeep::Inspect)?.problems;
         }
+        let named = found.problems.iter().filter(|p| p.kind == ProblemKind::Record).count();
+        report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, &left, fix)));
         match self.verify(&Scope::Store, progress) {
             Ok(VerifyReport { checked, damaged }) => {
                 report.checked = checked;
-                // A damaged record was named by the upkeep already.
-                for damage in damaged.into_iter().filter(|d| d.part != Part::Run) {
+                // Damaged records, headers and marks were named by the upkeep already, unless it cannot mend them.
+                let repeated = |part| {
+                    matches!(part, Part::Run)
+                        || (named > 0 && !fix && matches!(part, Part::Header | Part::Marks))
+                };
+                for damage in damaged.into_iter().filter(|d| !repeated(d.part)) {
                     report.problems.push(Diagnosis {
                         reason_code: Error::Damaged(Box::new(damage.clone())).reason(),
                         message: damage.to_string(),
@@ -96,26 +103,10 @@ impl Milepost {
             fixed,
         });
     }
-
-    /// Writes a run's record anew from its newest checkpoint.
-    fn rebuild_record(&self, run: &RunId) -> Result<(), Error> {
-        let now = self.now();
-        self.write(run, &mut |view| {
-            if view.record.is_some() {
-                return Verdict::Nothing;
-            }
-            let mut events = Vec::new();
-            let record = open(view, run, &Opening::default(), &self.settings, now, &mut events);
-            let mut commit = Commit::of(record);
-            commit.events = events;
-            Verdict::Commit(Box::new(commit))
-        })?;
-        Ok(())
-    }
 }
 
-fn diagnosis(problem: Problem, fix: bool) -> Diagnosis {
-    let fixed = fix && problem.mendable;
+fn diagnosis(problem: Problem, left: &[Problem], fix: bool) -> Diagnosis {
+    let fixed = fix && problem.mendable && !left.contains(&problem);
     let reason_code = match problem.kind {
         ProblemKind::StrayFile | ProblemKind::Orphan => ReasonCode::CheckpointAtomicWriteFailed,
         ProblemKind::Derived | ProblemKind::Record | ProblemKind::Pages => {

@@ -3,7 +3,7 @@
 use super::Milepost;
 use crate::Error;
 use crate::model::{Event, EventType, Invalid, Marks, Raw};
-use crate::store::{Commit, Entry, Find, HeaderQuery, Row, Verdict};
+use crate::store::{Commit, Entry, Find, HeaderQuery, Row, StoreError, Verdict};
 
 /// What to change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,6 @@ impl Milepost {
         let run = &entry.header.run_id;
         let sequence = entry.header.sequence;
         loop {
-            // The view holds the newest and the oldest; marks of one between are read before and compared by revision.
             let query =
                 HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
             let current = match self.store.headers(&query)?.into_iter().next() {
@@ -52,15 +51,11 @@ impl Milepost {
             if marks == current.marks {
                 return Ok(marks);
             }
-            let mut written = false;
             let now = self.now();
-            self.write(run, &mut |view| {
-                let known = view.latest.iter().chain(&view.oldest).find(|e| e.header.sequence == sequence);
-                let moved = known.is_some_and(|e| e.marks.revision != current.marks.revision);
-                written = known.is_some_and(|e| e.marks == marks);
-                let Some(mut record) = view.record.clone().filter(|_| !moved) else {
-                    return Verdict::Nothing;
-                };
+            let mut gone = false;
+            let done = self.write(run, &mut |view| {
+                gone = view.record.is_none();
+                let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
                 record.updated_at = now;
                 let mut commit = Commit::of(record);
                 commit.marks.push((sequence, marks.clone()));
@@ -72,11 +67,14 @@ impl Milepost {
                     data: Raw::of(&serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags }))
                         .unwrap_or_default(),
                 });
-                written = true;
                 Verdict::Commit(Box::new(commit))
-            })?;
-            if written {
-                return Ok(marks);
+            });
+            match done {
+                Ok(_) if gone => return Err(Error::NoRun(run.to_string())),
+                Ok(_) => return Ok(marks),
+                // Somebody else was faster, or our own reply was lost: what is there now decides.
+                Err(Error::Store(StoreError::MarksMoved(..))) => {}
+                Err(e) => return Err(e),
             }
         }
     }

@@ -13,6 +13,7 @@ mod list;
 mod mark;
 pub mod outbox;
 pub mod pointer;
+mod rebuild;
 mod record;
 mod reference;
 mod runs;
@@ -42,10 +43,10 @@ pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{Keep, Limits, Profile, Retention};
+use crate::model::{Keep, Limits, Profile, Retention, RunId};
 use crate::redact::Redaction;
 use crate::store::place::Place;
-use crate::store::{OpenOptions, Store, StoreError, StoreUrl};
+use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
 
 /// What an engine decides by.
 #[derive(Debug, Clone, Default)]
@@ -143,19 +144,23 @@ impl Milepost {
         self.clock.now()
     }
 
-    /// Writes by a decision, once more where the reply to a commit was lost; the decision recognises its own token.
-    fn write(
-        &self,
-        run: &crate::model::RunId,
-        decide: &mut crate::store::Decide<'_>,
-    ) -> Result<crate::store::Receipt, StoreError> {
+    /// Writes by a decision: once more where the reply to a commit was lost, which the decision recognises by its token;
+    /// and after the run's record was rebuilt, where it is damaged.
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, Error> {
         const TRIES: u32 = 5;
         let mut tries = 1;
         loop {
-            match self.store.write(run, decide) {
-                Err(StoreError::Unknown { .. }) if tries < TRIES => tries += 1,
-                other => return other,
+            let mut damaged = false;
+            let written = self.store.write(run, &mut |view| {
+                damaged = view.record.is_none() && view.count > 0;
+                if damaged { Verdict::Nothing } else { decide(view) }
+            });
+            match written {
+                Err(StoreError::Unknown { .. }) if tries < TRIES => {}
+                Ok(_) if damaged && tries < TRIES => self.rebuild_record(run)?,
+                other => return Ok(other?),
             }
+            tries += 1;
         }
     }
 }

@@ -36,16 +36,23 @@ impl Milepost {
     }
 
     /// The id that the pointer names.
-    pub(super) fn pointed_id(&self) -> Option<CheckpointId> {
+    fn pointed_id(&self) -> Option<CheckpointId> {
         let pointer = self.settings.pointer.as_ref()?;
         let text = fs::read_to_string(&pointer.file).ok()?;
         let Ok(Spot::Value(range)) = locate(&text, &pointer.key) else { return None };
         serde_json::from_str(&text[range]).ok()
     }
 
-    pub(super) fn is_in_run(&self, id: &CheckpointId, run: &RunId) -> bool {
+    /// Whether the pointer names a checkpoint of this run.
+    pub(super) fn points_into(&self, run: &RunId) -> bool {
+        self.pointed_id().is_some_and(|id| self.sequence_of(&id, run).is_some())
+    }
+
+    /// The number of a checkpoint within a run, if it is there.
+    pub(super) fn sequence_of(&self, id: &CheckpointId, run: &RunId) -> Option<u64> {
         let query = HeaderQuery { run: Some(run), find: Find::Id(id.as_str()), ..HeaderQuery::default() };
-        self.store.headers(&query).is_ok_and(|rows| rows.iter().any(|row| matches!(row, Row::Good(_))))
+        let rows = self.store.headers(&query).ok()?;
+        rows.into_iter().find_map(Row::good).map(|entry| entry.header.sequence)
     }
 }
 

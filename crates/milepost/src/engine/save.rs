@@ -9,8 +9,8 @@ use super::compose::{self, Frame};
 use super::{Milepost, Settings};
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CheckpointId, Draft, Event, EventType, Marks, Moment, Owner, Profile, Raw, Recent, RunId, RunRecord,
-    Session, Source, Status, Token,
+    CheckpointId, Draft, Event, EventType, Invalid, Marks, Moment, Owner, Profile, Raw, Recent, RunId,
+    RunRecord, Session, Source, Status, Token,
 };
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
@@ -79,8 +79,15 @@ impl Save {
         Self::default()
     }
 
-    /// Refuses what no run could make valid: sizes, tags, and a phase that the asked-for profile does not have.
-    pub fn check(&self, settings: &Settings) -> Result<(), Error> {
+    /// Refuses what no run could make valid: sizes, tags, another run's input, and a phase that the asked-for profile
+    /// does not have.
+    pub fn check(&self, run: Option<&RunId>, settings: &Settings) -> Result<(), Error> {
+        if let (Some(given), Some(run)) = (&self.draft.run_id, run)
+            && given != run
+        {
+            let message = format!("{given} is not the run that is saved to, {run}");
+            return Err(Invalid { path: "/run_id".into(), message }.into());
+        }
         compose::check_limits(&self.draft, &settings.limits)?;
         if let (Some(profile), Some(phase)) = (self.opening.profile, &self.draft.phase) {
             compose::check_phase(phase, profile)?;
@@ -172,20 +179,19 @@ struct Request<'a> {
 impl Milepost {
     /// Saves a checkpoint into a run, which is opened if it is not there.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
-        if let Some(other) = save.draft.run_id.take().filter(|other| other != run) {
-            let message = format!("{other} is not the run that is saved to, {run}");
-            return Err(crate::model::Invalid { path: "/run_id".into(), message }.into());
-        }
         save.draft = redact::draft(save.draft, self.settings.redaction);
-        save.check(&self.settings)?;
+        save.check(Some(run), &self.settings)?;
+        save.draft.run_id = None;
         let mut moment = self.clock.moment();
-        let id = match save.promised.take() {
+        let id = match &save.promised {
             Some((id, at)) => {
-                moment = Moment { at, boot_id: None, uptime_ms: None };
-                id
+                moment = Moment { at: *at, boot_id: None, uptime_ms: None };
+                id.clone()
             }
             None => CheckpointId::fresh(moment.at),
         };
+        // What is written has milliseconds, and what is compared must be what was written.
+        moment.at = Timestamp::from_millisecond(moment.at.as_millisecond()).unwrap_or(moment.at);
         let request =
             Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings };
         let mut outcome = None;
@@ -198,11 +204,13 @@ impl Milepost {
             (Ok(receipt), Some(Ok(saved))) => Saved { file: receipt.file, ..saved },
             (Ok(_), Some(Err(e))) => return Err(e),
             // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
-            (Err(StoreError::Exists(id)), _) if id == request.id => self.already(&id)?,
-            (Err(e), _) => return Err(e.into()),
+            (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => self.already(&id)?,
+            (Err(e), _) => return Err(e),
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
-        saved.pointer_error = self.point_at(Some(&saved.snapshot_id));
+        // A completed run has no current checkpoint.
+        let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
+        saved.pointer_error = self.point_at(current);
         Ok(saved)
     }
 
@@ -260,6 +268,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         }
         return Ok((None, saved));
     }
+    let reopens = view.record.as_ref().is_some_and(|record| !record.is_open());
     let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
     let first = enter_session(&mut record, asked, &request.moment, &mut events);
     let (session_id, elapsed_ms) = match &mut record.session {
@@ -289,7 +298,8 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         material: unsealed.material(),
         outcomes,
         profile: record.profile,
-        edge_of_session: first || save.last_of_session,
+        // An id that was promised has to come true, and a run that had ended is open again.
+        always: first || save.last_of_session || save.promised.is_some() || reopens,
     };
     let fold = view.latest.as_ref().map_or(Fold::Keep, |latest| retain::coalesce(latest, &trigger, now));
     record.updated_at = now;
@@ -339,7 +349,7 @@ fn event(
     request: &Request<'_>,
     id: Option<&CheckpointId>,
     data: &str,
-) -> Result<Event, crate::model::Invalid> {
+) -> Result<Event, Invalid> {
     Ok(Event {
         at: request.moment.at,
         kind,
@@ -349,7 +359,7 @@ fn event(
     })
 }
 
-/// The record to go on with: the run's own, a new one, or one rebuilt from its newest checkpoint after damage.
+/// The record to go on with: the run's own, or a new one.
 pub(super) fn open(
     view: &RunView,
     run: &RunId,
@@ -370,21 +380,8 @@ pub(super) fn open(
         Some(record) => record.clone(),
         None => {
             let mut record = RunRecord::new(run.clone(), profile.unwrap_or(Profile::Run), now);
-            events.push(happened(if view.count == 0 {
-                EventType::RunStarted
-            } else {
-                EventType::RunRebuilt
-            }));
+            events.push(happened(EventType::RunStarted));
             record.parent.clone_from(&opening.parent);
-            if let Some(latest) = view.latest.as_ref().map(|entry| &entry.header) {
-                record.status = latest.status;
-                record.working.phase.clone_from(&latest.phase);
-                record.working.task_summary.clone_from(&latest.summary);
-            }
-            // Which of the older ones failed or hold a state is no longer known: the oldest shown stay protected.
-            for entry in &view.oldest {
-                note_kind(&mut record, entry.header.sequence, entry.header.status, entry.header.holds_state);
-            }
             record
         }
     };
@@ -435,7 +432,7 @@ pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, e
     }
 }
 
-fn note_kind(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool) {
+pub(super) fn note_kind(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool) {
     match status {
         Status::Failed => record.latest_failed = sequence,
         Status::Completed => record.latest_completed = sequence,

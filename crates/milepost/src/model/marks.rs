@@ -29,7 +29,7 @@ pub struct Marks {
     /// Names of the user's own; tagged checkpoints are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// When an identical timer save last confirmed this checkpoint.
+    /// When a trigger that was folded in last confirmed this checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreshed_at: Option<Timestamp>,
     /// The memory seen at that refresh.

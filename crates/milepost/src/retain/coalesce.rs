@@ -27,8 +27,8 @@ pub struct Trigger<'a> {
     pub outcomes: bool,
     /// The run's profile.
     pub profile: Profile,
-    /// Whether it is the first or the last of its session, which are always kept.
-    pub edge_of_session: bool,
+    /// Whether it is kept whatever it holds: the first and the last of a session are.
+    pub always: bool,
 }
 
 /// What becomes of a trigger.
@@ -46,7 +46,7 @@ pub enum Fold {
 pub fn coalesce(latest: &Entry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
     let unchanged = latest.header.material == trigger.material.all
         || (!trigger.outcomes && latest.header.quiet == trigger.material.quiet);
-    if !unchanged || trigger.edge_of_session || trigger.status.is_terminal() {
+    if !unchanged || trigger.always || trigger.status.is_terminal() {
         return Fold::Keep;
     }
     // A clock that went back says nothing about how far apart two triggers are.

@@ -155,7 +155,8 @@ pub struct RunView {
 pub struct Commit {
     /// Checkpoints to add, in slots from the view on.
     pub puts: Vec<Sealed>,
-    /// Marks to set, by sequence; also of a checkpoint in `puts`.
+    /// Marks to set, by sequence; also of a checkpoint in `puts`. A revision that is not above the stored one is refused
+    /// with `MarksMoved`: two writers that read the same marks do not overwrite each other.
     pub marks: Vec<(u64, Marks)>,
     /// Sequences to remove.
     pub drops: Vec<u64>,
@@ -394,6 +395,9 @@ pub enum StoreError {
     /// A checkpoint with this id is there already.
     #[error("checkpoint {0} exists already")]
     Exists(CheckpointId),
+    /// Marks were set by somebody else since they were read: their revision is not the next one.
+    #[error("the marks of {0}@{1} have changed meanwhile")]
+    MarksMoved(RunId, u64),
     /// The decision broke the trait's rules.
     #[error("not a valid commit: {0}")]
     Rules(&'static str),

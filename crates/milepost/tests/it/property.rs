@@ -45,9 +45,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn marks(pinned: bool, tag: Option<u8>) -> Marks {
+fn marks(revision: u64, pinned: bool, tag: Option<u8>) -> Marks {
     let tags = tag.map(|n| format!("tag {n}")).into_iter().collect();
-    Marks { revision: 1, pinned, tags, ..Marks::default() }
+    Marks { revision, pinned, tags, ..Marks::default() }
 }
 
 /// A history, and the text that edits start from.
@@ -77,7 +77,7 @@ impl History<'_> {
                     let mut slot = view.slot.at_sequence(view.slot.sequence() + skip).unwrap();
                     for doc in &docs {
                         if *tagged {
-                            commit.marks.push((slot.sequence(), marks(false, Some(0))));
+                            commit.marks.push((slot.sequence(), marks(1, false, Some(0))));
                         }
                         commit.puts.push(doc.seal(&slot));
                         slot = slot.next();
@@ -104,7 +104,9 @@ impl History<'_> {
                 ledger.drop_all(&drops);
             }
             Step::Mark { which, pinned, tag } if !there.is_empty() => {
-                ledger.mark(there[which % there.len()], marks(*pinned, *tag));
+                let sequence = there[which % there.len()];
+                let revision = ledger.entry(sequence).marks.revision + 1;
+                ledger.mark(sequence, marks(revision, *pinned, *tag));
             }
             Step::Items { push, consume } => {
                 let consume = consume % (ledger.items().len() + 1);

@@ -223,18 +223,23 @@ impl RunLog {
             let verified = history.any_bytes(&id).and_then(|bytes| verify(bytes).ok());
             let header =
                 verified.and_then(|v| v.into_sealed(&Slot::issue(1, 0)).ok()).map(|s| s.header().clone());
-            let mut header = header.filter(|h| h.run_id == *run && h.snapshot_id == id);
-            if let Some(header) = &mut header {
+            let header = header.filter(|h| h.run_id == *run && h.snapshot_id == id);
+            if let Some(header) = &header {
                 // Somebody else has this number: the document was never acknowledged, or was dropped.
                 if self.entries.contains_key(&header.sequence) || self.dropped.contains(&header.sequence) {
                     continue;
                 }
-                let before = self.entries.range(..header.sequence).next_back();
-                header.stamp = before.map_or(0, |(_, live)| live.entry.header.stamp) + 1;
             }
             self.unexplained.push(Unexplained { id, header });
         }
         self.unexplained.sort_by_key(|found| found.cursor().sequence);
+        // Their stamps are lost: each comes after what stands before it in its run.
+        let mut last = 0;
+        for header in self.unexplained.iter_mut().filter_map(|found| found.header.as_mut()) {
+            let before = self.entries.range(..header.sequence).next_back();
+            last = before.map_or(0, |(_, live)| live.entry.header.stamp).max(last) + 1;
+            header.stamp = last;
+        }
     }
 
     /// How many checkpoints there are.

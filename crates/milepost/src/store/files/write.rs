@@ -38,6 +38,12 @@ impl FilesStore {
         let empty = RunLog::default();
         let state = log.as_deref().unwrap_or(&empty);
         check_rules(run, view, &commit)?;
+        for (sequence, marks) in &commit.marks {
+            let stored = state.entries.get(sequence).map_or(0, |live| live.entry.marks.revision);
+            if stored > 0 && marks.revision <= stored {
+                return Err(StoreError::MarksMoved(run.clone(), *sequence));
+            }
+        }
         let ids: Vec<_> = commit.puts.iter().map(|put| &put.header().snapshot_id).collect();
         self.check_ids(run, state, &ids)?;
 

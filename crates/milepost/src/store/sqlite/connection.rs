@@ -19,10 +19,25 @@ pub(super) enum Access {
     Write,
 }
 
+/// The number of the file at a path on its disk.
+pub(super) fn file_number(path: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).ok().map(|meta| meta.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        path.exists().then_some(0)
+    }
+}
+
 /// A connection and what it knows of its WAL.
 #[derive(Debug)]
 pub(super) struct Db {
     connection: Connection,
+    /// Which file was opened, by its number on the disk.
+    file: Option<u64>,
     read_only: bool,
     wal: bool,
     /// Pages in the WAL after the last commit of this connection.
@@ -45,19 +60,20 @@ impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let opened = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .and_then(|connection| Self::settle(connection, wal));
+            .and_then(|connection| Self::settle(connection, path, wal));
         match opened {
             Ok(db) if !db.read_only => Ok(db),
             Err(e) if access == Access::Write => Err(e),
             // Read-only media: a connection that knows it reads the left-over WAL without touching anything.
             _ => Self::settle(
                 Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+                path,
                 wal,
             ),
         }
     }
 
-    fn settle(mut connection: Connection, wal: bool) -> Result<Self> {
+    fn settle(mut connection: Connection, path: &Path, wal: bool) -> Result<Self> {
         let read_only = connection.is_readonly("main")?;
         connection.busy_timeout(FOREIGN_WAIT)?;
         connection.set_prepared_statement_cache_capacity(64);
@@ -78,7 +94,12 @@ impl Db {
                 Ok(())
             }))?;
         }
-        Ok(Self { connection, read_only, wal, wal_pages, grown: 0 })
+        Ok(Self { connection, file: file_number(path), read_only, wal, wal_pages, grown: 0 })
+    }
+
+    /// Whether this connection is to the file with this number.
+    pub(super) fn is_of(&self, file: Option<u64>) -> bool {
+        self.file == file
     }
 
     pub(super) fn read_only(&self) -> bool {

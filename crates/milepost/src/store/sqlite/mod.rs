@@ -5,6 +5,7 @@
 mod connection;
 mod frames;
 mod read;
+mod salvage;
 mod schema;
 mod upkeep;
 mod write;
@@ -83,6 +84,10 @@ impl SqliteStore {
     /// Makes the tables, once, whoever comes first.
     fn make(&self) -> Result<Db, StoreError> {
         let _turn = self.turn()?;
+        self.make_in_turn()
+    }
+
+    fn make_in_turn(&self) -> Result<Db, StoreError> {
         let mut options = std::fs::OpenOptions::new();
         atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
             .map_err(|e| self.io_error(e))?;
@@ -135,12 +140,16 @@ impl SqliteStore {
                 pool.idle.drain(..).for_each(std::mem::forget);
                 pool.pid = std::process::id();
             }
+            // A file that was replaced or removed must not be written on under its old name: that would be lost.
+            let there = connection::file_number(&self.path);
+            pool.idle.retain(|db| db.is_of(there));
             let fits = pool.idle.iter().rposition(|db| access == Access::Any || !db.read_only());
             fits.map(|at| pool.idle.swap_remove(at))
         };
         let mut db = match pooled {
             Some(db) => db,
-            None => self.connect(access)?,
+            None if self.path.exists() => self.connect(access)?,
+            None => return Err(StoreError::Missing { place: self.place() }),
         };
         let result = work(&mut db);
         // A connection that saw a fault may hold a broken view of the file: the next one starts afresh.
@@ -220,7 +229,18 @@ impl Drop for SqliteStore {
 
 impl Store for SqliteStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        let _turn = self.turn()?;
+        let _turn = match self.turn() {
+            // The whole folder was removed under a long-lived store.
+            Err(StoreError::Write { .. }) if self.options.create && !self.path.exists() => {
+                atomic::create_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
+                self.turn()?
+            }
+            turn => turn?,
+        };
+        if self.options.create && !self.path.exists() {
+            let db = self.make_in_turn()?;
+            self.give_back(db);
+        }
         self.with(Access::Write, |db| {
             if db.read_only() {
                 return Err(self.io_error(std::io::ErrorKind::ReadOnlyFilesystem.into()));

@@ -6,14 +6,16 @@ pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 /// The store format this program writes.
 pub(super) const STORE_VERSION: i64 = 1;
 
-/// Every row has a checksum over its key and its value, so that a changed byte anywhere is found.
+/// Every row has a checksum over its key and its value, so that a changed byte anywhere is found; `name` is derived from
+/// headers and marks and is checked against them.
 /// `run.n` stands for the run in the other tables. Documents are apart from headers, so that lists never touch them,
 /// under the stamp of their checkpoint: `whole` holds few and large ones, `delta` grows at its end and loses at its start,
 /// so that a save touches few pages.
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
-    key   TEXT NOT NULL PRIMARY KEY,
-    value INTEGER NOT NULL
+    key      TEXT NOT NULL PRIMARY KEY,
+    value    INTEGER NOT NULL,
+    checksum BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE run (

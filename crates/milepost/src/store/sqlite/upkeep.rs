@@ -4,8 +4,9 @@ use rusqlite::{Connection, Result, params};
 
 use super::connection::Access;
 use super::read::{self, number};
-use super::{SqliteStore, frames, write};
+use super::{SqliteStore, frames, salvage, write};
 use crate::atomic;
+use crate::model::Marks;
 use crate::seal;
 use crate::store::{
     Find, HeaderQuery, Problem, ProblemKind, Row, RunQuery, Slot, Store, StoreError, Upkeep, UpkeepReport,
@@ -40,8 +41,15 @@ fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
         Ok(found.unwrap_or_else(|e| vec![e.to_string()]))
     })?;
     if !pages.is_empty() {
-        let message = format!("the database's own pages are damaged: {}", pages.join("; "));
-        problems.push(Problem { kind: ProblemKind::Pages, message, mendable: false });
+        let found = salvage::survey(&store.path).map_err(|e| store.error(e))?;
+        let message = format!(
+            "the database's own pages are damaged ({}); {} of {} checkpoints can be read and go into a fresh file, \
+             the damaged one is kept beside it",
+            pages.first().map_or("", String::as_str),
+            found.readable(),
+            found.readable() as u64 + found.lost,
+        );
+        problems.push(Problem { kind: ProblemKind::Pages, message, mendable: true });
         return Ok(UpkeepReport { problems, ..UpkeepReport::default() });
     }
     for run in store.runs(&RunQuery::default())? {
@@ -51,7 +59,8 @@ fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
         }
     }
     for (_, _, row) in damaged_headers(store)? {
-        let message = format!("{row}; it can be rebuilt from its document");
+        let message =
+            format!("{row}; it can be rebuilt from the document, with a pin in place of damaged marks");
         problems.push(Problem { kind: ProblemKind::Record, message, mendable: true });
     }
     let loose = store.with(Access::Any, |db| loose(db.connection()).map_err(|e| store.error(e)))?;
@@ -114,16 +123,19 @@ fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, St
 fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
     let mut report = inspect(store)?;
     let headers = damaged_headers(store).unwrap_or_default();
-    let damaged = |row: &Row| matches!(row, Row::Damaged { .. });
-    let strays = store.headers(&HeaderQuery::default())?.iter().filter(|row| damaged(row)).count()
-        + store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?.len();
     let _turn = store.turn()?;
     for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
         report.done += u64::from(std::fs::remove_file(stray).is_ok());
     }
     if report.problems.iter().any(|p| p.kind == ProblemKind::Pages) {
+        let found = salvage::survey(&store.path).map_err(|e| store.error(e))?;
+        salvage::rescue(store, &found)?;
+        report.done += 1;
         return Ok(report);
     }
+    let damaged = |row: &Row| matches!(row, Row::Damaged { .. });
+    let strays = store.headers(&HeaderQuery::default())?.iter().filter(|row| damaged(row)).count()
+        + store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?.len();
     report.done += store.with(Access::Write, |db| {
         let mut mend = || -> Result<u64> {
             let tx = db.begin()?;
@@ -150,7 +162,7 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
     Ok(report)
 }
 
-/// Writes a header anew from its document. Marks that were damaged are removed with it: they cannot be proven.
+/// Writes a header anew from its document. Marks that cannot be proven give way to a pin: whatever they protected stays.
 fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     let Some(Ok(document)) = frames::read(tx, n, sequence)? else { return Ok(false) };
     let stamp = tx.query_row(
@@ -174,7 +186,7 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     .iter()
     .any(|row| matches!(row, Row::Damaged { .. }))
     {
-        tx.execute("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2", params![n, sequence as i64])?;
+        write::set_marks(tx, n, sequence, &Marks { revision: 1, pinned: true, ..Marks::default() })?;
     }
     Ok(true)
 }

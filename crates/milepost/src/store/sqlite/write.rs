@@ -29,25 +29,44 @@ pub(super) fn write(
     // Dropping the transaction, also when the decision panics, rolls it back.
     let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
     check(run, &view, &commit)?;
-    let mut written = store.written.lock().unwrap_or_else(|e| e.into_inner());
-    let done = carry_out(&tx, run, line, &view, &commit, &places, &mut written);
-    drop(written);
-    // The index on ids is what refuses an id that is taken, in this run or another.
-    if let Err(e) = &done
-        && e.to_string().contains("checkpoint.snapshot_id")
-        && let Some(taken) = taken(&tx, &commit).map_err(failed)?
-    {
-        return Err(StoreError::Exists(taken));
+    if let Some(line) = &line {
+        for (sequence, marks) in &commit.marks {
+            if marks_moved(&tx, line.n, *sequence, marks).map_err(failed)? {
+                return Err(StoreError::MarksMoved(run.clone(), *sequence));
+            }
+        }
     }
-    done.map_err(failed)?;
+    let mut written = store.written.lock().unwrap_or_else(|e| e.into_inner());
+    let mut putting = None;
+    let done = carry_out(&tx, run, line, &view, &commit, &places, &mut written, &mut putting);
+    drop(written);
+    match (done, putting) {
+        // The index on ids is what refuses an id that is taken, in this run or another.
+        (Err(e), Some(id)) if e.to_string().contains("checkpoint.snapshot_id") => {
+            return Err(StoreError::Exists(id));
+        }
+        (done, _) => done.map_err(failed)?,
+    }
     tx.commit().map_err(failed)?;
     Ok(Receipt::default())
 }
 
+/// The next stamp: after the newest write of any run, and after what deleted runs had.
 fn next_stamp(tx: &Connection) -> Result<u64> {
-    let sql = "SELECT max(ifnull((SELECT max(stamp) FROM run), 0), \
-                          ifnull((SELECT value FROM meta WHERE key = 'stamp_floor'), 0)) + 1";
-    tx.prepare_cached(sql)?.query_row([], |row| number(row, 0))
+    let newest =
+        tx.prepare_cached("SELECT ifnull(max(stamp), 0) FROM run")?.query_row([], |row| number(row, 0))?;
+    let floor = tx
+        .prepare_cached("SELECT value, checksum FROM meta WHERE key = 'stamp_floor'")?
+        .query_row([], |row| Ok((number(row, 0)?, read::bytes(row, 1)?)))
+        .optional()?;
+    // A damaged floor is no floor; stamps of runs that are gone may then be given out again, which harms nobody.
+    let floor =
+        floor.filter(|(value, sum)| floor_checksum(*value)[..] == sum[..]).map_or(0, |(value, _)| value);
+    Ok(newest.max(floor) + 1)
+}
+
+fn floor_checksum(value: u64) -> [u8; 16] {
+    checksum(Part::Run, &[b"stamp_floor"], &value.to_le_bytes())
 }
 
 /// Numbers of the items that a view shows, and the next free one.
@@ -79,17 +98,6 @@ fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)
     Ok((view, places))
 }
 
-/// The first id of a commit that is there already.
-fn taken(tx: &Connection, commit: &Commit) -> Result<Option<CheckpointId>> {
-    for sealed in &commit.puts {
-        let id = &sealed.header().snapshot_id;
-        if tx.prepare("SELECT 1 FROM checkpoint WHERE snapshot_id = ?1")?.exists([id.as_str()])? {
-            return Ok(Some(id.clone()));
-        }
-    }
-    Ok(None)
-}
-
 /// Whether the decision keeps the trait's rules.
 fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<(), StoreError> {
     let mut least = view.slot.sequence();
@@ -114,6 +122,7 @@ fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<()
     Ok(())
 }
 
+#[allow(clippy::too_many_arguments)]
 fn carry_out(
     tx: &Connection,
     run: &RunId,
@@ -122,6 +131,7 @@ fn carry_out(
     commit: &Commit,
     places: &ItemPlaces,
     written: &mut Written,
+    putting: &mut Option<CheckpointId>,
 ) -> Result<()> {
     let last_put = commit.puts.last().map(Sealed::header);
     let stamp = last_put.map_or(view.slot.stamp(), |header| header.stamp);
@@ -145,10 +155,12 @@ fn carry_out(
         }
     };
     for sealed in &commit.puts {
+        *putting = Some(sealed.header().snapshot_id.clone());
         put(tx, line.n, sealed, written)?;
         line.last_sequence = sealed.header().sequence;
         line.count += 1;
     }
+    *putting = None;
     for (sequence, marks) in &commit.marks {
         set_marks(tx, line.n, *sequence, marks)?;
     }
@@ -224,7 +236,16 @@ fn set_name(tx: &Connection, n: i64, sequence: u64, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<()> {
+/// Whether another writer has set these marks since they were read.
+fn marks_moved(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<bool> {
+    let revision: Option<u64> = tx
+        .prepare_cached("SELECT revision FROM marks WHERE run_n = ?1 AND sequence = ?2")?
+        .query_row(params![n, integer(sequence)], |row| number(row, 0))
+        .optional()?;
+    Ok(revision.is_some_and(|revision| marks.revision <= revision))
+}
+
+pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<()> {
     let found: Option<(String, String)> = rusqlite::OptionalExtension::optional(
         tx.prepare_cached("SELECT snapshot_id, header FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
             .query_row(params![n, sequence as i64], |row| Ok((read::text(row, 0)?, read::text(row, 1)?))),
@@ -309,7 +330,10 @@ pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
     let Some(n) = read::run_n(&tx, run)? else { return Ok(false) };
     // Stamps must not go back once the run that had the newest is gone.
     let stamp = next_stamp(&tx)?;
-    tx.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('stamp_floor', ?1)", [stamp as i64])?;
+    tx.execute(
+        "INSERT OR REPLACE INTO meta (key, value, checksum) VALUES ('stamp_floor', ?1, ?2)",
+        params![integer(stamp), floor_checksum(stamp)],
+    )?;
     for table in ["whole", "delta"] {
         tx.execute(
             &format!("DELETE FROM {table} WHERE stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)"),

@@ -1,0 +1,112 @@
+//! Rebuild: a run's record from its checkpoints and events, where a damaged byte has taken it.
+//! Title, owner, place and profile are said nowhere else and are lost; everything a checkpoint holds is not.
+
+use super::Milepost;
+use super::save::note_kind;
+use crate::Error;
+use crate::model::{Event, EventType, Moment, Profile, Raw, RunId, RunRecord, Session, Status, Working};
+use crate::store::{Commit, Entry, EventQuery, HeaderQuery, Row, Verdict};
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+impl Milepost {
+    /// Writes a run's record anew, if it is damaged.
+    pub(super) fn rebuild_record(&self, run: &RunId) -> Result<(), Error> {
+        let record = self.record_from_checkpoints(run)?;
+        let event = Event {
+            at: self.now(),
+            kind: EventType::RunRebuilt,
+            run_id: run.clone(),
+            snapshot_id: None,
+            data: Raw::parse("{}").unwrap_or_default(),
+        };
+        self.store.write(run, &mut |view| {
+            // Whoever wrote meanwhile has rebuilt it.
+            if view.record.is_some() {
+                return Verdict::Nothing;
+            }
+            let mut commit = Commit::of(record.clone());
+            commit.events.push(event.clone());
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+
+    fn record_from_checkpoints(&self, run: &RunId) -> Result<RunRecord, Error> {
+        let now = self.now();
+        let mut record = RunRecord::new(run.clone(), Profile::Run, now);
+        let mut after = None;
+        loop {
+            let query = HeaderQuery {
+                run: Some(run),
+                after,
+                limit: PAGE,
+                oldest_first: true,
+                ..HeaderQuery::default()
+            };
+            let rows = self.store.headers(&query)?;
+            let last_page = rows.len() < PAGE;
+            after = rows.last().map(Row::cursor);
+            for entry in rows.into_iter().filter_map(Row::good) {
+                self.note_entry(&mut record, &entry);
+            }
+            if last_page {
+                break;
+            }
+        }
+        match self.newest_good(Some(run), |_| true) {
+            Ok(newest) => {
+                if let Ok(body) = newest.verified.body() {
+                    record.status = body.status;
+                    record.working = Working {
+                        phase: body.phase,
+                        task_summary: body.task_summary,
+                        criteria: body.criteria,
+                        tasks: body.tasks,
+                        step_state: body.step_state,
+                        context_digest: body.context_digest,
+                        decisions: body.decisions,
+                        log: body.log,
+                    };
+                }
+            }
+            // Not one document is left: the headers have said what there is to know.
+            Err(Error::Damaged(_) | Error::NotFound { .. }) => {}
+            Err(e) => return Err(e),
+        }
+        for (_, event) in self.store.events(&EventQuery { run: Some(run), ..EventQuery::default() })?.events {
+            if event.kind == EventType::CheckpointCompleted
+                && let Some(through) = event.snapshot_id.and_then(|id| self.sequence_of(&id, run))
+            {
+                record.completed_through = record.completed_through.max(through);
+            }
+        }
+        Ok(record)
+    }
+
+    fn note_entry(&self, record: &mut RunRecord, entry: &Entry) {
+        let header = &entry.header;
+        note_kind(record, header.sequence, header.status, header.holds_state);
+        if header.status == Status::Completed {
+            record.completed_through = header.sequence;
+        }
+        record.started_at = record.started_at.min(header.created_at);
+        record.updated_at = header.created_at;
+        record.heartbeat = Some(header.created_at);
+        let same = record.session.as_ref().is_some_and(|s| s.id == header.session_id);
+        if !same {
+            record.earlier_ms += record.session.as_ref().map_or(0, |s| s.elapsed_ms);
+            record.sessions += 1;
+            let elapsed = jiff::SignedDuration::from_millis(i64::try_from(header.elapsed_ms).unwrap_or(0));
+            let at = header.created_at.checked_sub(elapsed).unwrap_or(header.created_at);
+            let started = Moment { at, boot_id: None, uptime_ms: None };
+            record.session =
+                Some(Session { id: header.session_id.clone(), started, elapsed_ms: 0, checkpoints: 0 });
+        }
+        if let Some(session) = &mut record.session {
+            session.elapsed_ms = session.elapsed_ms.max(header.elapsed_ms);
+            session.checkpoints += 1;
+        }
+    }
+}

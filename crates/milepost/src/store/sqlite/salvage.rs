@@ -1,0 +1,170 @@
+//! Salvage: what can still be read from a file whose own pages are damaged, into a fresh file beside it.
+//! In: a damaged store. Out: a count, or a fresh store in its place with the damaged file kept beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, Result};
+
+use super::read::{self, number};
+use super::{SqliteStore, frames};
+use crate::model::{Marks, Profile, RunId, RunRecord};
+use crate::seal::{self, Verified};
+use crate::store::{Commit, Find, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, Verdict};
+
+/// What can be read.
+pub(super) struct Salvage {
+    /// Checkpoints that prove themselves, by run and number, with their stamp.
+    found: BTreeMap<RunId, BTreeMap<u64, Found>>,
+    /// Checkpoints that some index names and that cannot be read.
+    pub(super) lost: u64,
+}
+
+struct Found {
+    n: i64,
+    stamp: u64,
+}
+
+impl Salvage {
+    /// How many checkpoints can be read.
+    pub(super) fn readable(&self) -> usize {
+        self.found.values().map(BTreeMap::len).sum()
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+/// Looks at every checkpoint that any index of the file still leads to.
+pub(super) fn survey(path: &Path) -> Result<Salvage> {
+    let connection = connect(path)?;
+    let mut places = BTreeSet::new();
+    for scan in [
+        "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n, sequence",
+        "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n DESC, sequence DESC",
+        "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id",
+        "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id DESC",
+    ] {
+        // Each scan goes as far as the damage lets it.
+        let _ = collect(&connection, scan, &mut places);
+    }
+    let mut salvage = Salvage { found: BTreeMap::new(), lost: 0 };
+    for (n, sequence, stamp) in places {
+        match document(&connection, n, sequence).and_then(|verified| verified.body().ok()) {
+            Some(body) if body.sequence == sequence => {
+                salvage.found.entry(body.run_id).or_default().insert(sequence, Found { n, stamp });
+            }
+            _ => salvage.lost += 1,
+        }
+    }
+    Ok(salvage)
+}
+
+fn collect(connection: &Connection, scan: &str, places: &mut BTreeSet<(i64, u64, u64)>) -> Result<()> {
+    let mut statement = connection.prepare(scan)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        places.insert((row.get(0)?, number(row, 1)?, number(row, 2)?));
+    }
+    Ok(())
+}
+
+fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> {
+    let document = frames::read(connection, n, sequence).ok()??.ok()?;
+    seal::verify(document).ok()
+}
+
+/// Writes what can be read into a fresh file, puts it in place and keeps the damaged one. Gives its new name.
+/// The caller holds the turn, so that no other writer is at work.
+pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Result<PathBuf, StoreError> {
+    let with = |suffix: &str| {
+        let mut name = store.path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
+    let fresh_path = with("-salvaged");
+    for suffix in ["", "-wal", "-shm", "-turn", "-lock"] {
+        let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
+    }
+    let options = OpenOptions { create: true, ..store.options };
+    let fresh = SqliteStore::open(&fresh_path, &options)?;
+    let connection = connect(&store.path).map_err(|e| store.error(e))?;
+    // Older runs first, so that the order over all runs stays.
+    let mut runs: Vec<_> = salvage.found.iter().collect();
+    runs.sort_by_key(|(_, found)| found.values().map(|f| f.stamp).max());
+    for (run, found) in runs {
+        copy_run(&fresh, &connection, run, found)?;
+    }
+    // Everything into the one file that is renamed.
+    fresh.upkeep(crate::store::Upkeep::Compact)?;
+    drop(fresh);
+    drop(connection);
+    let kept = (1..)
+        .map(|i| with(&format!(".damaged-{i}")))
+        .find(|path| !path.exists())
+        .ok_or_else(|| failed(std::io::ErrorKind::AlreadyExists.into()))?;
+    std::fs::rename(&store.path, &kept).map_err(failed)?;
+    for suffix in ["-wal", "-shm"] {
+        let mut name = kept.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::rename(with(suffix), PathBuf::from(name));
+        let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
+    }
+    std::fs::rename(&fresh_path, &store.path).map_err(failed)?;
+    for suffix in ["-turn", "-lock"] {
+        let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
+    }
+    crate::atomic::sync_folder(crate::atomic::folder_of(&store.path)).map_err(failed)?;
+    Ok(kept)
+}
+
+fn copy_run(
+    fresh: &SqliteStore,
+    connection: &Connection,
+    run: &RunId,
+    found: &BTreeMap<u64, Found>,
+) -> std::result::Result<(), StoreError> {
+    const BATCH: usize = 256;
+    let record = read::line(connection, run).ok().flatten().and_then(|line| line.record.ok());
+    let found: Vec<_> = found.iter().collect();
+    for batch in found.chunks(BATCH) {
+        let documents: Vec<_> = batch
+            .iter()
+            .filter_map(|(sequence, at)| Some((**sequence, document(connection, at.n, **sequence)?)))
+            .collect();
+        let marks: Vec<_> =
+            documents.iter().filter_map(|(s, _)| Some((*s, marks(connection, run, *s)?))).collect();
+        let mut decide = |view: &RunView| {
+            let fallback = documents.last().and_then(|(_, v)| v.body().ok());
+            let record = record.as_deref().cloned().or_else(|| view.record.clone()).or_else(|| {
+                let body = fallback?;
+                let mut record = RunRecord::new(run.clone(), Profile::Run, body.created_at);
+                record.status = body.status;
+                Some(record)
+            });
+            let Some(record) = record else { return Verdict::Nothing };
+            let mut commit = Commit::of(record);
+            let mut stamp = view.slot.stamp();
+            for (sequence, verified) in &documents {
+                if let Ok(sealed) = verified.clone().into_sealed(&Slot::issue(*sequence, stamp)) {
+                    commit.puts.push(sealed);
+                    stamp += 1;
+                }
+            }
+            commit.marks.clone_from(&marks);
+            Verdict::Commit(Box::new(commit))
+        };
+        fresh.write(run, &mut decide)?;
+    }
+    Ok(())
+}
+
+fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
+    let query = HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+    match read::headers(connection, &query).ok()?.into_iter().next()? {
+        Row::Good(entry) if entry.marks != Marks::default() => Some(entry.marks),
+        _ => None,
+    }
+}
