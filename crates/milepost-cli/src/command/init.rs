@@ -1,6 +1,8 @@
 //! `init`: the store and a commented configuration file, once.
 
 use milepost::atomic;
+use std::path::Path;
+
 use milepost::store::StoreUrl;
 use serde::Serialize;
 
@@ -96,7 +98,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
 fn is_there(url: &StoreUrl) -> bool {
     match url {
         StoreUrl::Sqlite(path) => std::fs::metadata(path).is_ok_and(|m| m.len() > 0),
-        StoreUrl::Files(folder) => folder.is_dir(),
+        StoreUrl::Files(folder) => folder.join(".store").is_dir(),
     }
 }
 
@@ -105,7 +107,9 @@ fn template(context: &Context<'_>) -> String {
     let mut text = TEMPLATE.to_owned();
     for setting in &context.config.settings {
         if let (Origin::Flag(_), "store" | "profile") = (&setting.origin, setting.key) {
-            let value = toml::Value::String(setting.value.clone());
+            let text_of =
+                if setting.key == "store" { store_from_root(context) } else { setting.value.clone() };
+            let value = toml::Value::String(text_of);
             let start = format!("# {} = ", setting.key);
             let line = text.lines().find(|line| line.starts_with(&start)).map(str::to_owned);
             if let Some(line) = line {
@@ -114,4 +118,17 @@ fn template(context: &Context<'_>) -> String {
         }
     }
     text
+}
+
+/// The store's address as the file at the project's root has to say it: the flag's path counts from where it was typed.
+fn store_from_root(context: &Context<'_>) -> String {
+    let from_root = |path: &Path| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        path.strip_prefix(&context.config.place.root).map_or(path.clone(), Path::to_owned)
+    };
+    match context.url() {
+        StoreUrl::Sqlite(path) => StoreUrl::Sqlite(from_root(&path)),
+        StoreUrl::Files(folder) => StoreUrl::Files(from_root(&folder)),
+    }
+    .to_string()
 }

@@ -21,7 +21,7 @@ use crate::cli::Global;
 use crate::failure::Failure;
 
 /// The name of the project's file.
-pub(crate) const FILE: &str = "milepost.toml";
+pub(crate) use milepost::store::place::CONFIG as FILE;
 
 /// Every key that a file may hold.
 pub(crate) const KEYS: [&str; 10] = [

@@ -5,19 +5,24 @@ use milepost::model::Status;
 
 use super::{Screen, words};
 
+/// Widths below this are not believed.
+const NARROWEST: u16 = 20;
+const USUAL: u16 = 80;
+
 /// A table with a header line.
 pub(crate) fn table(screen: &Screen, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
+    // A terminal that does not know its width says 0.
+    let width = table.width().map(|width| if width < NARROWEST { USUAL } else { width });
     if screen.colours() {
         table.enforce_styling();
     } else {
-        let width = table.width();
         table.force_no_tty();
-        if let Some(width) = width {
-            table.set_width(width);
-        }
+    }
+    if let Some(width) = width {
+        table.set_width(width);
     }
     table.set_header(header.iter().map(|name| Cell::new(name).add_attribute(Attribute::Bold)));
     table

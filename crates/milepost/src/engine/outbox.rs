@@ -95,6 +95,11 @@ impl Outbox {
         let file = self.folder.join(format!("{snapshot_id}.json"));
         let write = || -> io::Result<()> {
             atomic::create_folder(&self.folder)?;
+            // In a repository, what waits is nobody's to commit.
+            let ignore = self.folder.with_file_name(".gitignore");
+            if !ignore.exists() {
+                atomic::write(&ignore, b"*\n", atomic::Mode::Private)?;
+            }
             atomic::write(&file, envelope.get().as_bytes(), atomic::Mode::Private)
         };
         write().map_err(|source| Error::File { path: file.clone(), what: "written", source })?;

@@ -10,6 +10,9 @@ pub const DATABASE: &str = "milepost.db";
 /// Name of the folder outside repositories, and of the outbox's parent.
 pub const FOLDER: &str = ".milepost";
 
+/// Name of the project's configuration, which also marks its root.
+pub const CONFIG: &str = "milepost.toml";
+
 /// Where work happens and where its store belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -38,7 +41,7 @@ impl Place {
                 });
             }
             let database = at.join(FOLDER).join(DATABASE);
-            if database.exists() {
+            if database.exists() || at.join(CONFIG).is_file() {
                 return Ok(Self { root: at.to_owned(), worktree: None, branch: None, database });
             }
         }

@@ -49,9 +49,11 @@ pub struct FilesStore {
 impl FilesStore {
     /// Opens the store in a folder. Opening one that is there writes nothing.
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
+        // Paths that are given out must hold wherever they are read.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let house = dir.join(".store");
         let store = Self {
-            root: dir.to_owned(),
+            root: dir,
             gate: Turnstile::new(house.join("turn"), house.join("write")),
             wait: options.wait,
             runs: Mutex::default(),

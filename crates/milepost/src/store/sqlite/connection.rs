@@ -36,6 +36,9 @@ pub(super) fn file_number(path: &Path) -> Option<u64> {
 #[derive(Debug)]
 pub(super) struct Db {
     connection: Connection,
+    /// The folder of the copy that is read instead, if it is one.
+    #[allow(dead_code)]
+    copy: Option<tempfile::TempDir>,
     /// Which file was opened, by its number on the disk.
     file: Option<u64>,
     read_only: bool,
@@ -65,12 +68,38 @@ impl Db {
             Ok(db) if !db.read_only => Ok(db),
             Err(e) if access == Access::Write => Err(e),
             // Read-only media: a connection that knows it reads the left-over WAL without touching anything.
-            _ => Self::settle(
-                Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?,
-                path,
-                wal,
-            ),
+            _ => Self::open_read_only(path, flags, wal)
+                .or_else(|e| Self::open_copy(path, flags, wal).map_err(|_| e)),
         }
+    }
+
+    fn open_read_only(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
+        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let db = Self::settle(connection, path, wal)?;
+        db.identity()?;
+        Ok(db)
+    }
+
+    /// Without its `-shm` file a WAL cannot be read where no file can be made: a copy of both can, elsewhere.
+    fn open_copy(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
+        let copied = |e: std::io::Error| rusqlite::Error::ToSqlConversionFailure(e.into());
+        let folder = tempfile::tempdir().map_err(copied)?;
+        let copy = folder.path().join("copy.db");
+        std::fs::copy(path, &copy).map_err(copied)?;
+        for suffix in ["-wal", "-journal"] {
+            let beside = |path: &Path| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(suffix);
+                std::path::PathBuf::from(name)
+            };
+            if beside(path).exists() {
+                std::fs::copy(beside(path), beside(&copy)).map_err(copied)?;
+            }
+        }
+        let connection = Connection::open_with_flags(&copy, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let db = Self::settle(connection, path, wal)?;
+        db.identity()?;
+        Ok(Self { read_only: true, copy: Some(folder), ..db })
     }
 
     fn settle(mut connection: Connection, path: &Path, wal: bool) -> Result<Self> {
@@ -94,7 +123,7 @@ impl Db {
                 Ok(())
             }))?;
         }
-        Ok(Self { connection, file: file_number(path), read_only, wal, wal_pages, grown: 0 })
+        Ok(Self { connection, copy: None, file: file_number(path), read_only, wal, wal_pages, grown: 0 })
     }
 
     /// Whether this connection is to the file with this number.
