@@ -68,24 +68,34 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         tally.killed += part.killed;
         tally.acknowledged.extend(part.acknowledged);
     }
-    project.holds(&tally.acknowledged)?;
-    let by_call = if has("strace") { at_every_call(lab, &project, &mut tally)? } else { 0 };
-    let listed = project.holds(&tally.acknowledged)?;
+    let (listed, mut strays) = sweep(&project, &tally.acknowledged)?;
+    // A small store of its own, since everything in it is verified after every kill.
+    let small = Project::new(lab, kind)?;
+    let mut exactly = Tally::default();
+    if has("strace") {
+        at_every_call(lab, &small, &mut exactly)?;
+        strays += sweep(&small, &exactly.acknowledged)?.1;
+    }
+    let by_call = match exactly.killed {
+        0 => "no strace, so none before a given call".into(),
+        n => format!("{n} before a given call"),
+    };
+    let (killed, acknowledged) = (tally.killed, tally.acknowledged.len() + exactly.acknowledged.len());
+    Ok(End::Held(format!(
+        "{killed} of {kills} killed at random and {by_call}; {acknowledged} acknowledged, all there; {listed} listed, \
+         verified; {strays} stray files swept"
+    )))
+}
+
+/// Everything is there, and the doctor leaves no temporary file; gives what is listed and how many files there were.
+fn sweep(project: &Project, acknowledged: &[String]) -> Result<(usize, usize)> {
+    let listed = project.holds(acknowledged)?;
     let strays = project.strays()?.len();
     project.run(&["doctor", "--fix"])?.expect(0)?;
     ensure!(project.strays()?.is_empty(), "stray files outlive doctor --fix: {:?}", project.strays()?);
     project.run(&["doctor"])?.expect(0)?;
-    project.holds(&tally.acknowledged)?;
-    let exact = if has("strace") {
-        format!("{by_call} before a given call")
-    } else {
-        "no strace: none by call".into()
-    };
-    let (killed, acknowledged) = (tally.killed, tally.acknowledged.len());
-    Ok(End::Held(format!(
-        "{killed} killed at random and {exact}; {acknowledged} acknowledged, all there; {listed} listed, verified; \
-         {strays} stray files swept"
-    )))
+    project.holds(acknowledged)?;
+    Ok((listed, strays))
 }
 
 fn at_random(project: &Project, seed: u64, usual: Duration, kills: u64, rounds: &AtomicU64) -> Result<Tally> {
@@ -135,8 +145,8 @@ fn acknowledged(out: &str) -> Option<String> {
 }
 
 /// Kills before the first, second, … of every call, until the save ends before the call comes.
-fn at_every_call(lab: &Lab, project: &Project, tally: &mut Tally) -> Result<u64> {
-    let mut kills = 0;
+fn at_every_call(lab: &Lab, project: &Project, tally: &mut Tally) -> Result<()> {
+    tally.acknowledged.push(project.save(&["--run", "r", "--profile", "pai", "--summary", "first"])?);
     let (calls, most) = (lab.pick(&CALLS[..3], &CALLS[..]), lab.pick(6, 80));
     let mut dice = Dice(1);
     for call in calls {
@@ -152,7 +162,7 @@ fn at_every_call(lab: &Lab, project: &Project, tally: &mut Tally) -> Result<u64>
             if output.status.success() {
                 break;
             }
-            kills += 1;
+            tally.killed += 1;
             project.holds(&tally.acknowledged)?;
             tally.acknowledged.push(project.save(&[
                 "--run",
@@ -162,5 +172,5 @@ fn at_every_call(lab: &Lab, project: &Project, tally: &mut Tally) -> Result<u64>
             ])?);
         }
     }
-    Ok(kills)
+    Ok(())
 }
