@@ -1,8 +1,19 @@
 //! The project's own commands: `cargo xtask setup | test | bench | faults`.
 
+// Here the environment is read and plain files are written: nothing of this is part of the product.
+#![allow(clippy::disallowed_methods)]
+
+mod architecture;
 mod bench;
+mod faults;
+mod setup;
+mod shell;
+mod test;
 
 use anyhow::{Result, bail};
+
+const USAGE: &str =
+    "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | bench";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -11,7 +22,15 @@ fn main() -> Result<()> {
         return part;
     }
     match args.as_slice() {
+        ["setup"] => setup::run(),
+        ["test"] => test::run(faults::Size::Short),
+        ["test", "--full"] => test::run(faults::Size::Full),
+        ["architecture"] => architecture::run(),
+        ["faults", "--short", cases @ ..] => faults::run(faults::Size::Short, cases),
+        ["faults", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
+            faults::run(faults::Size::Full, cases)
+        }
         ["bench", rest @ ..] => bench::run(rest),
-        _ => bail!("usage: cargo xtask bench"),
+        _ => bail!(USAGE),
     }
 }

@@ -1,3 +1,5 @@
+//! The seal, tried: golden file, flipped bytes, versions.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,0 +1,142 @@
+//! Who may know whom: crates by `cargo metadata`, rooms of the library by what their sources name.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Tree;
+use crate::shell::{cargo, read};
+
+/// A crate of the workspace, what it may depend on, and what its tests may use besides.
+const CRATES: [(&str, &[&str], &[&str]); 3] = [
+    ("milepost", &[], &["milepost-testkit"]),
+    ("milepost-cli", &["milepost"], &[]),
+    ("milepost-testkit", &["milepost"], &[]),
+];
+
+/// What must not be in the library's tree.
+const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "openssl"];
+
+/// A room of the library and what it may name; `room::Type` is that type alone.
+/// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
+const ROOMS: [(&str, &[&str]); 11] = [
+    ("model", &[]),
+    ("clock", &["model"]),
+    ("atomic", &[]),
+    ("owner", &["model", "clock"]),
+    ("redact", &["model"]),
+    ("seal", &["model", "store::Slot"]),
+    ("retain", &["model", "clock", "seal", "store::Entry"]),
+    ("store", &["model", "clock", "atomic", "seal"]),
+    ("error", &["model", "seal", "store"]),
+    (
+        "engine",
+        &["model", "clock", "atomic", "owner", "redact", "seal", "retain", "store", "Error", "ReasonCode"],
+    ),
+    ("lib", &[]),
+];
+
+pub fn crates(_: &Tree) -> Result<Vec<String>> {
+    let text = read(cargo().args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
+    let metadata: Value = serde_json::from_str(&text)?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
+    let ours: BTreeSet<_> = packages.iter().map(name).collect();
+    let mut breaches = Vec::new();
+    for package in packages {
+        let from = name(package);
+        if from == "xtask" {
+            continue;
+        }
+        let Some((_, may, tests_may)) = CRATES.iter().find(|(known, ..)| *known == from) else {
+            breaches.push(format!("the crate {from} has no line in xtask/src/architecture/edges.rs"));
+            continue;
+        };
+        for edge in package["dependencies"].as_array().into_iter().flatten() {
+            let to = name(edge);
+            let in_tests = edge["kind"] == "dev";
+            let allowed = may.contains(&to.as_str()) || in_tests && tests_may.contains(&to.as_str());
+            if ours.contains(&to) && !allowed {
+                breaches.push(format!("{from} must not depend on {to}"));
+            }
+        }
+    }
+    Ok(breaches)
+}
+
+pub fn no_runtime(_: &Tree) -> Result<Vec<String>> {
+    let text =
+        read(cargo().args(["tree", "-p", "milepost", "-e", "normal", "--prefix", "none", "--offline"]))?;
+    let there = |banned: &&&str| text.lines().any(|line| line.split(' ').next() == Some(**banned));
+    Ok(BANNED.iter().filter(there).map(|banned| format!("the library's tree has {banned}")).collect())
+}
+
+pub fn rooms(tree: &Tree) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for file in tree.modules() {
+        let Some(inside) = file.strip_prefix("crates/milepost/src/") else { continue };
+        let room = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let Some((_, may)) = ROOMS.iter().find(|(known, _)| *known == room) else {
+            breaches.push(format!("{file}: the room {room} has no line in xtask/src/architecture/edges.rs"));
+            continue;
+        };
+        for named in named(&tree.text(file)?) {
+            let first = named.split("::").next().unwrap_or_default();
+            let macros = ["closed_enum"].contains(&first);
+            if first != room && !macros && !may.contains(&first) && !may.contains(&named.as_str()) {
+                breaches.push(format!("{file}: the room {room} must not know {named}"));
+            }
+        }
+    }
+    Ok(breaches)
+}
+
+/// Every `crate::…` of a source, two names deep, with braces taken apart.
+fn named(text: &str) -> BTreeSet<String> {
+    let code: String =
+        text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join(" ");
+    let mut found = BTreeSet::new();
+    for rest in code.split("crate::").skip(1) {
+        let (first, rest) = word(rest);
+        if first.is_empty() {
+            found.extend(braced(rest));
+            continue;
+        }
+        match rest.strip_prefix("::") {
+            Some(rest) => {
+                let (second, rest) = word(rest);
+                let all = if second.is_empty() { braced(rest) } else { vec![second.to_owned()] };
+                found.extend(all.into_iter().map(|second| format!("{first}::{second}")));
+            }
+            None => drop(found.insert(first.to_owned())),
+        }
+    }
+    found
+}
+
+fn word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len()))
+}
+
+/// The names between braces, each up to its own `::`.
+fn braced(text: &str) -> Vec<String> {
+    let Some(inside) = text.strip_prefix('{').and_then(|rest| rest.split('}').next()) else {
+        return Vec::new();
+    };
+    let names = inside.split(',').map(|name| word(name.trim()).0.to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        let text =
+            "use crate::store::{Slot, Entry}; use crate::{Error, atomic}; let x = crate::seal::verify(y);";
+        let expected = ["Error", "atomic", "seal::verify", "store::Entry", "store::Slot"];
+        assert!(named(text).iter().map(String::as_str).eq(expected));
+    }
+}

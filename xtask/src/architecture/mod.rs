@@ -1,0 +1,67 @@
+//! What the code's shape must be, checked on every test run: the map, the edges between crates and rooms, the sources.
+//! In: the files that git knows. Out: every breach, each in one line that says what to do.
+
+mod edges;
+mod map;
+mod sources;
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::shell::{read, root};
+
+/// A check gives its breaches.
+type Check = fn(&Tree) -> Result<Vec<String>>;
+
+const CHECKS: [(&str, Check); 6] = [
+    ("ARCHITECTURE.md names what is there", map::check),
+    ("crates depend in one direction", edges::crates),
+    ("the library needs no async runtime and no network", edges::no_runtime),
+    ("rooms of the library know only what they may", edges::rooms),
+    ("sources keep the rules", sources::check),
+    ("nothing of a machine is in the repository", sources::machine),
+];
+
+/// The files of the repository, with forward slashes, that exist.
+pub struct Tree {
+    pub files: Vec<String>,
+}
+
+impl Tree {
+    fn read() -> Result<Self> {
+        let mut git = Command::new("git");
+        git.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+        let listed = read(&mut git)?;
+        let files = listed.split('\0').filter(|f| !f.is_empty() && root().join(f).is_file());
+        Ok(Self { files: files.map(str::to_owned).collect() })
+    }
+
+    /// Rust sources under `crates/*/src`.
+    pub fn modules(&self) -> impl Iterator<Item = &str> {
+        let inside = |f: &&str| f.starts_with("crates/") && f.contains("/src/") && f.ends_with(".rs");
+        self.files.iter().map(String::as_str).filter(inside)
+    }
+
+    /// A file's text; empty where it is not text.
+    pub fn text(&self, file: &str) -> Result<String> {
+        Ok(String::from_utf8(std::fs::read(root().join(file))?).unwrap_or_default())
+    }
+}
+
+pub fn run() -> Result<()> {
+    let tree = Tree::read()?;
+    let mut broken = 0;
+    for (name, check) in CHECKS {
+        let breaches = check(&tree)?;
+        println!("{} {name}", if breaches.is_empty() { "ok    " } else { "FAILED" });
+        for breach in &breaches {
+            println!("       {breach}");
+        }
+        broken += breaches.len();
+    }
+    if broken > 0 {
+        bail!("{broken} breaches of the architecture");
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Clocks that jump: order is by sequence, nothing just written goes, and coalescing counts its three seconds exactly.
+
+use anyhow::{Context, Result, ensure};
+
+use super::project::{Kind, Project, text};
+use super::{End, Lab};
+use crate::shell::has;
+
+pub fn run(lab: &Lab) -> Result<End> {
+    if !has("faketime") {
+        return Ok(End::Skipped("faketime is missing".into()));
+    }
+    for kind in [Kind::Sqlite, Kind::Files] {
+        back(lab, kind).with_context(|| format!("an hour back, {kind:?}"))?;
+        ahead(lab, kind).with_context(|| format!("a year ahead, {kind:?}"))?;
+        coalesce(lab, kind).with_context(|| format!("coalescing, {kind:?}"))?;
+    }
+    Ok(End::Held(
+        "an hour back and a year ahead change no order and lose nothing; 2.9 s fold, 3.1 s do not".into(),
+    ))
+}
+
+/// A save at another time, and what it answered.
+fn save(project: &Project, time: &str, args: &[&str]) -> Result<serde_json::Value> {
+    let before = ["env", "FAKETIME_DONT_FAKE_MONOTONIC=1", "faketime", "-f", time];
+    let all: Vec<_> = ["--json", "save", "--no-capture", "--run", "r"].iter().chain(args).copied().collect();
+    project.run_behind(&before, &all)?.expect(0)?.json()
+}
+
+fn latest(project: &Project) -> Result<String> {
+    let shown = project.run(&["--json", "show", "latest"])?.expect(0)?.json()?;
+    Ok(text(&shown["checkpoint"], "snapshot_id"))
+}
+
+fn back(lab: &Lab, kind: Kind) -> Result<()> {
+    let project = Project::new(lab, kind)?;
+    let mut order = vec![project.save(&["--run", "r", "--summary", "now"])?];
+    for n in 0..3 {
+        let answer = save(&project, "-1h", &["--summary", &format!("back {n}")])?;
+        order.push(text(&answer, "snapshot_id"));
+        ensure!(answer["sequence"] == n + 2 && answer["coalesced"] == false, "{answer}");
+        ensure!(latest(&project)? == order[order.len() - 1], "the last written is not latest");
+    }
+    order.reverse();
+    let listed: Vec<_> = project.list()?.iter().map(|c| text(c, "snapshot_id")).collect();
+    ensure!(listed == order, "listed {listed:?}, saved {order:?}");
+    project.holds(&order)?;
+    // Identical but for a clock that went back: never folded.
+    let same = project.save(&["--run", "q", "--summary", "same"])?;
+    let all = ["--json", "save", "--no-capture", "--run", "q", "--summary", "same"];
+    let again = project.run_behind(&["faketime", "-f", "-1h"], &all)?.expect(0)?.json()?;
+    ensure!(again["coalesced"] == false && text(&again, "snapshot_id") != same, "folded backwards: {again}");
+    Ok(())
+}
+
+fn ahead(lab: &Lab, kind: Kind) -> Result<()> {
+    let project = Project::new(lab, kind)?;
+    for n in 0..3 {
+        project.save(&["--run", "r", "--summary", &format!("now {n}")])?;
+    }
+    let far = text(&save(&project, "+365d", &["--summary", "a year ahead"])?, "snapshot_id");
+    ensure!(latest(&project)? == far, "what was just written is not latest");
+    let now = project.save(&["--run", "r", "--summary", "now again"])?;
+    ensure!(latest(&project)? == now, "what was written after it is not latest");
+    // Another jump may call all of it old; the two newest are what a person would miss.
+    let last = text(&save(&project, "+365d", &["--summary", "ahead again"])?, "snapshot_id");
+    ensure!(latest(&project)? == last, "what was just written is not latest");
+    project.holds(&[far, last]).map(drop)
+}
+
+fn coalesce(lab: &Lab, kind: Kind) -> Result<()> {
+    for (seconds, folds) in [("02.900", true), ("03.000", true), ("03.001", false), ("03.100", false)] {
+        let project = Project::new(lab, kind)?;
+        let first =
+            save(&project, "2026-03-01 12:00:00", &["--source", "step_boundary", "--summary", "same"])?;
+        let time = format!("2026-03-01 12:00:{seconds}");
+        let second = save(&project, &time, &["--source", "manual", "--summary", "same"])?;
+        ensure!(second["coalesced"] == folds, "{seconds} s apart: {second}");
+        let listed = project.list()?;
+        ensure!(listed.len() == if folds { 1 } else { 2 }, "{seconds} s apart: {} listed", listed.len());
+        if folds {
+            ensure!(text(&second, "snapshot_id") == text(&first, "snapshot_id"), "another id");
+            let sources = &listed[0]["source_details"];
+            ensure!(*sources == serde_json::json!(["step_boundary", "manual"]), "sources are {sources}");
+            // A status that changes is never folded.
+            let failed = save(&project, &time, &["--status", "failed", "--summary", "same"])?;
+            ensure!(failed["coalesced"] == false, "a change of status was folded");
+        }
+    }
+    Ok(())
+}

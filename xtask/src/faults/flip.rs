@@ -1,0 +1,194 @@
+//! What a flipped byte must do, whatever the store: the checkpoint is named, its dependants are named, the rest works.
+//! Thousands of flips are judged through the library; some of them through the binary as well.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use milepost::engine::{ListQuery, MarkChange, Reference, Scope};
+use milepost::model::{Profile, RunId, Source};
+use milepost::store::{OpenOptions, StoreUrl};
+use milepost::{Error, Exit, Milepost, ReasonCode, Save};
+
+use super::project::{Dice, Project};
+
+/// The most checkpoints that one damaged frame may take with it.
+const DEPENDANTS: usize = 15;
+const REASONS: [&str; 2] = ["checkpoint_integrity_mismatch", "checkpoint_schema_invalid"];
+
+/// A checkpoint as it was written.
+pub struct Written {
+    pub id: String,
+    pub run: String,
+    pub sequence: u64,
+    bytes: Vec<u8>,
+}
+
+/// Everything that was written, oldest first.
+pub struct Baseline {
+    pub all: Vec<Written>,
+    pub url: StoreUrl,
+}
+
+/// What has happened to a store.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Damage was named.
+    Named,
+    /// Nothing was named, and everything is as it was.
+    Unharmed,
+}
+
+pub fn open(url: &StoreUrl) -> Result<Milepost> {
+    Ok(Milepost::at(url, &OpenOptions { create: false, ..OpenOptions::default() })?)
+}
+
+/// Two runs of twenty, with pins, tags and folded triggers.
+pub fn write(url: &StoreUrl) -> Result<Baseline> {
+    let mp = Milepost::at(url, &OpenOptions { create: true, ..OpenOptions::default() })?;
+    let mut dice = Dice(11);
+    for name in ["one", "two"] {
+        let run: RunId = name.parse()?;
+        let mut lines: Vec<String> = (0..40).map(|_| dice.letters(70)).collect();
+        for n in 0..20 {
+            lines[dice.below(40) as usize] = dice.letters(70);
+            let save = || Save::new().profile(Profile::Pai).summary(format!("step {n}")).state(&lines);
+            mp.save(&run, save()?)?;
+            if n % 5 == 2 {
+                let again = mp.save(&run, save()?.source(Source::StepBoundary))?;
+                ensure!(again.coalesced, "an identical save was not folded");
+            }
+            let entry = mp.find(&Reference::Latest(0), Some(&run))?;
+            let tag = if n % 4 == 1 { vec![format!("tag-{name}-{n}")] } else { Vec::new() };
+            if n % 3 == 0 || !tag.is_empty() {
+                mp.mark(&entry, &MarkChange { pin: Some(n % 3 == 0), tag, untag: Vec::new() })?;
+            }
+        }
+    }
+    // What is gone leaves a floor under the stamps behind.
+    let gone: RunId = "gone".parse()?;
+    mp.save(&gone, Save::new())?;
+    mp.delete(&gone)?;
+    let mut all = Vec::new();
+    for listed in mp.list(&ListQuery::default())?.checkpoints.into_iter().rev() {
+        let bytes = mp.read(&listed.entry)?.bytes().to_vec();
+        let header = listed.entry.header;
+        let (id, run) = (header.snapshot_id.to_string(), header.run_id.to_string());
+        all.push(Written { id, run, sequence: header.sequence, bytes });
+    }
+    ensure!(all.len() == 40, "{} of 40 written", all.len());
+    Ok(Baseline { all, url: url.clone() })
+}
+
+impl Baseline {
+    pub fn latest(&self) -> Result<&Written> {
+        self.all.last().context("nothing was written")
+    }
+
+    /// One checkpoint is hurt: it is named, what depends on it is named with it, everything else is as it was.
+    pub fn hurt(&self, id: &str) -> Result<()> {
+        let hurt = self.all.iter().find(|w| w.id == id).with_context(|| format!("{id} was never written"))?;
+        let mp = open(&self.url)?;
+        let damaged = mp.verify(&Scope::Store, &mut |_| {})?.damaged;
+        let named = |d: &milepost::store::Damage| d.snapshot_id.as_ref().map(ToString::to_string);
+        ensure!(
+            damaged.iter().any(|d| named(d).as_deref() == Some(id)),
+            "verify does not name {id}: {damaged:?}"
+        );
+        let others: Vec<_> = damaged.iter().filter(|d| named(d).as_deref() != Some(id)).collect();
+        for other in &others {
+            let ours = other.because_of == Some(hurt.sequence)
+                && other.run_id.as_ref().is_some_and(|run| run.as_str() == hurt.run);
+            ensure!(
+                ours && other.snapshot_id.is_some(),
+                "verify names {other:?}, which is not because of {id}"
+            );
+        }
+        ensure!(others.len() <= DEPENDANTS, "{} dependants", others.len());
+        let gone: Vec<_> = damaged.iter().filter_map(named).collect();
+        for written in &self.all {
+            match (self.show(&mp, &written.id), gone.contains(&written.id)) {
+                (Ok(bytes), false) => ensure!(bytes == written.bytes, "{} shows other bytes", written.id),
+                (Err(e), true) => ensure!(is_damage(&e), "{} gives {e:?}", written.id),
+                (Ok(_), true) => bail!("{} is named as damaged and shown all the same", written.id),
+                (Err(e), false) => bail!("{} is not damaged and gives {e:?}", written.id),
+            }
+        }
+        mp.list(&ListQuery::default()).context("list")?;
+        let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
+        let newest_good = self.all.iter().rev().find(|w| !gone.contains(&w.id)).context("nothing is left")?;
+        let shown = latest.entry.header.snapshot_id.as_str();
+        ensure!(shown == newest_good.id, "latest is {shown}, the newest good one is {}", newest_good.id);
+        let fell_back = !latest.fell_back_from.is_empty();
+        ensure!(fell_back == gone.contains(&self.latest()?.id), "fell back: {fell_back}");
+        Ok(())
+    }
+
+    /// Something else is hurt: it is named, or it makes no difference; every checkpoint that is not named shows.
+    pub fn looked_at(&self) -> Result<Seen> {
+        let mp = open(&self.url)?;
+        let damaged = mp.verify(&Scope::Store, &mut |_| {})?.damaged;
+        let gone: Vec<_> = damaged.iter().filter_map(|d| Some(d.snapshot_id.as_ref()?.to_string())).collect();
+        for written in self.all.iter().filter(|w| !gone.contains(&w.id)) {
+            let bytes = self.show(&mp, &written.id).with_context(|| format!("show {}", written.id))?;
+            ensure!(bytes == written.bytes, "{} shows other bytes", written.id);
+        }
+        let listed = mp.list(&ListQuery::default()).context("list")?;
+        if !damaged.is_empty() {
+            return Ok(Seen::Named);
+        }
+        let rows = listed.checkpoints.iter().rev().map(|l| l.entry.header.snapshot_id.as_str());
+        ensure!(rows.eq(self.all.iter().map(|w| w.id.as_str())), "nothing is named, but the list is another");
+        let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
+        ensure!(latest.entry.header.snapshot_id.as_str() == self.latest()?.id, "latest is another");
+        Ok(Seen::Unharmed)
+    }
+
+    /// The same as `hurt`, through the binary.
+    pub fn hurt_by_command(&self, project: &Project, id: &str) -> Result<()> {
+        let verify = project.run(&["--json", "verify"])?.expect(5)?.expect_reason(&REASONS)?;
+        ensure!(verify.out.contains(id), "verify does not name {id}: {}", verify.out);
+        for command in ["show", "state"] {
+            project.run(&["--json", command, id])?.expect(5)?.expect_reason(&REASONS)?;
+        }
+        project.run(&["list"])?.expect(0)?;
+        let latest = project.run(&["--json", "show", "latest"])?;
+        if self.latest()?.id == id {
+            let shown = latest.expect(3)?;
+            ensure!(shown.json()?["checkpoint"]["snapshot_id"] != id, "the damaged one is shown");
+        } else {
+            latest.expect(0)?;
+        }
+        let hurt = self.all.iter().find(|w| w.id == id).context("unknown id")?;
+        // The other run, and the newer ones of its own, do not depend on it.
+        for other in self.all.iter().filter(|w| w.run != hurt.run || w.sequence > hurt.sequence).step_by(9) {
+            project.run(&["show", &other.id])?.expect(0)?;
+        }
+        project.run(&["doctor"])?.expect(5)?;
+        Ok(())
+    }
+
+    fn show(&self, mp: &Milepost, id: &str) -> Result<Vec<u8>, Error> {
+        Ok(mp.show(&id.parse()?, None)?.verified.bytes().to_vec())
+    }
+}
+
+fn is_damage(e: &Error) -> bool {
+    let named = [ReasonCode::CheckpointIntegrityMismatch, ReasonCode::CheckpointSchemaInvalid];
+    e.exit() == Exit::Damaged && named.contains(&e.reason())
+}
+
+/// Positions to flip: the first, the last, and some between.
+pub fn positions(length: usize, between: usize, dice: &mut Dice) -> Vec<usize> {
+    let mut all = vec![0, length - 1];
+    all.extend((0..between).map(|_| dice.below(length as u64) as usize));
+    all
+}
+
+/// Flips one bit of a file, keeping its old content to be put back.
+pub fn flip_file(path: &Path, at: usize, bit: u64) -> Result<Vec<u8>> {
+    let old = std::fs::read(path)?;
+    let mut bytes = old.clone();
+    bytes[at] ^= 1 << (bit % 8);
+    std::fs::write(path, bytes)?;
+    Ok(old)
+}

@@ -1,0 +1,103 @@
+//! One byte of one file of the file layout: documents, log lines, and a `latest.json` that is no more.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::flip::{Baseline, Seen, flip_file, positions, write};
+use super::project::{Dice, Kind, Project};
+use super::{End, Lab};
+
+pub fn run(lab: &Lab) -> Result<End> {
+    let project = Project::new(lab, Kind::Files)?;
+    let baseline = write(&project.url().parse()?)?;
+    let mut dice = Dice(9);
+    let documents = documents(lab, &project, &baseline, &mut dice)?;
+    let lines = lines(lab, &project, &baseline, &mut dice)?;
+    let latest = latest(&project, &baseline)?;
+    baseline.looked_at().context("after everything was put back")?;
+    Ok(End::Held(format!("{documents}; {lines}; {latest}")))
+}
+
+fn documents(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> Result<String> {
+    let (mut flips, mut by_command) = (0, 0);
+    let newest = baseline.all.len() - 1;
+    for (n, written) in baseline.all.iter().enumerate() {
+        if n != newest && n % lab.pick(8, 1) != 0 {
+            continue;
+        }
+        let path = project.store().join(&written.run).join("history").join(format!("{}.json", written.id));
+        let length = path.metadata()?.len() as usize;
+        for (turn, at) in positions(length, lab.pick(1, 4), dice).into_iter().enumerate() {
+            let old = flip_file(&path, at, dice.below(8))?;
+            let place = || format!("byte {at} of {length} of {}@{}", written.run, written.sequence);
+            baseline.hurt(&written.id).with_context(place)?;
+            if turn == 0 && (n == newest || n % lab.pick(16, 8) == 0) {
+                baseline.hurt_by_command(project, &written.id).with_context(place)?;
+                by_command += 1;
+            }
+            flips += 1;
+            std::fs::write(&path, old)?;
+        }
+    }
+    Ok(format!("{flips} flips in documents named, {by_command} of them by command"))
+}
+
+fn lines(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> Result<String> {
+    let mut seen: BTreeMap<bool, usize> = BTreeMap::new();
+    for run in ["one", "two"] {
+        let path = project.store().join(run).join("log.jsonl");
+        let log = std::fs::read(&path)?;
+        let ends: Vec<_> = log.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at).collect();
+        let mut start = 0;
+        for (n, end) in ends.iter().enumerate() {
+            let last = n + 1 == ends.len();
+            if last || n % lab.pick(16, 1) == 0 {
+                for at in positions(end - start, lab.pick(0, 2), dice) {
+                    let old = flip_file(&path, start + at, dice.below(8))?;
+                    let place = format!("byte {at} of line {} of {run}/log.jsonl", n + 1);
+                    let found = baseline.looked_at().with_context(|| place.clone())?;
+                    ensure!(
+                        !last || found == Seen::Named,
+                        "{place}: the last line is damaged and nothing says so"
+                    );
+                    *seen.entry(found == Seen::Named).or_default() += 1;
+                    std::fs::write(&path, old)?;
+                }
+            }
+            start = end + 1;
+        }
+    }
+    let count = |named| seen.get(&named).copied().unwrap_or_default();
+    Ok(format!(
+        "{} flips in log lines named, {} repeated by later lines and harmless",
+        count(true),
+        count(false)
+    ))
+}
+
+/// What is derived is mended by reading.
+fn latest(project: &Project, baseline: &Baseline) -> Result<String> {
+    let newest = baseline.latest()?;
+    let path = project.store().join(&newest.run).join("latest.json");
+    let right = std::fs::read(&path)?;
+    let mut flipped = right.clone();
+    flipped[right.len() / 2] ^= 1;
+    let wrongs = [&b""[..], b"{}", b"\xff\xfe\x00", &right[..right.len() / 2], b"null", &flipped];
+    for wrong in wrongs {
+        std::fs::write(&path, wrong)?;
+        mended(project, &newest.id, &path, &right)
+            .with_context(|| format!("latest.json of {} bytes", wrong.len()))?;
+    }
+    std::fs::remove_file(&path)?;
+    mended(project, &newest.id, &path, &right).context("no latest.json")?;
+    Ok(format!("{} kinds of broken latest.json mended by reading", wrongs.len() + 1))
+}
+
+fn mended(project: &Project, id: &str, path: &Path, right: &[u8]) -> Result<()> {
+    let shown = project.run(&["--json", "show", "latest"])?.expect(0)?.json()?;
+    ensure!(shown["checkpoint"]["snapshot_id"] == id, "latest is {}", shown["checkpoint"]["snapshot_id"]);
+    ensure!(std::fs::read(path).is_ok_and(|bytes| bytes == right), "latest.json is not mended");
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! One byte of one row of a SQLite store, by UPDATE, for every row and column that holds something of a checkpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+use super::flip::{Baseline, Seen, positions, write};
+use super::project::{Dice, Kind, Project};
+use super::{End, Lab};
+
+/// What holds checkpoints: table, columns of the key, column.
+const CHECKPOINTS: [(&str, &str, &str); 13] = [
+    ("checkpoint", "run_n, sequence", "header"),
+    ("checkpoint", "run_n, sequence", "checksum"),
+    ("checkpoint", "run_n, sequence", "snapshot_id"),
+    ("checkpoint", "run_n, sequence", "stamp"),
+    ("marks", "run_n, sequence", "marks"),
+    ("marks", "run_n, sequence", "checksum"),
+    ("marks", "run_n, sequence", "revision"),
+    ("whole", "stamp, 0", "data"),
+    ("whole", "stamp, 0", "checksum"),
+    ("delta", "stamp, 0", "data"),
+    ("delta", "stamp, 0", "checksum"),
+    ("delta", "stamp, 0", "base"),
+    ("delta", "stamp, 0", "dependants"),
+];
+
+/// What else is stored.
+const REST: [(&str, &str, &str); 12] = [
+    ("run", "n, 0", "record"),
+    ("run", "n, 0", "checksum"),
+    ("run", "n, 0", "run_id"),
+    ("run", "n, 0", "stamp"),
+    ("run", "n, 0", "last_sequence"),
+    ("run", "n, 0", "count"),
+    ("run", "n, 0", "events"),
+    ("event", "run_n, n", "events"),
+    ("event", "run_n, n", "checksum"),
+    ("event", "run_n, n", "count"),
+    ("name", "run_n, sequence", "name"),
+    ("meta", "length(key), unicode(key)", "value"),
+];
+
+/// A value of a row, and how to find it again.
+struct Cell {
+    table: &'static str,
+    column: &'static str,
+    key: (&'static str, i64, i64),
+    value: Value,
+}
+
+pub fn run(lab: &Lab) -> Result<End> {
+    let project = Project::new(lab, Kind::Sqlite)?;
+    std::fs::create_dir(project.store())?;
+    let baseline = write(&project.url().parse()?)?;
+    let db = Connection::open(project.store().join("milepost.db"))?;
+    db.busy_timeout(std::time::Duration::from_secs(10))?;
+    let ids = names(&db)?;
+    let mut dice = Dice(5);
+    let mut wrong = Wrong::default();
+    let (mut flips, mut by_command) = (0, 0);
+    for column in CHECKPOINTS {
+        let cells = cells(&db, column)?;
+        let most = lab.pick(3, cells.len());
+        for cell in sample(cells, most, &mut dice) {
+            let id = ids.get(&cell.owner()).context("a row of no checkpoint")?;
+            for changed in cell.flipped(lab.pick(0, 2), &mut dice) {
+                if !cell.set(&db, &changed)? {
+                    continue;
+                }
+                flips += 1;
+                wrong.note(&cell, id, baseline.hurt(id));
+                if dice.below(lab.pick(20, 60)) == 0 {
+                    by_command += 1;
+                    wrong.note(&cell, id, baseline.hurt_by_command(&project, id).context("by command"));
+                }
+                cell.set(&db, &cell.value)?;
+            }
+        }
+    }
+    let latest = baseline.latest()?.id.clone();
+    for cell in cells(&db, CHECKPOINTS[0])?.into_iter().filter(|c| ids.get(&c.owner()) == Some(&latest)) {
+        let changed = cell.flipped(0, &mut dice).swap_remove(0);
+        cell.set(&db, &changed)?;
+        wrong.note(
+            &cell,
+            &latest,
+            baseline.hurt_by_command(&project, &latest).context("the latest, by command"),
+        );
+        by_command += 1;
+        cell.set(&db, &cell.value)?;
+    }
+    let rest = rest(lab, &db, &baseline, &mut wrong)?;
+    baseline.looked_at().context("after everything was put back")?;
+    wrong.end()?;
+    Ok(End::Held(format!("{flips} flips in checkpoints named, {by_command} of them by command; {rest}")))
+}
+
+/// Runs, events and indexes: named, or without effect on any checkpoint.
+fn rest(lab: &Lab, db: &Connection, baseline: &Baseline, wrong: &mut Wrong) -> Result<String> {
+    let mut dice = Dice(6);
+    let (mut named, mut silent) = (0, BTreeSet::new());
+    for column in REST {
+        let cells = cells(db, column)?;
+        for cell in sample(cells, lab.pick(1, 8), &mut dice) {
+            for changed in cell.flipped(0, &mut dice) {
+                if !cell.set(db, &changed)? {
+                    continue;
+                }
+                match baseline.looked_at() {
+                    Ok(Seen::Named) => named += 1,
+                    Ok(Seen::Unharmed) => drop(silent.insert(format!("{}.{}", cell.table, cell.column))),
+                    Err(e) => wrong.note(&cell, "none", Err(e)),
+                }
+                cell.set(db, &cell.value)?;
+            }
+        }
+    }
+    let silent: Vec<_> = silent.into_iter().collect();
+    Ok(format!("{named} elsewhere named, none of effect on a checkpoint in {}", silent.join(", ")))
+}
+
+/// Run number and sequence, or stamp and 0, to the checkpoint's id.
+fn names(db: &Connection) -> Result<BTreeMap<(i64, i64), String>> {
+    let mut statement = db.prepare("SELECT run_n, sequence, stamp, snapshot_id FROM checkpoint")?;
+    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?;
+    let mut names = BTreeMap::new();
+    for row in rows {
+        let (run, sequence, stamp, id): (i64, i64, i64, String) = row?;
+        names.insert((run, sequence), id.clone());
+        names.insert((-stamp, 0), id);
+    }
+    Ok(names)
+}
+
+fn cells(
+    db: &Connection,
+    (table, key, column): (&'static str, &'static str, &'static str),
+) -> Result<Vec<Cell>> {
+    let mut statement = db.prepare(&format!("SELECT {key}, {column} FROM {table}"))?;
+    let cell = |r: &rusqlite::Row<'_>| {
+        Ok(Cell { table, column, key: (key, r.get(0)?, r.get(1)?), value: r.get(2)? })
+    };
+    Ok(statement.query_map([], cell)?.collect::<Result<_, _>>()?)
+}
+
+/// Some of them, the first and the last among these.
+fn sample(mut cells: Vec<Cell>, most: usize, dice: &mut Dice) -> Vec<Cell> {
+    while cells.len() > most.max(2) {
+        cells.remove(1 + dice.below(cells.len() as u64 - 2) as usize);
+    }
+    cells
+}
+
+impl Cell {
+    fn owner(&self) -> (i64, i64) {
+        let (key, a, b) = self.key;
+        if key.starts_with("stamp") { (-a, 0) } else { (a, b) }
+    }
+
+    fn flipped(&self, between: usize, dice: &mut Dice) -> Vec<Value> {
+        let bytes = match &self.value {
+            Value::Text(text) => text.as_bytes(),
+            Value::Blob(bytes) => bytes,
+            Value::Integer(n) => return vec![Value::Integer(n ^ 1), Value::Integer(n ^ (1 << 12))],
+            _ => return Vec::new(),
+        };
+        let flip = |at: usize| {
+            let mut changed = bytes.to_vec();
+            changed[at] ^= 1 << dice_bit(at, bytes.len());
+            Value::Blob(changed)
+        };
+        positions(bytes.len(), between, dice).into_iter().map(flip).collect()
+    }
+
+    /// Writes a value, of the type that the column has; false where a constraint does not let it in.
+    fn set(&self, db: &Connection, value: &Value) -> Result<bool> {
+        let (keys, a, b) = self.key;
+        let (first, second) = keys.split_once(", ").context("a key has two columns")?;
+        let new = if matches!(self.value, Value::Text(_)) { "CAST(?3 AS TEXT)" } else { "?3" };
+        let sql =
+            format!("UPDATE {} SET {} = {new} WHERE {first} = ?1 AND {second} = ?2", self.table, self.column);
+        match db.execute(&sql, rusqlite::params![a, b, value]) {
+            Ok(n) => Ok(n > 0),
+            Err(rusqlite::Error::SqliteFailure(e, _))
+                if e.code == rusqlite::ErrorCode::ConstraintViolation =>
+            {
+                Ok(false)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+fn dice_bit(at: usize, length: usize) -> usize {
+    (at * 7 + length) % 8
+}
+
+/// What went wrong, each kind once.
+#[derive(Default)]
+struct Wrong {
+    count: usize,
+    kinds: BTreeMap<String, String>,
+}
+
+impl Wrong {
+    fn note(&mut self, cell: &Cell, id: &str, result: Result<()>) {
+        if let Err(e) = result {
+            self.count += 1;
+            let said: String = format!("{e:#}").chars().take(300).collect();
+            self.kinds
+                .entry(format!("{}.{}", cell.table, cell.column))
+                .or_insert(format!("(in {id}) {said}"));
+        }
+    }
+
+    fn end(self) -> Result<()> {
+        let kinds: Vec<_> = self.kinds.iter().map(|(column, why)| format!("\n    {column} {why}")).collect();
+        anyhow::ensure!(
+            self.count == 0,
+            "{} flips went wrong, one of each column:{}",
+            self.count,
+            kinds.concat()
+        );
+        Ok(())
+    }
+}

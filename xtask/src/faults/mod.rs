@@ -1,0 +1,115 @@
+//! `cargo xtask faults`: real faults on the real binary, in folders on a disk, on both stores.
+//! Every case says ok, FAILED and why, or skipped and why; one that failed makes the whole fail.
+
+mod clock;
+mod concurrent;
+mod flip;
+mod flip_files;
+mod flip_sqlite;
+mod full_disk;
+mod kill;
+mod mount;
+mod outbox;
+mod pages;
+mod power_cut;
+mod project;
+mod read_only;
+mod stopped;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{cargo, pass};
+
+/// How thorough to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Under a minute in all.
+    Short,
+    /// As often as it takes.
+    Full,
+}
+
+/// What a case works with.
+pub struct Lab {
+    /// The binary.
+    pub milepost: PathBuf,
+    pub size: Size,
+}
+
+impl Lab {
+    /// One number or the other.
+    pub fn pick<T>(&self, short: T, full: T) -> T {
+        if self.size == Size::Short { short } else { full }
+    }
+}
+
+/// How a case ended that did not fail.
+pub enum End {
+    /// It held; with figures.
+    Held(String),
+    /// It could not be tried here.
+    Skipped(String),
+}
+
+type Case = fn(&Lab) -> Result<End>;
+
+const CASES: [(&str, Case); 17] = [
+    ("concurrent-sqlite", concurrent::sqlite),
+    ("concurrent-files", concurrent::files),
+    ("kill-sqlite", kill::sqlite),
+    ("kill-files", kill::files),
+    ("stopped-sqlite", stopped::sqlite),
+    ("stopped-files", stopped::files),
+    ("full-disk-sqlite", full_disk::sqlite),
+    ("full-disk-files", full_disk::files),
+    ("read-only-sqlite", read_only::sqlite),
+    ("read-only-files", read_only::files),
+    ("outbox", outbox::run),
+    ("clock", clock::run),
+    ("flip-sqlite", flip_sqlite::run),
+    ("flip-files", flip_files::run),
+    ("pages", pages::run),
+    ("power-cut-sqlite", power_cut::sqlite),
+    ("power-cut-files", power_cut::files),
+];
+
+/// Runs the cases whose names start with one of the given ones, or all.
+pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
+    pass(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
+    let own = std::env::current_exe().context("this program has no path")?;
+    let lab = Lab { milepost: own.with_file_name("milepost"), size };
+    let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|c| name.starts_with(c));
+    let (mut held, mut skipped, mut failed) = (0, 0, Vec::new());
+    let start = Instant::now();
+    for (name, case) in CASES.into_iter().filter(|(name, _)| wanted(name)) {
+        let begun = Instant::now();
+        let end = case(&lab);
+        let took = begun.elapsed().as_secs_f64();
+        match end {
+            Ok(End::Held(figures)) => {
+                held += 1;
+                println!("{name:<18} ok ({took:.1} s): {figures}");
+            }
+            Ok(End::Skipped(reason)) => {
+                skipped += 1;
+                println!("{name:<18} skipped: {reason}");
+            }
+            Err(e) => {
+                println!("{name:<18} FAILED ({took:.1} s): {e:#}");
+                failed.push(name);
+            }
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    println!("faults: {held} held, {} failed, {skipped} skipped in {took:.0} s", failed.len());
+    if held + skipped + failed.len() == 0 {
+        bail!("no such case; there are {}", CASES.map(|(name, _)| name).join(", "));
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! A sandbox that keeps `.git` read-only: saves wait in the worktree, and are taken in once, in order, under their ids.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use super::project::{Kind, Project, text};
+use super::{End, Lab};
+use crate::shell::{has, is_root, pass, read};
+
+pub fn run(lab: &Lab) -> Result<End> {
+    if !is_root() || !has("unshare") || !has("git") {
+        return Ok(End::Skipped("needs root, unshare and git".into()));
+    }
+    if let Err(e) = read(Command::new("unshare").args(["--mount", "true"])) {
+        return Ok(End::Skipped(format!("no mount namespaces: {e:#}")));
+    }
+    let project = Project::new(lab, Kind::Sqlite)?;
+    pass(Command::new("git").args(["init", "--quiet"]).arg(&project.folder))?;
+    let mut expected = Vec::new();
+    let mut waited = 0;
+    let rounds = lab.pick(2, 5);
+    // In the first round there is no store yet.
+    for round in 0..rounds {
+        for n in 0..4 {
+            let answer = behind_read_only_git(&project, &format!("round {round} save {n}"))?;
+            expected.push(text(&answer, "snapshot_id"));
+            ensure!(answer["queued"] == true, "not queued: {answer}");
+            waited += 1;
+        }
+        let waiting = std::fs::read_dir(project.folder.join(".milepost/outbox"))?.count();
+        ensure!(waiting >= 4, "{waiting} files wait");
+        // Several commands at once find what waits; it is saved once.
+        let looks: Vec<_> = std::thread::scope(|scope| {
+            let look = || scope.spawn(|| project.run(&["list", "--json"]));
+            let threads: Vec<_> = (0..4).map(|_| look()).collect();
+            threads.into_iter().map(|t| t.join()).collect()
+        });
+        for look in looks {
+            look.map_err(|_| anyhow::anyhow!("a thread panicked"))??.expect(0)?;
+        }
+        expected.push(project.save(&["--run", "r", "--summary", &format!("direct {round}")])?);
+        let mut listed = project.list()?;
+        listed.sort_by_key(|c| c["sequence"].as_u64());
+        let found: Vec<_> = listed.iter().map(|c| text(c, "snapshot_id")).collect();
+        ensure!(found == expected, "saved {expected:?}, found {found:?}");
+        project.holds(&expected)?;
+        let left: Vec<_> = std::fs::read_dir(project.folder.join(".milepost/outbox"))
+            .map(|entries| entries.filter_map(|e| Some(e.ok()?.file_name())).collect())
+            .unwrap_or_default();
+        ensure!(
+            left.iter().all(|name| !name.to_string_lossy().ends_with(".json")),
+            "still waiting: {left:?}"
+        );
+    }
+    project.run(&["doctor"])?.expect(0)?;
+    Ok(End::Held(format!("{waited} waited and were taken in once, in order, under their ids")))
+}
+
+fn behind_read_only_git(project: &Project, summary: &str) -> Result<serde_json::Value> {
+    let git = project.folder.join(".git").display().to_string();
+    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
+    let before = ["unshare", "--mount", "sh", "-c", script, &git];
+    let args = ["--json", "save", "--no-capture", "--run", "r", "--profile", "pai", "--summary", summary];
+    project.run_behind(&before, &args)?.expect(0)?.json()
+}

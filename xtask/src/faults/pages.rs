@@ -1,0 +1,110 @@
+//! Garbage in the pages of a SQLite file: every command ends, tells the truth or says that something is damaged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt;
+
+use anyhow::{Context, Result, ensure};
+use rusqlite::Connection;
+
+use super::flip::write;
+use super::project::{Dice, Kind, Project, text};
+use super::{End, Lab};
+
+pub fn run(lab: &Lab) -> Result<End> {
+    let project = Project::new(lab, Kind::Sqlite)?;
+    std::fs::create_dir(project.store())?;
+    let baseline = write(&project.url().parse()?)?;
+    let file = project.store().join("milepost.db");
+    let db = Connection::open(&file)?;
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    let number = |sql| db.query_row(sql, [], |r| r.get::<_, u32>(0)).map(u64::from);
+    let size = number("PRAGMA page_size")?;
+    let pages = number("PRAGMA page_count")?;
+    drop(db);
+    let whole = std::fs::read(&file)?;
+    let ids: BTreeSet<_> = baseline.all.iter().map(|w| w.id.as_str()).collect();
+    let oldest = baseline.all.first().context("nothing was written")?.id.clone();
+    let mut dice = Dice(13);
+    let mut codes: BTreeMap<i32, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    let mut tried = 0;
+    for page in (0..pages).filter(|page| page % lab.pick(pages / 5, 1).max(1) == 0 || *page + 1 == pages) {
+        // All of a page, its head, and a stretch in its middle.
+        for (offset, length) in [(0, size), (0, 16), (size / 2, 64)].into_iter().take(lab.pick(1, 3)) {
+            for name in ["milepost.db-wal", "milepost.db-shm"] {
+                let _ = std::fs::remove_file(project.store().join(name));
+            }
+            let mut bytes = whole.clone();
+            let garbage: Vec<u8> = (0..length).map(|_| dice.below(256) as u8).collect();
+            let at = (page * size + offset) as usize;
+            bytes[at..at + garbage.len()].copy_from_slice(&garbage);
+            std::fs::File::create(&file)?.write_all_at(&bytes, 0)?;
+            tried += 1;
+            if let Err(e) = judge(&project, &ids, &oldest, &mut codes) {
+                wrong.push(format!("\n    page {} of {pages}, {length} bytes at {offset}: {e:#}", page + 1));
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{} of {tried} damaged files: {}", wrong.len(), wrong.concat());
+    let codes: Vec<_> = codes.iter().map(|(code, n)| format!("{n} × {code}")).collect();
+    Ok(End::Held(format!("{tried} damaged files of {pages} pages; exit codes {}", codes.join(", "))))
+}
+
+fn judge(
+    project: &Project,
+    ids: &BTreeSet<&str>,
+    oldest: &str,
+    codes: &mut BTreeMap<i32, usize>,
+) -> Result<()> {
+    let mut run = |args: &[&str], may: &[i32]| {
+        let answer = project.run(args)?.expect_one_of(may)?;
+        *codes.entry(answer.code).or_default() += 1;
+        Ok::<_, anyhow::Error>(answer)
+    };
+    let doctor = run(&["--json", "doctor"], &[0, 5])?;
+    let sound = doctor.code == 0;
+    if !sound {
+        let report = doctor.json()?;
+        let said = report["problems"].as_array().is_some_and(|all| {
+            !all.is_empty()
+                && all.iter().all(|p| !text(p, "message").is_empty() && !text(p, "fix").is_empty())
+        });
+        ensure!(said, "doctor says nothing: {report}");
+    }
+    let verify = run(&["--json", "verify"], &[0, 5])?;
+    let list = run(&["--json", "list", "--limit", "0"], &[0, 3, 5])?;
+    let latest = run(&["--json", "show", "latest"], &[0, 3, 5])?;
+    let show = run(&["--json", "show", oldest], &[0, 5, 14])?;
+    run(&["status"], &[0, 5])?;
+    run(&["runs"], &[0, 3, 5])?;
+    run(&["events"], &[0, 3, 5])?;
+    run(&["state", "latest"], &[0, 3, 5])?;
+    if list.code == 0 {
+        let document = list.json()?;
+        let listed: BTreeSet<_> = document["checkpoints"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|c| text(c, "snapshot_id"))
+            .collect();
+        ensure!(listed.iter().all(|id| ids.contains(id.as_str())), "the list has what was never saved");
+        let short = listed.len() < ids.len();
+        ensure!(
+            !short || verify.code == 5 || !sound,
+            "{} of {} listed, and nobody says why",
+            listed.len(),
+            ids.len()
+        );
+    }
+    if sound {
+        ensure!(verify.code == 0 && latest.code == 0 && show.code == 0, "doctor finds nothing, others do");
+    }
+    if show.code == 0 {
+        ensure!(show.json()?["checkpoint"]["snapshot_id"] == oldest, "another checkpoint is shown");
+    }
+    ensure!(show.code != 14 || !sound, "a checkpoint is not found and the store is called sound");
+    // Writing may work or not; it must not make a bad answer of it.
+    run(&["--json", "save", "--no-capture", "--run", "one", "--summary", "after"], &[0, 1, 5])?;
+    run(&["--json", "doctor", "--fix"], &[0, 5])?;
+    Ok(())
+}

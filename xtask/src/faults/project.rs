@@ -1,0 +1,227 @@
+//! A project in a folder of its own, and the binary run in it: what a case does most.
+//! A command that does not end within a minute is killed, and reported as hung.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::Lab;
+
+/// Which store a project uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Sqlite,
+    Files,
+}
+
+/// A folder with a store, or room for one.
+pub struct Project {
+    milepost: PathBuf,
+    pub folder: PathBuf,
+    pub kind: Kind,
+    _own: Option<TempDir>,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Answer {
+    pub line: String,
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+    pub took: Duration,
+}
+
+/// A folder on a disk, gone at the end. Not in the repository, whose own store would be found.
+pub fn scratch() -> Result<TempDir> {
+    let folder = if Path::new("/var/tmp").is_dir() { "/var/tmp".into() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("milepost-faults-").tempdir_in(folder).context("no scratch folder")
+}
+
+impl Project {
+    /// A project in a fresh folder.
+    pub fn new(lab: &Lab, kind: Kind) -> Result<Self> {
+        let own = scratch()?;
+        let mut project = Self::at(lab, kind, own.path());
+        project._own = Some(own);
+        Ok(project)
+    }
+
+    /// A project in a folder that somebody else looks after.
+    pub fn at(lab: &Lab, kind: Kind, folder: &Path) -> Self {
+        Self { milepost: lab.milepost.clone(), folder: folder.to_owned(), kind, _own: None }
+    }
+
+    /// Where the store's files are.
+    pub fn store(&self) -> PathBuf {
+        self.folder.join(if self.kind == Kind::Sqlite { ".milepost" } else { "store" })
+    }
+
+    /// The store's address.
+    pub fn url(&self) -> String {
+        match self.kind {
+            Kind::Sqlite => format!("sqlite:{}", self.store().join("milepost.db").display()),
+            Kind::Files => format!("files:{}", self.store().display()),
+        }
+    }
+
+    /// The command line up to the program's own arguments, behind `before` if something goes before it.
+    pub fn command(&self, before: &[&str], args: &[&str]) -> Command {
+        let mut words: Vec<String> = before.iter().map(|w| (*w).to_owned()).collect();
+        words.push(self.milepost.display().to_string());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg("-C").arg(&self.folder);
+        if self.kind == Kind::Files {
+            command.arg("--store").arg(self.url());
+        }
+        command.args(args).stdin(Stdio::null()).env("HOME", "/nonexistent").env("TZ", "UTC");
+        for name in ["XDG_CONFIG_HOME", "MILEPOST_STORE", "MILEPOST_RUN", "MILEPOST_SESSION"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Runs to the end.
+    pub fn run(&self, args: &[&str]) -> Result<Answer> {
+        self.run_behind(&[], args)
+    }
+
+    /// Runs to the end behind another program.
+    pub fn run_behind(&self, before: &[&str], args: &[&str]) -> Result<Answer> {
+        let guard: Vec<&str> = ["timeout", "--signal=KILL", "60"].iter().chain(before).copied().collect();
+        end(self.command(&guard, args), args)
+    }
+
+    /// Saves and gives the id.
+    pub fn save(&self, args: &[&str]) -> Result<String> {
+        let all: Vec<&str> = ["save", "--no-capture"].iter().chain(args).copied().collect();
+        Ok(self.run(&all)?.expect(0)?.out.trim().to_owned())
+    }
+
+    /// Everything listed, newest first.
+    pub fn list(&self) -> Result<Vec<Value>> {
+        let answer = self.run(&["list", "--limit", "0", "--json"])?.expect(0)?;
+        Ok(answer.json()?["checkpoints"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// The ids of everything listed.
+    pub fn ids(&self) -> Result<BTreeSet<String>> {
+        Ok(self.list()?.iter().map(|c| text(c, "snapshot_id")).collect())
+    }
+
+    /// Everything reads back as it was written, and what was acknowledged is there.
+    pub fn holds(&self, acknowledged: &[String]) -> Result<usize> {
+        self.run(&["verify"])?.expect(0)?;
+        let ids = self.ids()?;
+        let lost: Vec<_> = acknowledged.iter().filter(|id| !ids.contains(*id)).collect();
+        ensure!(lost.is_empty(), "{} of {} acknowledged are lost: {lost:?}", lost.len(), acknowledged.len());
+        Ok(ids.len())
+    }
+
+    /// Temporary files anywhere in the project.
+    pub fn strays(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        walk(&self.folder, &mut |path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.contains("milepost-tmp") || name.ends_with(".tmp") {
+                found.push(path.to_owned());
+            }
+        })?;
+        Ok(found)
+    }
+}
+
+/// Runs a command to its end.
+pub fn end(mut command: Command, args: &[&str]) -> Result<Answer> {
+    let start = Instant::now();
+    let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
+    let line = args.join(" ");
+    let took = start.elapsed();
+    let Some(code) = output.status.code() else { bail!("`{line}` ended with {}", output.status) };
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let answer = Answer { line, code, out, err, took };
+    ensure!(answer.code != 137 || took < Duration::from_secs(59), "`{}` hung", answer.line);
+    ensure!(answer.code != 101, "`{}` panicked: {}", answer.line, answer.err);
+    Ok(answer)
+}
+
+impl Answer {
+    /// The exit code has to be this one.
+    pub fn expect(self, code: i32) -> Result<Self> {
+        self.expect_one_of(&[code])
+    }
+
+    /// The exit code has to be one of these.
+    pub fn expect_one_of(self, codes: &[i32]) -> Result<Self> {
+        if !codes.contains(&self.code) {
+            bail!("`{}` exits {}, not {codes:?}: {}", self.line, self.code, self.err.trim());
+        }
+        Ok(self)
+    }
+
+    /// The last line of stderr has to have this reason code; the command was asked for JSON.
+    pub fn expect_reason(self, reasons: &[&str]) -> Result<Self> {
+        let last: Value =
+            serde_json::from_str(self.err.lines().last().unwrap_or_default()).unwrap_or_default();
+        let found = last["reason_code"].as_str().unwrap_or("none").to_owned();
+        if !reasons.contains(&found.as_str()) {
+            bail!("`{}` gives the reason {found}, not {reasons:?}: {}", self.line, self.err.trim());
+        }
+        Ok(self)
+    }
+
+    /// The one document on stdout.
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.out).with_context(|| format!("`{}` printed {:?}", self.line, self.out))
+    }
+}
+
+/// A member of a JSON object as text.
+pub fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// Every file below a folder.
+pub fn walk(folder: &Path, seen: &mut dyn FnMut(&Path)) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            walk(&path, seen)?;
+        } else {
+            seen(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Numbers that look random, from a seed that can be printed.
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// The next number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (x ^ (x >> 31)) % bound.max(1)
+    }
+
+    /// Letters that do not compress well.
+    pub fn letters(&mut self, length: usize) -> String {
+        (0..length)
+            .map(|_| {
+                char::from(
+                    b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+                        [self.below(64) as usize],
+                )
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! A project on a read-only mount: saving is refused with its reason, everything that reads works.
+//! Also right after a crash that left a WAL behind, with and without its index.
+
+use anyhow::{Context, Result, ensure};
+
+use super::mount::Mount;
+use super::project::{Kind, Project, scratch, text};
+use super::{End, Lab};
+use crate::shell::has;
+
+pub fn sqlite(lab: &Lab) -> Result<End> {
+    run(lab, Kind::Sqlite)
+}
+
+pub fn files(lab: &Lab) -> Result<End> {
+    run(lab, Kind::Files)
+}
+
+fn run(lab: &Lab, kind: Kind) -> Result<End> {
+    let folder = scratch()?;
+    let mount = match Mount::memory(folder.path(), "8m") {
+        Ok(mount) => mount,
+        Err(why) => return Ok(End::Skipped(why)),
+    };
+    let project = Project::at(lab, kind, &mount.folder);
+    let input = mount.folder.join("input.json");
+    std::fs::write(&input, r#"{"state": {"n": 9007199254740993}}"#)?;
+    let mut acknowledged = Vec::new();
+    for n in 0..5 {
+        let path = input.display().to_string();
+        acknowledged.push(project.save(&[
+            "--run",
+            "r",
+            "--input",
+            &path,
+            "--summary",
+            &format!("save {n}"),
+        ])?);
+    }
+    look(&mount, &project, &acknowledged).context("after saves")?;
+    let mut states = 1;
+    if has("strace") {
+        // One that dies before its sync, and one that dies after it, before it could say so.
+        for call in ["fdatasync", "write"] {
+            let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when=1"));
+            let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let args = ["save", "--no-capture", "--run", "r", "--summary", call];
+            let status = project.command(&strace, &args).output()?.status;
+            ensure!(!status.success(), "the save was not killed at {call}");
+            look(&mount, &project, &acknowledged).with_context(|| format!("after a kill at {call}"))?;
+            states += 1;
+        }
+    }
+    if kind == Kind::Sqlite {
+        let wal = project.store().join("milepost.db-wal");
+        ensure!(wal.metadata().is_ok_and(|m| m.len() > 0), "no WAL is left to try");
+        std::fs::remove_file(project.store().join("milepost.db-shm"))?;
+        look(&mount, &project, &acknowledged).context("without -shm")?;
+        states += 1;
+    }
+    acknowledged.push(project.save(&["--run", "r", "--summary", "writable again"])?);
+    project.holds(&acknowledged)?;
+    Ok(End::Held(format!("save refused, everything readable in {states} states, writable again afterwards")))
+}
+
+fn look(mount: &Mount, project: &Project, acknowledged: &[String]) -> Result<()> {
+    mount.remount("ro")?;
+    let result = look_around(project, acknowledged);
+    mount.remount("rw")?;
+    result
+}
+
+fn look_around(project: &Project, acknowledged: &[String]) -> Result<()> {
+    let args = ["--json", "save", "--no-capture", "--run", "r", "--summary", "no"];
+    project.run(&args)?.expect(1)?.expect_reason(&["checkpoint_atomic_write_failed"])?;
+    project.holds(acknowledged)?;
+    let shown = project.run(&["show", "latest", "--json"])?.expect(0)?.json()?;
+    let newest = project.list()?.first().map(|c| text(c, "snapshot_id"));
+    ensure!(newest == Some(text(&shown["checkpoint"], "snapshot_id")), "latest is not the newest");
+    for id in acknowledged {
+        let state = project.run(&["state", id])?.expect(0)?;
+        ensure!(state.out.contains("9007199254740993"), "the state of {id} is {}", state.out);
+    }
+    for command in [&["status"][..], &["runs"], &["events"], &["verify"]] {
+        project.run(command)?.expect(0)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! A writer that is stopped while it holds the lock: others are told `store_busy` within their wait, readers read on.
+//! Once it goes on, or dies, writing works again.
+
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::project::{Kind, Project};
+use super::{End, Lab};
+use crate::shell::{has, read};
+
+pub fn sqlite(lab: &Lab) -> Result<End> {
+    run(lab, Kind::Sqlite)
+}
+
+pub fn files(lab: &Lab) -> Result<End> {
+    run(lab, Kind::Files)
+}
+
+fn run(lab: &Lab, kind: Kind) -> Result<End> {
+    if !has("strace") {
+        return Ok(End::Skipped("strace is missing".into()));
+    }
+    let project = Project::new(lab, kind)?;
+    project.save(&["--run", "r", "--summary", "before"])?;
+    let mut waits = Vec::new();
+    for signal in ["CONT", "KILL"] {
+        let (mut tracer, pid) = stop(&project, signal)?;
+        let refused =
+            project.run(&["--wait", "1", "--json", "save", "--no-capture", "--run", "r", "--summary", "x"]);
+        let reading = || -> Result<()> {
+            for command in [&["show", "latest"][..], &["list"], &["verify"], &["status"]] {
+                project.run(command)?.expect(0)?;
+            }
+            Ok(())
+        };
+        let read = reading();
+        let status = release(&mut tracer, &pid, signal)?;
+        let refused = refused?.expect(11)?.expect_reason(&["store_busy"])?;
+        let wait = refused.took.as_secs_f64();
+        ensure!((0.9..2.0).contains(&wait), "told after {wait:.2} s, with a wait of 1 s");
+        waits.push(format!("{wait:.2} s"));
+        read.context("reading beside a stopped writer")?;
+        ensure!(
+            status.success() == (signal == "CONT"),
+            "the stopped writer ended with {status} after {signal}"
+        );
+        let next = project.run(&["save", "--no-capture", "--run", "r", "--summary", signal])?.expect(0)?;
+        ensure!(next.took < Duration::from_secs(2), "the next save took {:?}", next.took);
+        project.holds(&[next.out.trim().to_owned()])?;
+    }
+    Ok(End::Held(format!(
+        "told busy after {} with --wait 1; readers went on; free after CONT and KILL",
+        waits.join(", ")
+    )))
+}
+
+/// Sends the signal until the writer has ended: it stops once at the first of each kind of sync.
+fn release(tracer: &mut Child, pid: &str, signal: &str) -> Result<ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        // The writer may have ended by itself in between.
+        let _ = read(Command::new("kill").args([&format!("-{signal}"), pid]));
+        std::thread::sleep(Duration::from_millis(20));
+        if let Some(status) = tracer.try_wait()? {
+            return Ok(status);
+        }
+    }
+    read(Command::new("kill").args(["-KILL", pid]))?;
+    tracer.wait()?;
+    bail!("the stopped writer did not end after {signal}")
+}
+
+/// Starts a save that stops at its first sync, and gives its pid once it stands still.
+fn stop(project: &Project, name: &str) -> Result<(Child, String)> {
+    let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync,fsync", "-e"];
+    let before: Vec<&str> = strace.into_iter().chain(["inject=fdatasync,fsync:signal=STOP:when=1"]).collect();
+    let summary = format!("stopped, then {name}");
+    let args = ["save", "--no-capture", "--run", "r", "--summary", &summary];
+    let mut tracer = project.command(&before, &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let children = format!("/proc/{0}/task/{0}/children", tracer.id());
+    let start = Instant::now();
+    let mut still = 0;
+    while start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+        let pid = std::fs::read_to_string(&children)?.trim().to_owned();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+        still = if matches!(state, Some('t' | 'T')) { still + 1 } else { 0 };
+        if still == 10 {
+            return Ok((tracer, pid));
+        }
+    }
+    tracer.kill()?;
+    tracer.wait()?;
+    bail!("the writer did not come to stand still")
+}

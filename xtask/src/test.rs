@@ -1,0 +1,31 @@
+//! `cargo xtask test`: everything that must hold, in the order in which it is cheapest to find out.
+//! Stops at the first step that fails and names it; prints how long each step took.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::shell::{cargo, pass};
+use crate::{architecture, faults, setup};
+
+pub fn run(size: faults::Size) -> Result<()> {
+    let start = Instant::now();
+    step("setup", setup::run)?;
+    step("format", || pass(cargo().args(["fmt", "--all", "--check"])))?;
+    step("architecture", architecture::run)?;
+    step("lints", || {
+        pass(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    })?;
+    step("tests", || pass(cargo().args(["test", "--quiet", "--workspace"])))?;
+    step("faults", || faults::run(size, &[]))?;
+    println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("== {name}");
+    let start = Instant::now();
+    work().with_context(|| format!("the step `{name}` failed"))?;
+    println!("== {name}: {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
