@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, pass};
-use crate::{architecture, faults, setup};
+use crate::{architecture, bench, faults, setup};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -18,6 +18,8 @@ pub fn run(size: faults::Size) -> Result<()> {
     })?;
     step("tests", || pass(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
+    // Only what is counted: times say nothing on a machine that does other things.
+    step("counts", || bench::run(&["--short", "--check", "fsyncs", "space"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

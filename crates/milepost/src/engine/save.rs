@@ -191,7 +191,7 @@ impl Milepost {
             None => CheckpointId::fresh(moment.at),
         };
         // What is written has milliseconds, and what is compared must be what was written.
-        moment.at = Timestamp::from_millisecond(moment.at.as_millisecond()).unwrap_or(moment.at);
+        moment.at = moment.at.round(jiff::Unit::Millisecond).unwrap_or(moment.at);
         let request =
             Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings };
         let mut outcome = None;
