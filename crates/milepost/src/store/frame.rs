@@ -13,6 +13,9 @@ pub const MOST_DEPENDANTS: u64 = 15;
 /// Frames this small are left whole: a difference would save nothing worth a dependency.
 pub const SMALL: usize = 1024;
 
+/// Documents this small are not worth compressing for the short time they stay whole.
+const QUICK: usize = 8 * 1024;
+
 const LEVEL: i32 = 1;
 /// No document is larger than this; a frame that says otherwise is damaged.
 const LARGEST: u64 = 1 << 30;
@@ -20,9 +23,16 @@ const PLAIN: u8 = 0;
 const PACKED: u8 = 1;
 const PREFIX: usize = 9;
 
-/// Packs a document whole.
+/// Packs a document whole. Small ones are left plain: two saves later they are a difference anyway.
 pub fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
-    pack(document, &[])
+    if document.len() > QUICK {
+        return pack(document, &[]);
+    }
+    let mut frame = Vec::with_capacity(PREFIX + document.len());
+    frame.push(PLAIN);
+    frame.extend_from_slice(&(document.len() as u64).to_le_bytes());
+    frame.extend_from_slice(document);
+    Ok(frame)
 }
 
 /// Packs a document as the difference to `base`.

@@ -45,6 +45,8 @@ pub(super) struct Db {
     wal: bool,
     /// Pages in the WAL after the last commit of this connection.
     wal_pages: Arc<AtomicI32>,
+    /// Pages that the WAL had when this connection was opened.
+    pages_on_disk: i32,
     /// Pages that the last commit added.
     grown: i32,
 }
@@ -56,8 +58,10 @@ const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 const LONG_WAL: i32 = 2048;
 /// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
 const SHORT_WAL_COMMITS: i32 = 20;
-/// Pages that are worth no emptying.
-const SHORT_WAL: i32 = 64;
+/// Pages that are worth no emptying, and pages that always are.
+const SHORT_WAL: (i32, i32) = (64, 512);
+/// Bytes of a page in the WAL, with its header.
+const WAL_PAGE: u64 = 4096 + 24;
 
 impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
@@ -109,6 +113,10 @@ impl Db {
         // Without it, a cached statement is compiled again whenever its parameters change.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let wal_pages = Arc::new(AtomicI32::new(0));
+        let mut wal_file = path.as_os_str().to_owned();
+        wal_file.push("-wal");
+        let length = std::fs::metadata(wal_file).map_or(0, |meta| meta.len());
+        let pages_on_disk = i32::try_from(length / WAL_PAGE).unwrap_or(i32::MAX);
         if !read_only {
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -123,7 +131,16 @@ impl Db {
                 Ok(())
             }))?;
         }
-        Ok(Self { connection, copy: None, file: file_number(path), read_only, wal, wal_pages, grown: 0 })
+        Ok(Self {
+            connection,
+            copy: None,
+            file: file_number(path),
+            read_only,
+            wal,
+            wal_pages,
+            pages_on_disk,
+            grown: 0,
+        })
     }
 
     /// Whether this connection is to the file with this number.
@@ -184,14 +201,18 @@ impl Db {
         }
     }
 
-    /// Pages in the WAL after the last commit of this connection.
+    /// Pages in the WAL after the last commit of this connection; before its first, what the file's length says.
     pub(super) fn pages(&self) -> i32 {
-        self.wal_pages.load(Ordering::Relaxed)
+        match self.wal_pages.load(Ordering::Relaxed) {
+            0 => self.pages_on_disk,
+            pages => pages,
+        }
     }
 
     /// Whether the WAL is so long that the next opener should not have to read it.
     pub(super) fn leaves_long_wal(&self) -> bool {
-        self.wal && !self.read_only && self.pages() > (SHORT_WAL_COMMITS * self.grown).max(SHORT_WAL)
+        let most = (SHORT_WAL_COMMITS * self.grown).clamp(SHORT_WAL.0, SHORT_WAL.1);
+        self.wal && !self.read_only && self.pages() > most
     }
 
     /// Copies the WAL back and empties it, if nobody reads it.
@@ -210,6 +231,7 @@ impl Db {
         if self.wal {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
             self.wal_pages.store(0, Ordering::Relaxed);
+            self.pages_on_disk = 0;
         }
         Ok(())
     }
