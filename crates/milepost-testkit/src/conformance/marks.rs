@@ -95,7 +95,7 @@ pub fn gone_with_the_checkpoint(store: &dyn Store) {
 }
 
 /// The view shows the oldest up to the eighth.
-pub fn oldest_stops_at_the_eighth_unprotected(store: &dyn Store) {
+pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
     let mut ledger = Ledger::begin(store, "marks-oldest");
     for _ in 0..OLDEST_SHOWN + 3 {
         ledger.put_many(1);

@@ -63,7 +63,7 @@ macro_rules! __each_rule {
                     after_dropping_the_newest, after_pruning_at_every_put
                 }
                 marks::{
-                    set_with_a_put, refused_where_they_have_moved, replaced_later, gone_with_the_checkpoint, oldest_stops_at_the_eighth_unprotected,
+                    set_with_a_put, refused_where_they_have_moved, replaced_later, gone_with_the_checkpoint, oldest_stops_at_the_last_shown,
                     oldest_passes_over_protected_ones
                 }
                 items::{

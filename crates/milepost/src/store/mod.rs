@@ -24,8 +24,9 @@ use crate::seal::{Header, Sealed};
 /// How long a writer waits for its turn unless told otherwise.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// How many of the oldest unprotected headers a write shows to the decision.
-pub const OLDEST_SHOWN: usize = 8;
+/// How many of the oldest unprotected headers a write shows to the decision: four may be kept for what they are (first,
+/// latest failed, completed and with a state), and one more can always go for the one that comes.
+pub const OLDEST_SHOWN: usize = 5;
 
 /// How many events a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
@@ -143,7 +144,7 @@ pub struct RunView {
     pub count: u64,
     /// The newest checkpoint; `None` also where its row is damaged.
     pub latest: Option<Entry>,
-    /// The oldest checkpoints without a gap, oldest first, up to and including the eighth that no mark protects.
+    /// The oldest checkpoints without a gap, oldest first, up to and including the `OLDEST_SHOWN`-th that no mark protects.
     /// A damaged row ends the list.
     pub oldest: Vec<Entry>,
     /// What was recorded since the newest checkpoint, oldest first.
