@@ -186,7 +186,19 @@ impl SqliteStore {
 
     /// Says what an error of SQLite's means here.
     fn error(&self, e: rusqlite::Error) -> StoreError {
+        use rusqlite::Error as E;
         let place = self.place();
+        // Tables are strict: a value of another kind than its column is a damaged page that still looks like one.
+        let misread = matches!(
+            e,
+            E::InvalidColumnType(..)
+                | E::FromSqlConversionFailure(..)
+                | E::IntegralValueOutOfRange(..)
+                | E::Utf8Error(..)
+        );
+        if misread {
+            return Damage::integrity(Part::Pages, "an intact database", format!("{e} in {place}")).into();
+        }
         match e.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 StoreError::Busy { place, waited: self.options.wait }
