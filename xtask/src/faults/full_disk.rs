@@ -16,16 +16,18 @@ pub fn files(lab: &Lab) -> Result<End> {
 
 fn run(lab: &Lab, kind: Kind) -> Result<End> {
     let folder = scratch()?;
-    let mount = match Mount::memory(folder.path(), "600k") {
+    let rounds = lab.pick(2, 4);
+    // So much comes back at a time: a SQLite save appends whole pages to its WAL and needs some 40 KB.
+    let part = 80 * 1024;
+    let mount = match Mount::memory(folder.path(), &format!("{}", 440 * 1024 + part * rounds)) {
         Ok(mount) => mount,
         Err(why) => return Ok(End::Skipped(why)),
     };
     let project = Project::at(lab, kind, &mount.folder);
     let filler = mount.folder.join("filler");
-    std::fs::write(&filler, vec![1; 160 * 1024])?;
+    std::fs::write(&filler, vec![1; part * rounds])?;
     let mut dice = Dice(7);
     let mut acknowledged = Vec::new();
-    let rounds = lab.pick(2, 4);
     let mut refusals = 0;
     for round in 0..rounds {
         let mut failed = 0;
@@ -50,7 +52,7 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         ensure!(project.strays()?.is_empty(), "left behind: {:?}", project.strays()?);
         project.run(&["show", "latest"])?.expect(0)?;
         // Space comes back bit by bit.
-        let left = 160 * 1024 * (rounds - round - 1) / rounds;
+        let left = part * (rounds - round - 1);
         std::fs::File::options().write(true).open(&filler)?.set_len(left as u64)?;
         acknowledged.push(project.save(&["--run", "r", "--summary", &format!("after {round}")])?);
     }
