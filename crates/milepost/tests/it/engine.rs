@@ -432,3 +432,36 @@ fn limits_refuse_with_the_numbers_and_write_nothing() {
     assert!(invalid.message.contains("307202") && invalid.message.contains("262144"), "{invalid}");
     assert!(world.mp.store().run(&run("r")).unwrap().is_none());
 }
+
+#[test]
+fn the_pointers_commit_holds_its_file_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let git = |args: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"];
+        let output =
+            std::process::Command::new("git").arg("-C").arg(dir.path()).args(identity).args(args).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.name", "t"]);
+    git(&["config", "user.email", "t@example.invalid"]);
+    let write = |name: &str, text: &str| {
+        milepost::atomic::write(&dir.path().join(name), text.as_bytes(), milepost::atomic::Mode::Shared).unwrap();
+    };
+    write("other.txt", "one\n");
+    git(&["add", "other.txt"]);
+    git(&["commit", "-qm", "first"]);
+    write("other.txt", "two\n");
+    git(&["add", "other.txt"]);
+    write("untracked.txt", "x\n");
+    let pointer =
+        Pointer { file: dir.path().join("seed.json"), key: vec!["checkpointRef".into()], commit: true };
+    let world = World::new(Kind::Sqlite).with(Settings { pointer: Some(pointer), ..Settings::default() });
+    let saved = world.mp.save(&run("r"), say("x")).unwrap();
+    assert_eq!(saved.pointer_error, None);
+    assert_eq!(git(&["show", "--name-only", "--format=", "HEAD"]).trim(), "seed.json");
+    assert_eq!(git(&["status", "--porcelain"]), "M  other.txt\n?? untracked.txt\n");
+    assert!(git(&["show", "HEAD:seed.json"]).contains(saved.snapshot_id.as_str()));
+}
