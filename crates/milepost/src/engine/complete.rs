@@ -1,8 +1,8 @@
 //! Complete: a checkpoint and the earlier ones of its run are done; completing the newest ends the run.
 
 use super::Milepost;
+use super::bookkeeping::remember;
 use super::list::is_completed;
-use super::save::remember;
 use crate::Error;
 use crate::model::{CheckpointId, Event, EventType, Raw, Recent, Status, Token};
 use crate::store::{Commit, Cursor, Entry, HeaderQuery, Row, Verdict};

@@ -2,7 +2,7 @@
 //! Title, owner, place and profile are said nowhere else and are lost; everything a checkpoint holds is not.
 
 use super::Milepost;
-use super::save::note_kind;
+use super::bookkeeping::note_kind;
 use crate::Error;
 use crate::model::{Event, EventType, Moment, Profile, Raw, RunId, RunRecord, Session, Status, Working};
 use crate::store::{Commit, Entry, EventQuery, HeaderQuery, Row, Verdict};

@@ -1,7 +1,8 @@
 //! Record: what happened between two checkpoints, durable when it returns, folded into the next one.
 
 use super::Milepost;
-use super::save::{Opening, enter_session, open, remember};
+use super::bookkeeping::{enter_session, open, remember};
+use super::save::Opening;
 use crate::Error;
 use crate::model::{Item, Recent, RunId, Token};
 use crate::store::{Commit, Verdict};

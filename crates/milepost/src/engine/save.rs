@@ -5,22 +5,18 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
 use super::{Milepost, Settings};
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Draft, Event, EventType, Invalid, Marks, Moment, Owner, Profile, Raw, Recent, RunId,
-    RunRecord, Session, Source, Status, Token,
+    Source, Status, Token,
 };
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
 use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
 use crate::{Error, redact};
-
-/// How many commits a run remembers for writers whose reply was lost.
-const RECENT: usize = 16;
-/// The session of callers that name none.
-pub(super) const NO_SESSION: &str = "unknown";
 
 /// Where work happens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -359,103 +355,6 @@ fn event(
     })
 }
 
-/// The record to go on with: the run's own, or a new one.
-pub(super) fn open(
-    view: &RunView,
-    run: &RunId,
-    opening: &Opening,
-    settings: &Settings,
-    now: Timestamp,
-    events: &mut Vec<Event>,
-) -> RunRecord {
-    let profile = opening.profile.or(settings.profile);
-    let happened = |kind| Event {
-        at: now,
-        kind,
-        run_id: run.clone(),
-        snapshot_id: None,
-        data: Raw::parse("{}").unwrap_or_default(),
-    };
-    let mut record = match &view.record {
-        Some(record) => record.clone(),
-        None => {
-            let mut record = RunRecord::new(run.clone(), profile.unwrap_or(Profile::Run), now);
-            events.push(happened(EventType::RunStarted));
-            record.parent.clone_from(&opening.parent);
-            record
-        }
-    };
-    if let Some(profile) = opening.profile {
-        record.profile = profile;
-    }
-    macro_rules! given {
-        ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
-    }
-    given![title from opening.title, plan from opening.plan, owner from opening.owner, command from opening.command];
-    let place = &opening.whereabouts;
-    if view.record.is_none() {
-        given![project from place.project, worktree from place.worktree, branch from place.branch,
-               user from place.user];
-    }
-    record
-}
-
-/// Enters the session that the caller is in; says whether its first checkpoint is still to come.
-pub(super) fn enter_session(
-    record: &mut RunRecord,
-    asked: Option<&str>,
-    moment: &Moment,
-    events: &mut Vec<Event>,
-) -> bool {
-    let same = record.session.as_ref().is_some_and(|s| asked.is_none_or(|id| id == s.id));
-    if !same {
-        begin_session(record, asked.unwrap_or(NO_SESSION), moment, events);
-    }
-    record.session.as_ref().is_some_and(|s| s.checkpoints == 0)
-}
-
-/// Begins a session; the one before it is summed up.
-pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, events: &mut Vec<Event>) {
-    record.earlier_ms += record.session.as_ref().map_or(0, |s| s.elapsed_ms);
-    record.sessions += 1;
-    record.session =
-        Some(Session { id: id.to_owned(), started: moment.clone(), elapsed_ms: 0, checkpoints: 0 });
-    if let Ok(data) = Raw::of(&serde_json::json!({ "session_id": id })) {
-        let run_id = record.run_id.clone();
-        events.push(Event {
-            at: moment.at,
-            kind: EventType::SessionStarted,
-            run_id,
-            snapshot_id: None,
-            data,
-        });
-    }
-}
-
-pub(super) fn note_kind(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool) {
-    match status {
-        Status::Failed => record.latest_failed = sequence,
-        Status::Completed => record.latest_completed = sequence,
-        Status::InProgress | Status::Paused => {}
-    }
-    if holds_state {
-        record.latest_state = sequence;
-    }
-}
-
-/// What a new checkpoint says about its run.
-fn note_checkpoint(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool, now: Timestamp) {
-    note_kind(record, sequence, status, holds_state);
-    record.status = status;
-    record.ended_at = status.is_terminal().then_some(now);
-    if status == Status::Completed {
-        record.completed_through = sequence;
-    }
-    if let Some(session) = &mut record.session {
-        session.checkpoints += 1;
-    }
-}
-
 fn marked(mut marks: Marks, save: &Save) -> Marks {
     marks.pinned |= save.pin;
     for tag in &save.tags {
@@ -496,10 +395,4 @@ fn prune(
         events.push(event(EventType::Pruned, request, None, &data)?);
     }
     Ok(())
-}
-
-pub(super) fn remember(record: &mut RunRecord, recent: Recent) {
-    record.recent.push(recent);
-    let surplus = record.recent.len().saturating_sub(RECENT);
-    record.recent.drain(..surplus);
 }

@@ -1,7 +1,8 @@
 //! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
-use super::save::{Opening, begin_session, open, remember};
+use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
+use super::save::Opening;
 use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
@@ -62,7 +63,7 @@ impl Milepost {
                     record.dismissed = false;
                 }
                 let session = start.session_id.as_deref().filter(|id| !id.is_empty());
-                begin_session(&mut record, session.unwrap_or(super::save::NO_SESSION), &moment, &mut events);
+                begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);
                 record.updated_at = moment.at;
                 record.heartbeat = Some(moment.at);
                 remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });

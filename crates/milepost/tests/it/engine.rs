@@ -448,7 +448,8 @@ fn the_pointers_commit_holds_its_file_alone() {
     git(&["config", "user.name", "t"]);
     git(&["config", "user.email", "t@example.invalid"]);
     let write = |name: &str, text: &str| {
-        milepost::atomic::write(&dir.path().join(name), text.as_bytes(), milepost::atomic::Mode::Shared).unwrap();
+        milepost::atomic::write(&dir.path().join(name), text.as_bytes(), milepost::atomic::Mode::Shared)
+            .unwrap();
     };
     write("other.txt", "one\n");
     git(&["add", "other.txt"]);
