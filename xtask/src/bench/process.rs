@@ -65,6 +65,10 @@ pub fn whole(short: bool) -> Result<Vec<Line>> {
 
 /// Counts fsyncs: on an open store by its library, and of one-shot saves.
 pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        println!("| fsyncs | skipped: strace is missing, `cargo xtask setup` installs it | | | | |");
+        return Ok(Vec::new());
+    }
     let binary = binary()?;
     let mut lines = Vec::new();
     for size in [4, 64] {

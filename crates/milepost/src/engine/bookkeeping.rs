@@ -44,11 +44,12 @@ pub(super) fn open(
         ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
     }
     given![title from opening.title, plan from opening.plan, owner from opening.owner, command from opening.command];
+    // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
     let place = &opening.whereabouts;
-    if view.record.is_none() {
-        given![project from place.project, worktree from place.worktree, branch from place.branch,
-               user from place.user];
+    macro_rules! first {
+        ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&place.$name); } )* };
     }
+    first![project, worktree, branch, user];
     record
 }
 
@@ -72,7 +73,8 @@ pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, e
     record.sessions += 1;
     record.session =
         Some(Session { id: id.to_owned(), started: moment.clone(), elapsed_ms: 0, checkpoints: 0 });
-    if let Ok(data) = Raw::of(&serde_json::json!({ "session_id": id })) {
+    // The profile is said here as well, for a record that has to be rebuilt.
+    if let Ok(data) = Raw::of(&serde_json::json!({ "session_id": id, "profile": record.profile })) {
         let run_id = record.run_id.clone();
         events.push(Event {
             at: moment.at,

@@ -115,7 +115,9 @@ fn diagnosis(problem: Problem, left: &[Problem], fix: bool) -> Diagnosis {
     };
     let remedy = match (problem.kind, problem.mendable) {
         (_, true) => "`milepost doctor --fix` mends it",
-        (ProblemKind::Pages, false) => "restore the file from a backup",
+        (ProblemKind::Pages, false) => {
+            "`milepost doctor --fix` saves what can be read; the rest is only in a backup"
+        }
         (_, false) => "nothing can be done from here",
     };
     Diagnosis { reason_code, message: problem.message, fix: remedy.into(), fixed }

@@ -1,11 +1,17 @@
 //! Rebuild: a run's record from its checkpoints and events, where a damaged byte has taken it.
-//! Title, owner, place and profile are said nowhere else and are lost; everything a checkpoint holds is not.
+//! Title, owner and place are said nowhere else and are lost; everything a checkpoint or an event holds is not.
 
 use super::Milepost;
 use super::bookkeeping::note_kind;
 use crate::Error;
 use crate::model::{Event, EventType, Moment, Profile, Raw, RunId, RunRecord, Session, Status, Working};
 use crate::store::{Commit, Entry, EventQuery, HeaderQuery, Row, Verdict};
+
+/// What the event of a session's start says about the run.
+#[derive(serde::Deserialize)]
+struct Said {
+    profile: Profile,
+}
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -35,7 +41,8 @@ impl Milepost {
 
     fn record_from_checkpoints(&self, run: &RunId) -> Result<RunRecord, Error> {
         let now = self.now();
-        let mut record = RunRecord::new(run.clone(), Profile::Run, now);
+        // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
+        let mut record = RunRecord::new(run.clone(), Profile::Brief, now);
         let mut after = None;
         loop {
             let query = HeaderQuery {
@@ -77,9 +84,14 @@ impl Milepost {
         }
         for (_, event) in self.store.events(&EventQuery { run: Some(run), ..EventQuery::default() })?.events {
             if event.kind == EventType::CheckpointCompleted
-                && let Some(through) = event.snapshot_id.and_then(|id| self.sequence_of(&id, run))
+                && let Some(through) = event.snapshot_id.as_ref().and_then(|id| self.sequence_of(id, run))
             {
                 record.completed_through = record.completed_through.max(through);
+            }
+            if event.kind == EventType::SessionStarted
+                && let Ok(said) = serde_json::from_str::<Said>(event.data.get())
+            {
+                record.profile = said.profile;
             }
         }
         Ok(record)

@@ -30,6 +30,7 @@ impl Place {
     /// Looks from `folder` upwards, never across a repository's edge.
     pub fn find(folder: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(folder)?;
+        // A repository comes first, whatever lies in its folders.
         for at in folder.ancestors() {
             if let Some(git) = git_dir(at) {
                 let common = common_dir(&git);
@@ -40,6 +41,8 @@ impl Place {
                     database: common.join("milepost").join(DATABASE),
                 });
             }
+        }
+        for at in folder.ancestors() {
             let database = at.join(FOLDER).join(DATABASE);
             if database.exists() || at.join(CONFIG).is_file() {
                 return Ok(Self { root: at.to_owned(), worktree: None, branch: None, database });

@@ -466,3 +466,48 @@ fn the_pointers_commit_holds_its_file_alone() {
     assert_eq!(git(&["status", "--porcelain"]), "M  other.txt\n?? untracked.txt\n");
     assert!(git(&["show", "HEAD:seed.json"]).contains(saved.snapshot_id.as_str()));
 }
+
+/// Overwrites the first page of a table in the file itself.
+fn destroy(db: &std::path::Path, table: &str) {
+    use std::os::unix::fs::FileExt;
+    let connection = rusqlite::Connection::open(db).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let root: u32 = connection
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))
+        .unwrap();
+    drop(connection);
+    let file = std::fs::File::options().write(true).open(db).unwrap();
+    file.write_all_at(&[0xA5; 4096], u64::from(root - 1) * 4096).unwrap();
+}
+
+#[rstest]
+#[case("run", 60)]
+#[case("event", 60)]
+#[case("marks", 60)]
+#[case("checkpoint_id", 60)]
+#[case("whole", 0)]
+fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] readable: usize) {
+    let world = World::new(Kind::Sqlite);
+    let r = run("r");
+    for i in 0..60 {
+        let save = say(&format!("{i}")).profile(Profile::Pai);
+        world.mp.save(&r, save.state_text(&format!("{:?}", "x".repeat(3000))).unwrap()).unwrap();
+    }
+    let db = world.dir.path().join("m.db");
+    drop(world.mp);
+    destroy(&db, table);
+    let mp = || Milepost::on(open(Kind::Sqlite, world.dir.path()));
+    let found = mp().doctor(false, None, &mut |_| {}).unwrap();
+    assert!(found.problems[0].message.contains(&format!("{readable} of ")), "{found:?}");
+    mp().doctor(true, None, &mut |_| {}).unwrap();
+    assert!(world.dir.path().join("m.db.damaged-1").exists());
+    let after = mp();
+    assert_eq!(after.verify(&Scope::Store, &mut |_| {}).unwrap().damaged, vec![]);
+    if readable > 0 {
+        // Not one goes at the next save, though the profile is no longer known.
+        after.save(&r, say("next")).unwrap();
+        let listed = after.list(&ListQuery { run: Some(r.clone()), ..ListQuery::default() }).unwrap();
+        assert_eq!(listed.checkpoints.len(), readable + 1);
+    }
+    assert_eq!(mp().doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);
+}

@@ -194,7 +194,11 @@ impl Db {
     /// than emptying it, and commits that do not make the file longer are cheaper to sync.
     pub(super) fn after_commit(&mut self, pages_before: i32) {
         let pages = self.pages();
-        self.grown = if pages > pages_before { pages - pages_before } else { pages };
+        self.grown = match pages - pages_before {
+            0 => return,
+            grown if grown > 0 => grown,
+            _ => pages,
+        };
         if self.wal && pages > LONG_WAL {
             // Not copying back loses nothing: the next writer tries again.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
@@ -212,7 +216,8 @@ impl Db {
     /// Whether the WAL is so long that the next opener should not have to read it.
     pub(super) fn leaves_long_wal(&self) -> bool {
         let most = (SHORT_WAL_COMMITS * self.grown).clamp(SHORT_WAL.0, SHORT_WAL.1);
-        self.wal && !self.read_only && self.pages() > most
+        // Only who has written cleans up: reading leaves everything as it is.
+        self.wal && !self.read_only && self.grown > 0 && self.pages() > most
     }
 
     /// Copies the WAL back and empties it, if nobody reads it.

@@ -119,6 +119,15 @@ impl SqliteStore {
         Ok(true)
     }
 
+    /// Leaves a run without a record that proves itself, so that the engine rebuilds it from what the run holds.
+    fn forget_record(&self, run: &RunId) -> Result<(), StoreError> {
+        self.with(Access::Write, |db| {
+            let sql = "UPDATE run SET checksum = x'' WHERE run_id = ?1";
+            db.connection().execute(sql, [run.as_str()]).map_err(|e| self.write_error(e))?;
+            Ok(())
+        })
+    }
+
     fn place(&self) -> String {
         self.path.display().to_string()
     }

@@ -105,7 +105,10 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
         .map(|i| with(&format!(".damaged-{i}")))
         .find(|path| !path.exists())
         .ok_or_else(|| failed(std::io::ErrorKind::AlreadyExists.into()))?;
-    std::fs::rename(&store.path, &kept).map_err(failed)?;
+    // A second name first: at no moment is there no store under its own.
+    std::fs::hard_link(&store.path, &kept)
+        .or_else(|_| std::fs::copy(&store.path, &kept).map(drop))
+        .map_err(failed)?;
     for suffix in ["-wal", "-shm"] {
         let mut name = kept.as_os_str().to_owned();
         name.push(suffix);
@@ -157,6 +160,9 @@ fn copy_run(
             Verdict::Commit(Box::new(commit))
         };
         fresh.write(run, &mut decide)?;
+    }
+    if record.is_none() {
+        fresh.forget_record(run)?;
     }
     Ok(())
 }

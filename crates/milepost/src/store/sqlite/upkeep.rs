@@ -49,7 +49,7 @@ fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
             found.readable(),
             found.readable() as u64 + found.lost,
         );
-        problems.push(Problem { kind: ProblemKind::Pages, message, mendable: true });
+        problems.push(Problem { kind: ProblemKind::Pages, message, mendable: found.lost == 0 });
         return Ok(UpkeepReport { problems, ..UpkeepReport::default() });
     }
     for run in store.runs(&RunQuery::default())? {
