@@ -13,8 +13,8 @@ pub const MOST_DEPENDANTS: u64 = 15;
 /// Frames this small are left whole: a difference would save nothing worth a dependency.
 pub const SMALL: usize = 1024;
 
-/// Documents this small are not worth compressing for the short time they stay whole.
-const QUICK: usize = 8 * 1024;
+/// Documents up to this size cost more to compress than to write, for the short time they stay whole.
+const QUICK: usize = 128 * 1024;
 
 const LEVEL: i32 = 1;
 /// No document is larger than this; a frame that says otherwise is damaged.
@@ -23,8 +23,13 @@ const PLAIN: u8 = 0;
 const PACKED: u8 = 1;
 const PREFIX: usize = 9;
 
-/// Packs a document whole. Small ones are left plain: two saves later they are a difference anyway.
+/// Packs a document to stay whole.
 pub fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
+    pack(document, &[])
+}
+
+/// Packs a new document: plain, unless it is large. Two saves later it is a difference, or whole for good.
+pub fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
     if document.len() > QUICK {
         return pack(document, &[]);
     }
@@ -146,6 +151,7 @@ mod tests {
         fn round_trips(document in proptest::collection::vec(any::<u8>(), 0..3000),
                        base in proptest::collection::vec(any::<u8>(), 0..3000)) {
             prop_assert_eq!(unpack(&whole(&document).unwrap(), &[]).unwrap(), document.clone());
+            prop_assert_eq!(unpack(&newest(&document).unwrap(), &[]).unwrap(), document.clone());
             prop_assert_eq!(unpack(&against(&document, &base).unwrap(), &base).unwrap(), document);
         }
 

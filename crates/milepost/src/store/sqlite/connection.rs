@@ -55,11 +55,11 @@ pub(super) struct Db {
 const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 
 /// Pages at which a long-lived connection copies the WAL back and starts it again in place.
-const LONG_WAL: i32 = 2048;
+const LONG_WAL: i32 = 4096;
 /// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
 const SHORT_WAL_COMMITS: i32 = 20;
 /// Pages that are worth no emptying, and pages that always are.
-const SHORT_WAL: (i32, i32) = (64, 512);
+const SHORT_WAL: (i32, i32) = (64, 1024);
 /// Bytes of a page in the WAL, with its header.
 const WAL_PAGE: u64 = 4096 + 24;
 

@@ -124,7 +124,7 @@ pub(super) fn put(
     document: &[u8],
     written: &mut Written,
 ) -> Result<()> {
-    let data = frame::whole(document).map_err(packing)?;
+    let data = frame::newest(document).map_err(packing)?;
     let sum = frame_checksum(n, sequence, 0, 0, &data);
     written.keep(&sum, document);
     tx.prepare_cached("INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)")?.execute(params![
@@ -175,9 +175,6 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64, written: &Written) ->
         Some(below) if below.base == old.sequence => below.dependants + 1,
         _ => 0,
     };
-    if dependants + 1 > MOST_DEPENDANTS {
-        return Ok(());
-    }
     // A damaged neighbour is left alone: nothing may be packed against it.
     let document = |links: &Links| -> Result<Option<Cow<'_, [u8]>>> {
         Ok(match written.get(&links.checksum) {
@@ -185,7 +182,18 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64, written: &Written) ->
             None => read(tx, n, links.sequence)?.and_then(|read| read.ok()).map(Cow::Owned),
         })
     };
-    let (Some(document), Some(base_document)) = (document(old)?, document(base)?) else { return Ok(()) };
+    let Some(old_document) = document(old)? else { return Ok(()) };
+    if dependants + 1 > MOST_DEPENDANTS {
+        // It stays whole for good, and small.
+        let data = frame::whole(&old_document).map_err(packing)?;
+        if data.len() < old.length {
+            let sum = frame_checksum(n, old.sequence, 0, 0, &data);
+            tx.prepare_cached("UPDATE whole SET checksum = ?2, data = ?3 WHERE stamp = ?1")?
+                .execute(params![integer(old.stamp), sum, data])?;
+        }
+        return Ok(());
+    }
+    let (document, Some(base_document)) = (old_document, document(base)?) else { return Ok(()) };
     let data = frame::against(&document, &base_document).map_err(packing)?;
     if data.len() < old.length {
         let sum = frame_checksum(n, old.sequence, base.sequence, dependants, &data);
