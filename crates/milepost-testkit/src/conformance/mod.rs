@@ -25,7 +25,7 @@ pub fn all(open: &dyn Fn() -> Box<dyn Store>) {
 /// Makes one `#[test]` for every rule. Takes the path of a function without arguments that makes a new store and
 /// returns a closure; each call of the closure opens another handle on that store.
 ///
-/// ```ignore
+/// ```text
 /// fn new_store() -> impl Fn() -> Box<dyn Store> {
 ///     let dir = tempfile::tempdir().unwrap();
 ///     move || Box::new(SqliteStore::open(&dir.path().join("milepost.db"), &OpenOptions::default()).unwrap())
