@@ -189,7 +189,7 @@ impl Work {
         let mut rest = c;
         while line.len() < 61 {
             line.push(char::from(b'a' + (rest % 26) as u8));
-            rest = rest / 26 + a;
+            rest = (rest / 26).wrapping_add(a);
         }
         line + "\"}"
     }
