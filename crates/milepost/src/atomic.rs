@@ -25,7 +25,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Writes a file atomically and gives back the folder to sync, for callers that sync once for several files.
+/// Writes a file atomically and leaves its folder to the caller, who syncs it once for several files or not at all.
 pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     replace(create_temp(folder_of(path), mode)?, path, bytes)
 }
