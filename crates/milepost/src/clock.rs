@@ -42,10 +42,16 @@ pub(crate) fn boot_id() -> Option<&'static str> {
     .as_deref()
 }
 
+#[cfg(target_os = "linux")]
 fn uptime_ms() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/uptime").ok()?;
-    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    Some((seconds * 1000.0) as u64)
+    let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(since_boot.tv_sec).ok()?, u64::try_from(since_boot.tv_nsec).ok()?);
+    Some(seconds * 1000 + nanos / 1_000_000)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn uptime_ms() -> Option<u64> {
+    None
 }
 
 /// Milliseconds from `start` to `end`: by the time since boot within one boot, else by wall time, never negative.

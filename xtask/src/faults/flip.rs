@@ -42,14 +42,15 @@ pub fn open(url: &StoreUrl) -> Result<Milepost> {
     Ok(Milepost::at(url, &OpenOptions { create: false, ..OpenOptions::default() })?)
 }
 
-/// Two runs of twenty, with pins, tags and folded triggers.
+/// Two runs of twenty, with pins, tags and folded triggers; the last four of each are plain saves, one run after the
+/// other, which lie as they came.
 pub fn write(url: &StoreUrl) -> Result<Baseline> {
     let mp = Milepost::at(url, &OpenOptions { create: true, ..OpenOptions::default() })?;
     let mut dice = Dice(11);
     for name in ["one", "two"] {
         let run: RunId = name.parse()?;
         let mut lines: Vec<String> = (0..40).map(|_| dice.letters(70)).collect();
-        for n in 0..20 {
+        for n in 0..16 {
             lines[dice.below(40) as usize] = dice.letters(70);
             let save = || Save::new().profile(Profile::Pai).summary(format!("step {n}")).state(&lines);
             mp.save(&run, save()?)?;
@@ -68,6 +69,12 @@ pub fn write(url: &StoreUrl) -> Result<Baseline> {
     let gone: RunId = "gone".parse()?;
     mp.save(&gone, Save::new())?;
     mp.delete(&gone)?;
+    for name in ["one", "two"] {
+        let run: RunId = name.parse()?;
+        for n in 16..20 {
+            mp.save(&run, Save::new().summary(format!("step {n}")).state(&dice.letters(2000))?)?;
+        }
+    }
     let mut all = Vec::new();
     for listed in mp.list(&ListQuery::default())?.checkpoints.into_iter().rev() {
         let bytes = mp.read(&listed.entry)?.bytes().to_vec();

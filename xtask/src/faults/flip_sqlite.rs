@@ -11,7 +11,7 @@ use super::project::{Dice, Kind, Project};
 use super::{End, Lab};
 
 /// What holds checkpoints: table, columns of the key, column.
-const CHECKPOINTS: [(&str, &str, &str); 13] = [
+const CHECKPOINTS: [(&str, &str, &str); 18] = [
     ("checkpoint", "run_n, sequence", "header"),
     ("checkpoint", "run_n, sequence", "checksum"),
     ("checkpoint", "run_n, sequence", "snapshot_id"),
@@ -25,10 +25,15 @@ const CHECKPOINTS: [(&str, &str, &str); 13] = [
     ("delta", "stamp, 0", "checksum"),
     ("delta", "stamp, 0", "base"),
     ("delta", "stamp, 0", "dependants"),
+    ("fresh", "run_n, sequence", "header"),
+    ("fresh", "run_n, sequence", "header_sum"),
+    ("fresh", "run_n, sequence", "snapshot_id"),
+    ("fresh", "run_n, sequence", "body"),
+    ("fresh", "run_n, sequence", "body_sum"),
 ];
 
 /// What else is stored.
-const REST: [(&str, &str, &str); 12] = [
+const REST: [(&str, &str, &str); 19] = [
     ("run", "n, 0", "record"),
     ("run", "n, 0", "checksum"),
     ("run", "n, 0", "run_id"),
@@ -39,6 +44,13 @@ const REST: [(&str, &str, &str); 12] = [
     ("event", "run_n, n", "events"),
     ("event", "run_n, n", "checksum"),
     ("event", "run_n, n", "count"),
+    ("fresh", "run_n, sequence", "count"),
+    ("fresh", "run_n, sequence", "events"),
+    ("fresh", "run_n, sequence", "record"),
+    ("fresh", "run_n, sequence", "run_sum"),
+    ("fresh", "run_n, sequence", "event"),
+    ("fresh", "run_n, sequence", "event_sum"),
+    ("fresh", "run_n, sequence", "event_count"),
     ("name", "run_n, sequence", "name"),
     ("meta", "length(key), unicode(key)", "value"),
 ];
@@ -81,7 +93,9 @@ pub fn run(lab: &Lab) -> Result<End> {
         }
     }
     let latest = baseline.latest()?.id.clone();
-    for cell in cells(&db, CHECKPOINTS[0])?.into_iter().filter(|c| ids.get(&c.owner()) == Some(&latest)) {
+    let headers = [CHECKPOINTS[0], CHECKPOINTS[13]];
+    let headers = headers.into_iter().map(|column| cells(&db, column)).collect::<Result<Vec<_>>>()?;
+    for cell in headers.into_iter().flatten().filter(|c| ids.get(&c.owner()) == Some(&latest)) {
         let changed = cell.flipped(0, &mut dice).swap_remove(0);
         cell.set(&db, &changed)?;
         wrong.note(
@@ -124,7 +138,10 @@ fn rest(lab: &Lab, db: &Connection, baseline: &Baseline, wrong: &mut Wrong) -> R
 
 /// Run number and sequence, or stamp and 0, to the checkpoint's id.
 fn names(db: &Connection) -> Result<BTreeMap<(i64, i64), String>> {
-    let mut statement = db.prepare("SELECT run_n, sequence, stamp, snapshot_id FROM checkpoint")?;
+    let mut statement = db.prepare(
+        "SELECT run_n, sequence, stamp, snapshot_id FROM checkpoint \
+         UNION ALL SELECT run_n, sequence, stamp, snapshot_id FROM fresh",
+    )?;
     let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?;
     let mut names = BTreeMap::new();
     for row in rows {

@@ -18,7 +18,7 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
     let folder = scratch()?;
     let rounds = lab.pick(2, 4);
     // So much comes back at a time: a SQLite save appends whole pages to its WAL and needs some 40 KB.
-    let part = 80 * 1024;
+    let part = 40 * 1024;
     let mount = match Mount::memory(folder.path(), &format!("{}", 440 * 1024 + part * rounds)) {
         Ok(mount) => mount,
         Err(why) => return Ok(End::Skipped(why)),

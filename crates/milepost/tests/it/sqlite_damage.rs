@@ -4,7 +4,7 @@
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{
     Commit, Damage, EventQuery, Find, HeaderQuery, OpenOptions, Part, Row, RunView, Store, StoreError,
-    Verdict,
+    Upkeep, Verdict,
 };
 use milepost_testkit::chance::text;
 use milepost_testkit::{Ledger, doc};
@@ -61,6 +61,97 @@ fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
         .collect();
     let good = count - damaged.len();
     (damaged, good)
+}
+
+/// A run that keeps four, with plain saves alone: what they wrote lies as it came.
+fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Ledger<'_>)) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let mut hurt = Ledger::begin(&store, "hurt");
+    for n in 1..=7 {
+        let doc = hurt.doc(n).state(text(3000, 1));
+        hurt.commit(|view, commit| {
+            commit.puts.push(doc.seal(&view.slot));
+            commit.drops.extend((view.count >= 4).then(|| view.oldest[0].header.sequence));
+            commit.events.push(doc::event(&doc::run_id("hurt"), n));
+        });
+    }
+    hurt.check();
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let waiting: i64 = db.query_row("SELECT count(*) FROM fresh", [], |row| row.get(0)).unwrap();
+    assert_eq!(waiting, 6, "all but the first lie as they came");
+    assert_eq!(db.execute(sql, []).unwrap(), 1, "{sql}");
+    then(&store, hurt);
+}
+
+#[test]
+fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
+    let sql = "UPDATE fresh SET header = replace(header, 'manual', 'mXnual') WHERE sequence = 5";
+    with_fresh_damage(sql, |store, hurt| {
+        let look = || {
+            let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+            let (damaged, good) = sort_out(store.headers(&query).unwrap());
+            assert_eq!((damaged.len(), damaged[0].part, damaged[0].sequence), (1, Part::Header, Some(5)));
+            assert_eq!(store.run(hurt.run()).unwrap().unwrap().row.count as usize, good + 1);
+            store.body(hurt.run(), 5).unwrap();
+            good
+        };
+        assert_eq!(look(), 3);
+        // Items are taken in with everything else; a document that nobody vouches for waits for repair.
+        let seen = add_one(store, &hurt).unwrap();
+        assert_eq!((seen.count, seen.slot.sequence(), seen.oldest.len()), (4, 8, 1));
+        store.upkeep(Upkeep::Compact).unwrap();
+        assert_eq!(look(), 4);
+        assert_eq!(store.upkeep(Upkeep::Repair).unwrap().done, 1);
+        let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+        assert_eq!(sort_out(store.headers(&query).unwrap()), (vec![], 5));
+        assert_eq!(store.upkeep(Upkeep::Inspect).unwrap().problems, vec![]);
+    });
+}
+
+#[test]
+fn a_fresh_document_stays_damaged_and_costs_no_other() {
+    let sql = "UPDATE fresh SET body = zeroblob(length(body)) WHERE sequence = 5";
+    with_fresh_damage(sql, |store, hurt| {
+        let look = || {
+            for (sequence, damaged) in [(4, false), (5, true), (6, false), (7, false)] {
+                match store.body(hurt.run(), sequence) {
+                    Err(StoreError::Damaged(damage)) => assert!(damaged, "{damage}"),
+                    answer => assert_eq!(answer.is_ok(), !damaged, "{sequence}"),
+                }
+            }
+        };
+        look();
+        store.upkeep(Upkeep::Compact).unwrap();
+        look();
+    });
+}
+
+#[test]
+fn what_a_damaged_fresh_row_removed_is_there_again_and_the_run_is_named() {
+    let sql = "UPDATE fresh SET drops = zeroblob(length(drops)) WHERE sequence = 6";
+    with_fresh_damage(sql, |store, hurt| {
+        let row = store.run(hurt.run()).unwrap().unwrap().row;
+        assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
+        store.upkeep(Upkeep::Compact).unwrap();
+        let row = store.run(hurt.run()).unwrap().unwrap().row;
+        assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
+        assert_eq!(add_one(store, &hurt).unwrap().slot.sequence(), 8);
+        assert!(store.run(hurt.run()).unwrap().unwrap().row.record.is_ok());
+    });
+}
+
+#[test]
+fn a_fresh_record_is_reported_and_can_be_written_anew() {
+    let sql = "UPDATE fresh SET record = replace(record, 'in_progress', 'in_prXgress') WHERE sequence = 7";
+    with_fresh_damage(sql, |store, hurt| {
+        let row = store.run(hurt.run()).unwrap().unwrap().row;
+        assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 4));
+        let seen = add_one(store, &hurt).unwrap();
+        assert_eq!((seen.record, seen.count, seen.slot.sequence()), (None, 4, 8));
+        assert!(store.run(hurt.run()).unwrap().unwrap().row.record.is_ok());
+    });
 }
 
 const HURT: &str = "(SELECT n FROM run WHERE run_id = 'hurt')";

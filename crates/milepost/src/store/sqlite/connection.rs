@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Result, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
 use super::schema;
 
@@ -54,14 +54,53 @@ pub(super) struct Db {
 /// How long SQLite itself waits: only programs that do not take turns at the lock files get in the way.
 const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 
-/// Pages at which a long-lived connection copies the WAL back and starts it again in place.
-const LONG_WAL: i32 = 4096;
+/// Commits after which a long-lived connection copies the WAL back and starts it again in place: from then on commits
+/// overwrite what is there, and a file that does not grow takes half the time to sync.
+const LONG_WAL_COMMITS: i32 = 128;
+/// Pages that are worth no copying, and pages that always are.
+const LONG_WAL: (i32, i32) = (512, 4096);
 /// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
 const SHORT_WAL_COMMITS: i32 = 20;
 /// Pages that are worth no emptying, and pages that always are.
 const SHORT_WAL: (i32, i32) = (64, 1024);
 /// Bytes of a page in the WAL, with its header.
 const WAL_PAGE: u64 = 4096 + 24;
+
+/// A transaction whose own statements are compiled once for a connection. Dropped, it is rolled back.
+pub(super) struct Tx<'a> {
+    connection: &'a Connection,
+    open: bool,
+}
+
+impl<'a> Tx<'a> {
+    fn begin(connection: &'a Connection, how: &str) -> Result<Self> {
+        connection.prepare_cached(how)?.execute([])?;
+        Ok(Self { connection, open: true })
+    }
+
+    pub(super) fn commit(mut self) -> Result<()> {
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.open = false;
+        Ok(())
+    }
+}
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        // Some errors have ended the transaction already.
+        if self.open && !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+impl std::ops::Deref for Tx<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
 
 impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
@@ -175,9 +214,9 @@ impl Db {
 
     /// Reads in one consistent view.
     pub(super) fn snapshot<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        let tx = Tx::begin(&self.connection, "BEGIN")?;
         let result = work(&tx)?;
-        tx.finish()?;
+        tx.commit()?;
         Ok(result)
     }
 
@@ -186,8 +225,8 @@ impl Db {
     }
 
     /// Begins a write; always immediate, since a read that turns into a write fails under contention.
-    pub(super) fn begin(&mut self) -> Result<Transaction<'_>> {
-        self.connection.transaction_with_behavior(TransactionBehavior::Immediate)
+    pub(super) fn begin(&mut self) -> Result<Tx<'_>> {
+        Tx::begin(&self.connection, "BEGIN IMMEDIATE")
     }
 
     /// After a commit: copies a long WAL back, so that the next commit starts it again in place. That costs fewer fsyncs
@@ -199,7 +238,7 @@ impl Db {
             grown if grown > 0 => grown,
             _ => pages,
         };
-        if self.wal && pages > LONG_WAL {
+        if self.wal && pages > (LONG_WAL_COMMITS * self.grown).clamp(LONG_WAL.0, LONG_WAL.1) {
             // Not copying back loses nothing: the next writer tries again.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }

@@ -1,10 +1,8 @@
 //! Documents in their frames: reading along a chain of differences, and packing older ones as new ones come.
 
-use std::borrow::Cow;
-use std::collections::VecDeque;
-
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
+use super::fresh;
 use super::read::{bytes, integer, number, prove};
 use crate::store::check::checksum;
 use crate::store::frame::{self, MOST_DEPENDANTS, SMALL};
@@ -18,7 +16,7 @@ struct Stored {
     checksum: Vec<u8>,
 }
 
-fn frame_checksum(n: i64, sequence: u64, base: u64, dependants: u64, data: &[u8]) -> [u8; 16] {
+pub(super) fn frame_checksum(n: i64, sequence: u64, base: u64, dependants: u64, data: &[u8]) -> [u8; 16] {
     let key = [n as u64, sequence, base, dependants].map(u64::to_le_bytes);
     checksum(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], data)
 }
@@ -44,6 +42,20 @@ fn fetch(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Stored>> {
 
 /// Reads one document; `None` if there is no such checkpoint.
 pub(super) fn read(
+    tx: &Connection,
+    n: i64,
+    sequence: u64,
+) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
+    if let Some((data, sum)) = fresh::document(tx, n, sequence)? {
+        let key = [n as u64, sequence, 0, 0].map(u64::to_le_bytes);
+        let proven = prove(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], &data, &sum);
+        return Ok(Some(proven.and_then(|()| unpack(&data, &[]))));
+    }
+    settled(tx, n, sequence)
+}
+
+/// Reads one document that is not in a fresh row.
+pub(super) fn settled(
     tx: &Connection,
     n: i64,
     sequence: u64,
@@ -86,47 +98,22 @@ pub(super) fn read(
     }
     let mut document = Vec::new();
     for stored in chain.into_iter().rev() {
-        document = match frame::unpack(&stored.data, &document) {
+        document = match unpack(&stored.data, &document) {
             Ok(document) => document,
-            Err(e) => return Ok(Some(Err(Damage::integrity(Part::Body, "a readable frame", e.to_string())))),
+            Err(damage) => return Ok(Some(Err(damage))),
         };
     }
     Ok(Some(Ok(document)))
 }
 
-/// The documents written last, by the checksum of their frame, so that packing them needs no unpacking first.
-/// The checksum binds run, number and content, so an entry can be old but never wrong.
-#[derive(Debug, Default)]
-pub(super) struct Written(VecDeque<(Vec<u8>, Vec<u8>)>);
-
-impl Written {
-    const MOST: usize = 4;
-    const LARGEST: usize = 1 << 20;
-
-    fn keep(&mut self, checksum: &[u8], document: &[u8]) {
-        if document.len() <= Self::LARGEST {
-            self.0.truncate(Self::MOST - 1);
-            self.0.push_front((checksum.to_vec(), document.to_vec()));
-        }
-    }
-
-    fn get(&self, checksum: &[u8]) -> Option<&[u8]> {
-        self.0.iter().find(|(key, _)| key == checksum).map(|(_, document)| document.as_slice())
-    }
+fn unpack(frame: &[u8], base: &[u8]) -> std::result::Result<Vec<u8>, Damage> {
+    frame::unpack(frame, base).map_err(|e| Damage::integrity(Part::Body, "a readable frame", e.to_string()))
 }
 
 /// Stores a new document whole.
-pub(super) fn put(
-    tx: &Connection,
-    n: i64,
-    sequence: u64,
-    stamp: u64,
-    document: &[u8],
-    written: &mut Written,
-) -> Result<()> {
+pub(super) fn put(tx: &Connection, n: i64, sequence: u64, stamp: u64, document: &[u8]) -> Result<()> {
     let data = frame::newest(document).map_err(packing)?;
     let sum = frame_checksum(n, sequence, 0, 0, &data);
-    written.keep(&sum, document);
     tx.prepare_cached("INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)")?.execute(params![
         integer(stamp),
         sum,
@@ -142,13 +129,12 @@ struct Links {
     base: u64,
     dependants: u64,
     length: usize,
-    checksum: Vec<u8>,
 }
 
 /// The checkpoints before `sequence`, nearest first.
 fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links>> {
     let select = "SELECT c.sequence, c.stamp, ifnull(d.base, 0), ifnull(d.dependants, 0), \
-                  ifnull(length(w.data), length(d.data)), ifnull(w.checksum, d.checksum) FROM checkpoint c \
+                  ifnull(length(w.data), length(d.data)) FROM checkpoint c \
                   LEFT JOIN whole w ON w.stamp = c.stamp LEFT JOIN delta d ON d.stamp = c.stamp \
                   WHERE c.run_n = ?1 AND c.sequence < ?2 ORDER BY c.sequence DESC LIMIT ?3";
     tx.prepare_cached(select)?
@@ -159,14 +145,13 @@ fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links
                 base: number(row, 2)?,
                 dependants: number(row, 3)?,
                 length: row.get::<_, Option<i64>>(4)?.unwrap_or(0) as usize,
-                checksum: bytes(row, 5)?,
             })
         })?
         .collect()
 }
 
 /// Packs the document two before `newest` against the one between them, so that the newest two stay whole.
-pub(super) fn settle(tx: &Connection, n: i64, newest: u64, written: &Written) -> Result<()> {
+pub(super) fn settle(tx: &Connection, n: i64, newest: u64) -> Result<()> {
     let [base, old, below @ ..] = &older(tx, n, newest, 3)?[..] else { return Ok(()) };
     if old.base != 0 || old.length <= SMALL {
         return Ok(());
@@ -176,16 +161,10 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64, written: &Written) ->
         _ => 0,
     };
     // A damaged neighbour is left alone: nothing may be packed against it.
-    let document = |links: &Links| -> Result<Option<Cow<'_, [u8]>>> {
-        Ok(match written.get(&links.checksum) {
-            Some(document) => Some(Cow::Borrowed(document)),
-            None => read(tx, n, links.sequence)?.and_then(|read| read.ok()).map(Cow::Owned),
-        })
-    };
-    let Some(old_document) = document(old)? else { return Ok(()) };
+    let Some(Ok(document)) = read(tx, n, old.sequence)? else { return Ok(()) };
     if dependants + 1 > MOST_DEPENDANTS {
         // It stays whole for good, and small.
-        let data = frame::whole(&old_document).map_err(packing)?;
+        let data = frame::whole(&document).map_err(packing)?;
         if data.len() < old.length {
             let sum = frame_checksum(n, old.sequence, 0, 0, &data);
             tx.prepare_cached("UPDATE whole SET checksum = ?2, data = ?3 WHERE stamp = ?1")?
@@ -193,7 +172,7 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64, written: &Written) ->
         }
         return Ok(());
     }
-    let (document, Some(base_document)) = (old_document, document(base)?) else { return Ok(()) };
+    let Some(Ok(base_document)) = read(tx, n, base.sequence)? else { return Ok(()) };
     let data = frame::against(&document, &base_document).map_err(packing)?;
     if data.len() < old.length {
         let sum = frame_checksum(n, old.sequence, base.sequence, dependants, &data);
@@ -231,6 +210,6 @@ pub(super) fn release(tx: &Connection, n: i64, sequence: u64) -> Result<()> {
     Ok(())
 }
 
-fn packing(e: std::io::Error) -> rusqlite::Error {
+pub(super) fn packing(e: std::io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(e.into())
 }

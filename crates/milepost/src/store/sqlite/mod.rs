@@ -4,6 +4,9 @@
 
 mod connection;
 mod frames;
+mod fresh;
+mod list;
+mod memo;
 mod read;
 mod salvage;
 mod schema;
@@ -16,6 +19,7 @@ use std::sync::Mutex;
 use rusqlite::ErrorCode;
 
 use self::connection::{Access, Db};
+use self::fresh::Fresh;
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
@@ -33,7 +37,6 @@ pub struct SqliteStore {
     /// The file system's name where WAL is not safe on it.
     unsafe_on: Option<&'static str>,
     pool: Mutex<Pool>,
-    written: Mutex<frames::Written>,
 }
 
 #[derive(Debug)]
@@ -57,7 +60,6 @@ impl SqliteStore {
             gate: Turnstile::new(beside("-turn"), beside("-lock")),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
-            written: Mutex::default(),
         };
         let there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
         if !there {
@@ -122,9 +124,13 @@ impl SqliteStore {
     /// Leaves a run without a record that proves itself, so that the engine rebuilds it from what the run holds.
     fn forget_record(&self, run: &RunId) -> Result<(), StoreError> {
         self.with(Access::Write, |db| {
-            let sql = "UPDATE run SET checksum = x'' WHERE run_id = ?1";
-            db.connection().execute(sql, [run.as_str()]).map_err(|e| self.write_error(e))?;
-            Ok(())
+            let forget = |db: &mut Db| {
+                let tx = db.begin()?;
+                fresh::settle(&tx, &Fresh::load(&tx)?)?;
+                tx.execute("UPDATE run SET checksum = x'' WHERE run_id = ?1", [run.as_str()])?;
+                tx.commit()
+            };
+            forget(db).map_err(|e| self.write_error(e))
         })
     }
 
@@ -282,14 +288,19 @@ impl Store for SqliteStore {
     }
 
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-        self.with(Access::Any, |db| db.snapshot(|tx| read::headers(tx, query)).map_err(|e| self.error(e)))
+        self.with(Access::Any, |db| db.snapshot(|tx| list::headers(tx, query)).map_err(|e| self.error(e)))
     }
 
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
         self.with(Access::Any, |db| {
             let read = db.snapshot(|tx| {
-                let Some(n) = read::run_n(tx, run)? else { return Ok(Err(StoreError::NoRun(run.clone()))) };
-                Ok(match frames::read(tx, n, sequence)? {
+                let fresh = Fresh::load(tx)?;
+                let Some(n) = read::run_n(tx, &fresh, run)? else {
+                    return Ok(Err(StoreError::NoRun(run.clone())));
+                };
+                let found =
+                    if fresh.has_removed(n, sequence) { None } else { frames::read(tx, n, sequence)? };
+                Ok(match found {
                     Some(Ok(document)) => Ok(document),
                     Some(Err(damage)) => Err(damage.at(Some(run), Some(sequence)).into()),
                     None => Err(StoreError::NoCheckpoint(run.clone(), sequence)),

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Result};
 
+use super::fresh::Fresh;
 use super::read::{self, number};
-use super::{SqliteStore, frames};
+use super::{SqliteStore, frames, list};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{Commit, Find, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, Verdict};
@@ -45,11 +46,17 @@ pub(super) fn survey(path: &Path) -> Result<Salvage> {
         "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n DESC, sequence DESC",
         "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id",
         "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id DESC",
+        "SELECT run_n, sequence, stamp FROM fresh ORDER BY stamp",
+        "SELECT run_n, sequence, stamp FROM fresh ORDER BY stamp DESC",
     ] {
         // Each scan goes as far as the damage lets it.
         let _ = collect(&connection, scan, &mut places);
     }
-    let mut salvage = Salvage { found: BTreeMap::new(), lost: 0 };
+    let removed = Fresh::load(&connection);
+    // No index names what was in fresh rows: one at least is lost with their pages.
+    let mut salvage = Salvage { found: BTreeMap::new(), lost: u64::from(removed.is_err()) };
+    let removed = removed.unwrap_or_default();
+    places.retain(|(n, sequence, _)| !removed.has_removed(*n, *sequence));
     for (n, sequence, stamp) in places {
         match document(&connection, n, sequence).and_then(|verified| verified.body().ok()) {
             Some(body) if body.sequence == sequence => {
@@ -71,7 +78,8 @@ fn collect(connection: &Connection, scan: &str, places: &mut BTreeSet<(i64, u64,
 }
 
 fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> {
-    let document = frames::read(connection, n, sequence).ok()??.ok()?;
+    let read = frames::read(connection, n, sequence).or_else(|_| frames::settled(connection, n, sequence));
+    let document = read.ok()??.ok()?;
     seal::verify(document).ok()
 }
 
@@ -130,7 +138,8 @@ fn copy_run(
     found: &BTreeMap<u64, Found>,
 ) -> std::result::Result<(), StoreError> {
     const BATCH: usize = 256;
-    let record = read::line(connection, run).ok().flatten().and_then(|line| line.record.ok());
+    let fresh_rows = Fresh::load(connection).unwrap_or_default();
+    let record = read::line(connection, &fresh_rows, run).ok().flatten().and_then(|line| line.record.ok());
     let found: Vec<_> = found.iter().collect();
     for batch in found.chunks(BATCH) {
         let documents: Vec<_> = batch
@@ -169,7 +178,7 @@ fn copy_run(
 
 fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
     let query = HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
-    match read::headers(connection, &query).ok()?.into_iter().next()? {
+    match list::headers(connection, &query).ok()?.into_iter().next()? {
         Row::Good(entry) if entry.marks != Marks::default() => Some(entry.marks),
         _ => None,
     }

@@ -2,9 +2,10 @@
 
 use rusqlite::{Connection, Result, params};
 
-use super::connection::Access;
-use super::read::{self, number};
-use super::{SqliteStore, frames, salvage, write};
+use super::connection::{Access, Db};
+use super::fresh::{self, Fresh};
+use super::read::number;
+use super::{SqliteStore, frames, list, salvage, write};
 use crate::atomic;
 use crate::model::Marks;
 use crate::seal;
@@ -25,9 +26,17 @@ pub(super) fn upkeep(store: &SqliteStore, what: Upkeep) -> std::result::Result<U
 fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
     let before = store.info()?.bytes;
     let _turn = store.turn()?;
-    store.with(Access::Write, |db| db.compact().map_err(|e| store.write_error(e)))?;
+    store
+        .with(Access::Write, |db| settle(db).and_then(|()| db.compact()).map_err(|e| store.write_error(e)))?;
     let bytes_freed = before.saturating_sub(store.info()?.bytes);
     Ok(UpkeepReport { bytes_freed, ..UpkeepReport::default() })
+}
+
+/// Takes fresh rows in.
+fn settle(db: &mut Db) -> Result<()> {
+    let tx = db.begin()?;
+    fresh::settle(&tx, &Fresh::load(&tx)?)?;
+    tx.commit()
 }
 
 fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
@@ -97,7 +106,8 @@ fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, St
     for row in rows {
         let Row::Damaged { damage, cursor } = row else { continue };
         let places = store.with(Access::Any, |db| {
-            let sql = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2";
+            let sql = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
+                       UNION ALL SELECT run_n FROM fresh WHERE sequence = ?1 AND stamp = ?2";
             let run = || -> Result<Vec<i64>> {
                 let mut statement = db.connection().prepare(sql)?;
                 statement
@@ -139,6 +149,7 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
     report.done += store.with(Access::Write, |db| {
         let mut mend = || -> Result<u64> {
             let tx = db.begin()?;
+            fresh::settle(&tx, &Fresh::load(&tx)?)?;
             let mut done = 0;
             for (n, sequence, _) in &headers {
                 done += u64::from(rebuild_header(&tx, *n, *sequence)?);
@@ -166,7 +177,8 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
 fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     let Some(Ok(document)) = frames::read(tx, n, sequence)? else { return Ok(false) };
     let stamp = tx.query_row(
-        "SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2",
+        "SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2 \
+         UNION ALL SELECT stamp FROM fresh WHERE run_n = ?1 AND sequence = ?2",
         params![n, sequence as i64],
         |row| number(row, 0),
     )?;
@@ -178,8 +190,9 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     if sealed.header().sequence != sequence {
         return Ok(false);
     }
+    fresh::release(tx, n, sequence, stamp)?;
     write::put_header(tx, n, &sealed)?;
-    if read::headers(
+    if list::headers(
         tx,
         &HeaderQuery { find: Find::Id(sealed.header().snapshot_id.as_str()), ..Default::default() },
     )?

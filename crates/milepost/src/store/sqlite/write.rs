@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::connection::Db;
-use super::frames::Written;
+use super::fresh::{self, Fresh};
 use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
-use super::{SqliteStore, frames};
+use super::{SqliteStore, frames, memo};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
@@ -16,16 +16,38 @@ use crate::store::{
 /// Events in a row at most.
 const EVENT_SLACK: u64 = 64;
 
+/// Whether a plain save takes the fresh rows in where there are enough of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settling {
+    Due,
+    Later,
+}
+
 pub(super) fn write(
     store: &SqliteStore,
     db: &mut Db,
     run: &RunId,
     decide: &mut Decide<'_>,
 ) -> std::result::Result<Receipt, StoreError> {
+    match write_once(store, db, run, decide, Settling::Due) {
+        // Taking rows in needs more space than a save by itself; on a disk that is all but full it can wait.
+        Err(StoreError::Write { .. }) => write_once(store, db, run, decide, Settling::Later),
+        result => result,
+    }
+}
+
+fn write_once(
+    store: &SqliteStore,
+    db: &mut Db,
+    run: &RunId,
+    decide: &mut Decide<'_>,
+    settling: Settling,
+) -> std::result::Result<Receipt, StoreError> {
     let failed = |e| store.write_error(e);
     let tx = db.begin().map_err(failed)?;
-    let line = read::line(&tx, run).map_err(failed)?;
-    let (view, places) = view(&tx, line.as_ref()).map_err(failed)?;
+    let fresh = Fresh::load(&tx).map_err(failed)?;
+    let line = read::line(&tx, &fresh, run).map_err(failed)?;
+    let (view, places) = view(&tx, &fresh, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
     check(run, &view, &commit)?;
@@ -36,23 +58,41 @@ pub(super) fn write(
             }
         }
     }
-    let mut written = store.written.lock().unwrap_or_else(|e| e.into_inner());
-    let mut putting = None;
-    let done = carry_out(&tx, run, line, &view, &commit, &places, &mut written, &mut putting);
-    drop(written);
-    match (done, putting) {
-        // The index on ids is what refuses an id that is taken, in this run or another.
-        (Err(e), Some(id)) if e.to_string().contains("checkpoint.snapshot_id") => {
-            return Err(StoreError::Exists(id));
+    let work = Work { tx: &tx, run, view: &view, commit: &commit, places: &places };
+    match line {
+        Some(line) if work.is_plain(&line).map_err(failed)? => {
+            if settling == Settling::Due {
+                fresh::settle_full(&tx, &fresh).map_err(failed)?;
+            }
+            work.append(line, &fresh).map_err(failed)?;
         }
-        (done, _) => done.map_err(failed)?,
+        line => {
+            fresh::settle(&tx, &fresh).map_err(failed)?;
+            for sealed in &commit.puts {
+                let id = &sealed.header().snapshot_id;
+                if is_taken(&tx, id).map_err(failed)? {
+                    return Err(StoreError::Exists(id.clone()));
+                }
+            }
+            work.carry_out(line).map_err(failed)?;
+        }
     }
     tx.commit().map_err(failed)?;
     Ok(Receipt::default())
 }
 
+/// Whether a checkpoint of this run or another has this id.
+fn is_taken(tx: &Connection, id: &CheckpointId) -> Result<bool> {
+    let taken = "SELECT 1 FROM checkpoint WHERE snapshot_id = ?1 \
+                 UNION ALL SELECT 1 FROM fresh WHERE snapshot_id = ?1";
+    tx.prepare_cached(taken)?.exists([id.as_str()])
+}
+
 /// The next stamp: after the newest write of any run, and after what deleted runs had.
-fn next_stamp(tx: &Connection) -> Result<u64> {
+fn next_stamp(tx: &Connection, fresh: &Fresh) -> Result<u64> {
+    if let Some(stamp) = fresh.newest() {
+        return Ok(stamp + 1);
+    }
     let newest =
         tx.prepare_cached("SELECT ifnull(max(stamp), 0) FROM run")?.query_row([], |row| number(row, 0))?;
     let floor = tx
@@ -75,8 +115,8 @@ struct ItemPlaces {
     next: i64,
 }
 
-fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)> {
-    let stamp = next_stamp(tx)?;
+fn view(tx: &Connection, fresh: &Fresh, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)> {
+    let stamp = next_stamp(tx, fresh)?;
     let Some(line) = line else {
         let slot = Slot::issue(1, stamp);
         let view = RunView { record: None, slot, count: 0, latest: None, oldest: vec![], items: vec![] };
@@ -91,8 +131,8 @@ fn view(tx: &Connection, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)
         record: line.record.as_ref().ok().map(|record| (**record).clone()),
         slot: Slot::issue(line.last_sequence + 1, stamp),
         count: line.count,
-        latest: read::newest(tx, line.n)?.and_then(Row::good),
-        oldest: read::oldest(tx, line.n, OLDEST_SHOWN)?,
+        latest: read::newest(tx, fresh, line.n)?.and_then(Row::good),
+        oldest: read::oldest(tx, fresh, line.n, OLDEST_SHOWN)?,
         items: items.into_iter().map(|(_, item)| item).collect(),
     };
     Ok((view, places))
@@ -122,67 +162,126 @@ fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<()
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
-fn carry_out(
-    tx: &Connection,
-    run: &RunId,
-    line: Option<RunLine>,
-    view: &RunView,
-    commit: &Commit,
-    places: &ItemPlaces,
-    written: &mut Written,
-    putting: &mut Option<CheckpointId>,
-) -> Result<()> {
-    let last_put = commit.puts.last().map(Sealed::header);
-    let stamp = last_put.map_or(view.slot.stamp(), |header| header.stamp);
-    let mut line = match line {
-        Some(line) => line,
-        None => {
-            tx.prepare_cached(
+/// One decision about one run, on its way into the tables.
+struct Work<'a> {
+    tx: &'a Connection,
+    run: &'a RunId,
+    view: &'a RunView,
+    commit: &'a Commit,
+    places: &'a ItemPlaces,
+}
+
+impl Work<'_> {
+    /// Whether this is a save and nothing else: one checkpoint of a known run, without marks or a name of its own.
+    fn is_plain(&self, line: &RunLine) -> Result<bool> {
+        let Commit { puts, marks, events, .. } = self.commit;
+        let [sealed] = &puts[..] else { return Ok(false) };
+        let header = sealed.header();
+        Ok(marks.is_empty()
+            && !line.renamed
+            && line.record.is_ok()
+            && header.imported_id.is_none()
+            && header.stamp == self.view.slot.stamp()
+            && events.len() as u64 <= EVENT_SLACK
+            && !is_taken(self.tx, &header.snapshot_id)?)
+    }
+
+    /// Appends a plain save to the fresh rows.
+    fn append(&self, mut line: RunLine, fresh: &Fresh) -> Result<()> {
+        let [sealed] = &self.commit.puts[..] else { return Ok(()) };
+        let drops = self.drops();
+        let gone = self.there(&line, &drops, fresh)?;
+        line.last_sequence = sealed.header().sequence;
+        line.stamp = sealed.header().stamp;
+        line.count = line.count + 1 - gone.len() as u64;
+        line.events += self.commit.events.len() as u64;
+        self.items(line.n)?;
+        fresh::append(self.tx, &line, &self.commit.record, sealed, &gone, &self.commit.events)
+    }
+
+    /// Those of these checkpoints that are there.
+    fn there(&self, line: &RunLine, drops: &[u64], fresh: &Fresh) -> Result<Vec<u64>> {
+        let mut there = Vec::new();
+        for &sequence in drops.iter().filter(|sequence| !fresh.has_removed(line.n, **sequence)) {
+            let waiting = fresh.of(line.n).any(|row| row.sequence == sequence)
+                || self.view.oldest.iter().any(|entry| entry.header.sequence == sequence);
+            let settled = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
+            if waiting || self.tx.prepare_cached(settled)?.exists(params![line.n, integer(sequence)])? {
+                there.push(sequence);
+            }
+        }
+        Ok(there)
+    }
+
+    /// What goes, lowest number first.
+    fn drops(&self) -> Vec<u64> {
+        let mut drops = self.commit.drops.clone();
+        drops.sort_unstable();
+        drops.dedup();
+        drops
+    }
+
+    fn items(&self, n: i64) -> Result<()> {
+        for at in &self.places.shown[..self.commit.consume] {
+            self.tx
+                .prepare_cached("DELETE FROM item WHERE run_n = ?1 AND n = ?2")?
+                .execute(params![n, at])?;
+        }
+        for (at, item) in (self.places.next..).zip(&self.commit.push) {
+            push_item(self.tx, n, at, item)?;
+        }
+        Ok(())
+    }
+
+    /// Writes whatever was decided into the tables.
+    fn carry_out(&self, line: Option<RunLine>) -> Result<()> {
+        let (tx, commit) = (self.tx, self.commit);
+        let stamp = commit.puts.last().map_or(self.view.slot.stamp(), |sealed| sealed.header().stamp);
+        let mut line = match line {
+            Some(line) => line,
+            None => self.new_run(stamp)?,
+        };
+        for sealed in &commit.puts {
+            put(tx, line.n, sealed)?;
+            line.last_sequence = sealed.header().sequence;
+            line.count += 1;
+        }
+        for (sequence, marks) in &commit.marks {
+            set_marks(tx, line.n, *sequence, marks)?;
+        }
+        line.count -= drop_checkpoints(tx, line.n, &self.drops())?;
+        self.items(line.n)?;
+        push_events(tx, &mut line, self.view.slot.stamp(), &commit.events)?;
+        line.stamp = stamp;
+        if line.renamed {
+            tx.execute("UPDATE run SET run_id = ?2 WHERE n = ?1", params![line.n, line.run_id])?;
+        }
+        let record = json(&commit.record)?;
+        set_run(tx, &line, &read::run_checksum(&line, &commit.record, &record), &record)
+    }
+
+    fn new_run(&self, stamp: u64) -> Result<RunLine> {
+        self.tx
+            .prepare_cached(
                 "INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
                  VALUES (?1, ?2, 0, 0, 0, x'', '')",
             )?
-            .execute(params![run.as_str(), stamp as i64])?;
-            RunLine {
-                n: tx.last_insert_rowid(),
-                run_id: run.to_string(),
-                stamp,
-                last_sequence: 0,
-                count: 0,
-                events: 0,
-                record: Err(Damage::integrity(Part::Run, "", "")),
-            }
-        }
-    };
-    for sealed in &commit.puts {
-        *putting = Some(sealed.header().snapshot_id.clone());
-        put(tx, line.n, sealed, written)?;
-        line.last_sequence = sealed.header().sequence;
-        line.count += 1;
+            .execute(params![self.run.as_str(), stamp as i64])?;
+        Ok(RunLine {
+            n: self.tx.last_insert_rowid(),
+            run_id: self.run.to_string(),
+            stamp,
+            last_sequence: 0,
+            count: 0,
+            events: 0,
+            record: Err(Damage::integrity(Part::Run, "", "")),
+            renamed: false,
+        })
     }
-    *putting = None;
-    for (sequence, marks) in &commit.marks {
-        set_marks(tx, line.n, *sequence, marks)?;
-    }
-    let mut drops = commit.drops.clone();
-    drops.sort_unstable();
-    drops.dedup();
-    line.count -= drop_checkpoints(tx, line.n, &drops)?;
-    for n in &places.shown[..commit.consume] {
-        tx.prepare_cached("DELETE FROM item WHERE run_n = ?1 AND n = ?2")?.execute(params![line.n, n])?;
-    }
-    for (n, item) in (places.next..).zip(&commit.push) {
-        push_item(tx, line.n, n, item)?;
-    }
-    push_events(tx, &mut line, view.slot.stamp(), &commit.events)?;
-    line.stamp = stamp;
-    if line.run_id != run.as_str() {
-        // A damaged byte had changed it.
-        tx.execute("UPDATE run SET run_id = ?2 WHERE n = ?1", params![line.n, run.as_str()])?;
-        line.run_id = run.to_string();
-    }
-    let record = json(&commit.record)?;
-    let sum = read::run_checksum(&line, record.as_bytes());
+}
+
+/// Writes a run's own row.
+pub(super) fn set_run(tx: &Connection, line: &RunLine, sum: &[u8], record: &str) -> Result<()> {
     tx.prepare_cached(
         "UPDATE run SET stamp = ?2, last_sequence = ?3, count = ?4, events = ?5, checksum = ?6, record = ?7 \
          WHERE n = ?1",
@@ -199,34 +298,50 @@ fn carry_out(
     Ok(())
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
 }
 
-fn put(tx: &Connection, n: i64, sealed: &Sealed, written: &mut Written) -> Result<()> {
+fn put(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     let header = sealed.header();
-    frames::put(tx, n, header.sequence, header.stamp, sealed.bytes(), written)?;
+    frames::put(tx, n, header.sequence, header.stamp, sealed.bytes())?;
     put_header(tx, n, sealed)?;
     if let Some(id) = &header.imported_id {
         set_name(tx, n, header.sequence, id)?;
     }
-    frames::settle(tx, n, header.sequence, written)
+    frames::settle(tx, n, header.sequence)
+}
+
+/// A header as it is stored, and its checksum.
+pub(super) fn header_text(n: i64, sealed: &Sealed) -> Result<(String, [u8; 16])> {
+    let header = sealed.header();
+    let text = json(header)?;
+    let key = header_key(n, header.sequence, header.stamp);
+    let id = header.snapshot_id.as_str();
+    let key = [id.as_bytes(), &key[0], &key[1], &key[2]];
+    let sum = checksum(Part::Header, &key, text.as_bytes());
+    memo::remember(&memo::HEADERS, &key, text.as_bytes(), &sum, header);
+    Ok((text, sum))
 }
 
 /// Writes the header's row, or rewrites it under another stamp or after damage.
 pub(super) fn put_header(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     let header = sealed.header();
-    let text = json(header)?;
-    let key = header_key(n, header.sequence, header.stamp);
-    let id = header.snapshot_id.as_str();
-    let sum = checksum(Part::Header, &[id.as_bytes(), &key[0], &key[1], &key[2]], text.as_bytes());
+    let (text, sum) = header_text(n, sealed)?;
     tx.prepare_cached(
         "INSERT INTO checkpoint (run_n, sequence, snapshot_id, stamp, checksum, header) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (run_n, sequence) DO UPDATE SET \
          snapshot_id = excluded.snapshot_id, stamp = excluded.stamp, checksum = excluded.checksum, \
          header = excluded.header",
     )?
-    .execute(params![n, header.sequence as i64, id, header.stamp as i64, sum, text])?;
+    .execute(params![
+        n,
+        header.sequence as i64,
+        header.snapshot_id.as_str(),
+        header.stamp as i64,
+        sum,
+        text
+    ])?;
     Ok(())
 }
 
@@ -271,7 +386,7 @@ pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -
 }
 
 /// Removes checkpoints, lowest number first, and says how many were there.
-fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
+pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     let mut gone = 0;
     for &sequence in drops {
         frames::release(tx, n, sequence)?;
@@ -286,6 +401,8 @@ fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
             as u64;
         tx.prepare_cached("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
         tx.prepare_cached("DELETE FROM name WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
+        let kept = "DELETE FROM fresh WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";
+        gone += tx.prepare_cached(kept)?.execute(at)? as u64;
     }
     Ok(gone)
 }
@@ -299,7 +416,7 @@ fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
     Ok(())
 }
 
-/// Adds the events of one commit, several to a row, and removes the oldest rows beyond the bound.
+/// Adds the events of one commit, several to a row.
 fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]) -> Result<()> {
     let surplus = events.len().saturating_sub(EVENTS_KEPT.min(EVENT_PLACES) as usize);
     let mut at = stamp * EVENT_PLACES;
@@ -314,6 +431,11 @@ fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]
         line.events += count;
         at += count;
     }
+    trim_events(tx, line)
+}
+
+/// Removes the oldest rows of events beyond the bound.
+pub(super) fn trim_events(tx: &Connection, line: &mut RunLine) -> Result<()> {
     // Seldom and many at once: removing a row from the front of a table touches more pages than adding one at its end.
     if line.events <= EVENTS_KEPT + 3 * EVENT_SLACK {
         return Ok(());
@@ -331,9 +453,11 @@ fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]
 
 pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
     let tx = db.begin()?;
-    let Some(n) = read::run_n(&tx, run)? else { return Ok(false) };
+    let fresh = Fresh::load(&tx)?;
+    let Some(n) = read::run_n(&tx, &fresh, run)? else { return Ok(false) };
+    fresh::settle(&tx, &fresh)?;
     // Stamps must not go back once the run that had the newest is gone.
-    let stamp = next_stamp(&tx)?;
+    let stamp = next_stamp(&tx, &fresh)?;
     tx.execute(
         "INSERT OR REPLACE INTO meta (key, value, checksum) VALUES ('stamp_floor', ?1, ?2)",
         params![integer(stamp), floor_checksum(stamp)],
@@ -344,7 +468,7 @@ pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
             [n],
         )?;
     }
-    for table in ["checkpoint", "marks", "name", "item", "event"] {
+    for table in ["checkpoint", "fresh", "marks", "name", "item", "event"] {
         tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
     }
     tx.execute("DELETE FROM run WHERE n = ?1", [n])?;

@@ -1,0 +1,279 @@
+//! Fresh rows: what a plain save appends. One row holds the checkpoint's header and document, the run's record and the
+//! events of one commit, so that a save touches few pages; every so many of them are taken into the other tables at once.
+//! In: one commit. Out: what every read lays over the other tables until then.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::read::{self, EVENT_PLACES, RunLine, bytes, integer, number, text};
+use super::{frames, write};
+use crate::model::{Event, RunRecord};
+use crate::seal::Sealed;
+use crate::store::check::checksum;
+use crate::store::{Damage, Part, Row, frame};
+
+/// Rows at which the next save takes them in.
+const MOST: usize = 16;
+/// Bytes of documents at which the next save takes them in.
+const LARGEST: usize = 256 * 1024;
+
+/// A row, without what is large in it.
+#[derive(Debug)]
+pub(super) struct Appended {
+    pub(super) stamp: u64,
+    pub(super) n: i64,
+    pub(super) sequence: u64,
+    /// Sequences that this commit removed; `None` where that is damaged.
+    drops: Option<Vec<u64>>,
+    size: usize,
+    /// Everything but a damaged header and its document has been taken in; such a row has no checksum for the run.
+    pub(super) kept: bool,
+}
+
+/// All rows, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Fresh {
+    rows: Vec<Appended>,
+    gone: HashSet<(i64, u64)>,
+}
+
+impl Fresh {
+    pub(super) fn load(tx: &Connection) -> Result<Self> {
+        let mut statement = tx.prepare_cached(
+            "SELECT stamp, run_n, sequence, run_sum = x'', drops, length(body) FROM fresh ORDER BY stamp",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut fresh = Self::default();
+        while let Some(row) = rows.next()? {
+            let (stamp, n, sequence) = (number(row, 0)?, row.get(1)?, number(row, 2)?);
+            let kept = row.get(3)?;
+            let drops = if kept { Some(Vec::new()) } else { parse_drops(n, stamp, &bytes(row, 4)?) };
+            fresh.gone.extend(drops.iter().flatten().map(|sequence| (n, *sequence)));
+            let size = row.get::<_, Option<i64>>(5)?.unwrap_or(0) as usize;
+            fresh.rows.push(Appended { stamp, n, sequence, drops, size, kept });
+        }
+        Ok(fresh)
+    }
+
+    /// Whether a checkpoint was removed by one of these rows.
+    pub(super) fn has_removed(&self, n: i64, sequence: u64) -> bool {
+        !self.gone.is_empty() && self.gone.contains(&(n, sequence))
+    }
+
+    /// How many that are still in the other tables were removed.
+    pub(super) fn removed(&self) -> usize {
+        self.gone.len()
+    }
+
+    /// The rows whose checkpoints are there, oldest first.
+    pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = &Appended> {
+        self.rows.iter().filter(|row| !self.has_removed(row.n, row.sequence))
+    }
+
+    /// The rows of one run whose checkpoints are there, oldest first.
+    pub(super) fn of(&self, n: i64) -> impl DoubleEndedIterator<Item = &Appended> {
+        self.rows().filter(move |row| row.n == n)
+    }
+
+    /// The stamp of the newest write of all, if it is here.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.rows.last().filter(|row| !row.kept).map(|row| row.stamp)
+    }
+
+    /// The newest row that speaks for its run.
+    pub(super) fn speaker(&self, n: i64) -> Option<&Appended> {
+        self.rows.iter().rev().find(|row| row.n == n && !row.kept)
+    }
+
+    /// The runs that rows here speak for.
+    pub(super) fn runs(&self) -> HashSet<i64> {
+        self.rows.iter().filter(|row| !row.kept).map(|row| row.n).collect()
+    }
+
+    fn is_full(&self) -> bool {
+        let waiting = self.rows.iter().filter(|row| !row.kept);
+        let (rows, size) = waiting.fold((0, 0), |(rows, size), row| (rows + 1, size + row.size));
+        rows >= MOST || size >= LARGEST
+    }
+}
+
+fn drops_checksum(n: i64, stamp: u64, drops: &[u8]) -> [u8; 16] {
+    checksum(Part::Run, &[b"drops", &n.to_le_bytes(), &stamp.to_le_bytes()], drops)
+}
+
+/// Removed sequences, after their checksum; nothing at all where there are none.
+fn write_drops(n: i64, stamp: u64, drops: &[u64]) -> Vec<u8> {
+    if drops.is_empty() {
+        return Vec::new();
+    }
+    let list: Vec<u8> = drops.iter().flat_map(|sequence| sequence.to_le_bytes()).collect();
+    [&drops_checksum(n, stamp, &list)[..], &list].concat()
+}
+
+fn parse_drops(n: i64, stamp: u64, stored: &[u8]) -> Option<Vec<u64>> {
+    if stored.is_empty() {
+        return Some(Vec::new());
+    }
+    let (sum, list) = stored.split_at_checked(16)?;
+    let (list, rest) = list.as_chunks::<8>();
+    let proven = rest.is_empty() && drops_checksum(n, stamp, list.as_flattened())[..] == *sum;
+    proven.then(|| list.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
+}
+
+/// The run `run_id` as its newest row has it.
+pub(super) fn line(tx: &Connection, fresh: &Fresh, row: &Appended, run_id: &str) -> Result<RunLine> {
+    let select = "SELECT count, events, run_sum, record FROM fresh WHERE stamp = ?1";
+    tx.prepare_cached(select)?.query_row([integer(row.stamp)], |found| {
+        let line = RunLine {
+            n: row.n,
+            run_id: run_id.to_owned(),
+            stamp: row.stamp,
+            last_sequence: row.sequence,
+            count: number(found, 0)?,
+            events: number(found, 1)?,
+            record: Err(Damage::integrity(Part::Run, "", "")),
+            renamed: false,
+        };
+        let mut line = line.proven(&bytes(found, 2)?, &bytes(found, 3)?);
+        if fresh.rows.iter().any(|other| other.n == row.n && other.drops.is_none()) {
+            line.record = Err(Damage::integrity(Part::Run, "an intact list of what was removed", "another"));
+        }
+        Ok(line)
+    })
+}
+
+/// The header of a row.
+pub(super) fn entry(tx: &Connection, row: &Appended) -> Result<Row> {
+    let select = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL FROM fresh \
+                  WHERE stamp = ?1";
+    tx.prepare_cached(select)?.query_row([integer(row.stamp)], read::entry)
+}
+
+/// The frame of a checkpoint's document and its checksum.
+pub(super) fn document(tx: &Connection, n: i64, sequence: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+    let select = "SELECT body, body_sum FROM fresh WHERE run_n = ?1 AND sequence = ?2";
+    let found = |row: &rusqlite::Row<'_>| Ok((bytes(row, 0)?, bytes(row, 1)?));
+    tx.prepare_cached(select)?.query_row(params![n, integer(sequence)], found).optional()
+}
+
+/// Appends one save: the checkpoint, the run's record from now on, what it removed, and its events.
+pub(super) fn append(
+    tx: &Connection,
+    line: &RunLine,
+    record: &RunRecord,
+    sealed: &Sealed,
+    drops: &[u64],
+    events: &[Event],
+) -> Result<()> {
+    let header = sealed.header();
+    let data = frame::newest(sealed.bytes()).map_err(frames::packing)?;
+    let (text, sum) = write::header_text(line.n, sealed)?;
+    let (events, event) = (events.len() as u64, write::json(&events)?);
+    let event_sum = read::event_checksum(line.n, line.stamp * EVENT_PLACES, events, event.as_bytes());
+    let record_text = write::json(record)?;
+    tx.prepare_cached(
+        "INSERT INTO fresh (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
+         header_sum, event_sum, body_sum, header, record, event, body) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    )?
+    .execute(params![
+        integer(line.stamp),
+        line.n,
+        integer(header.sequence),
+        header.snapshot_id.as_str(),
+        integer(line.count),
+        integer(line.events),
+        integer(events),
+        write_drops(line.n, line.stamp, drops),
+        read::run_checksum(line, record, &record_text),
+        sum,
+        event_sum,
+        frames::frame_checksum(line.n, header.sequence, 0, 0, &data),
+        text,
+        record_text,
+        event,
+        data
+    ])?;
+    Ok(())
+}
+
+/// Takes the rows in where there are enough of them.
+pub(super) fn settle_full(tx: &Connection, fresh: &Fresh) -> Result<()> {
+    if fresh.is_full() { settle(tx, fresh) } else { Ok(()) }
+}
+
+/// Takes every row into the other tables, byte for byte: what is damaged stays damaged, and named. A row whose header
+/// cannot be trusted to say where it belongs stays here with its document, for repair.
+pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
+    let mut untrusted = Vec::new();
+    for row in fresh.rows.iter().filter(|row| !row.kept) {
+        let stamp = integer(row.stamp);
+        let trusted = matches!(entry(tx, row)?, Row::Good(_));
+        if trusted {
+            tx.prepare_cached("INSERT INTO whole SELECT stamp, body_sum, body FROM fresh WHERE stamp = ?1")?
+                .execute([stamp])?;
+            tx.prepare_cached(
+                "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM fresh \
+                 WHERE stamp = ?1",
+            )?
+            .execute([stamp])?;
+            frames::settle(tx, row.n, row.sequence)?;
+        }
+        write::drop_checkpoints(tx, row.n, row.drops.as_deref().unwrap_or_default())?;
+        tx.prepare_cached(
+            "INSERT INTO event SELECT run_n, stamp * ?2, event_count, event_sum, event FROM fresh \
+             WHERE stamp = ?1 AND event_count > 0",
+        )?
+        .execute(params![stamp, integer(EVENT_PLACES)])?;
+        if !trusted {
+            untrusted.push(stamp);
+        }
+    }
+    for n in fresh.runs() {
+        if let Some(row) = fresh.speaker(n) {
+            speak(tx, fresh, row)?;
+        }
+    }
+    for stamp in untrusted {
+        tx.execute(
+            "UPDATE fresh SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 WHERE stamp = ?1",
+            [stamp],
+        )?;
+    }
+    tx.prepare_cached("DELETE FROM fresh WHERE run_sum <> x''")?.execute([])?;
+    Ok(())
+}
+
+/// Writes a run's own row as its newest row here has it. All its events are in their table by now.
+fn speak(tx: &Connection, fresh: &Fresh, row: &Appended) -> Result<()> {
+    let Some(before) = read::own_line(tx, row.n)? else { return Ok(()) };
+    let events = if before.record.is_ok() {
+        let added = "SELECT sum(event_count) FROM fresh WHERE run_n = ?1";
+        before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?
+    } else {
+        let counted = "SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1";
+        tx.query_row(counted, [row.n], |found| number(found, 0))?
+    };
+    let mut line = line(tx, fresh, row, &before.run_id)?;
+    // What was removed from the oldest is known to the run's own row only.
+    line.events = events;
+    write::trim_events(tx, &mut line)?;
+    let text = tx
+        .prepare_cached("SELECT record FROM fresh WHERE stamp = ?1")?
+        .query_row([integer(row.stamp)], |found| text(found, 0))?;
+    let sum = match &line.record {
+        Ok(record) => read::run_checksum(&line, record, &text).to_vec(),
+        Err(_) => Vec::new(),
+    };
+    write::set_run(tx, &line, &sum, &text)
+}
+
+/// Moves the document of a row that was kept back to where documents are, for a header that is written anew.
+pub(super) fn release(tx: &Connection, n: i64, sequence: u64, stamp: u64) -> Result<()> {
+    let at = params![n, integer(sequence), integer(stamp)];
+    let row = "FROM fresh WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2 AND stamp = ?3";
+    tx.execute(&format!("INSERT OR IGNORE INTO whole SELECT stamp, body_sum, body {row}"), at)?;
+    tx.execute(&format!("DELETE {row}"), at)?;
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Lists of headers: of a run, of the store, by a name. Fresh rows are laid over the others.
+
+use rusqlite::{Connection, Params, Result, params};
+
+use super::fresh::{self, Appended, Fresh};
+use super::read::{ENTRY, entry, integer, number, run_n};
+use crate::store::{Cursor, Find, HeaderQuery, Row};
+
+pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
+    let lists = Lists { tx, fresh: Fresh::load(tx)? };
+    let only = match query.run {
+        Some(run) => match run_n(tx, &lists.fresh, run)? {
+            Some(n) => Some(n),
+            None => return Ok(Vec::new()),
+        },
+        None => None,
+    };
+    let rows = match query.find {
+        Find::All => match only {
+            Some(n) => lists.of_run(n, query)?,
+            None => lists.of_store(query)?,
+        },
+        Find::Stray => lists.select("c.run_n NOT IN (SELECT n FROM run)", [])?,
+        Find::Sequence(sequence) => match only {
+            Some(n) => lists.select("c.run_n = ?1 AND c.sequence = ?2", (n, integer(sequence)))?,
+            None => Vec::new(),
+        },
+        Find::Id(id) => {
+            let rows = lists.select("c.snapshot_id = ?1", [id])?;
+            if rows.is_empty() { lists.renamed(id)? } else { rows }
+        }
+        // Ids are ASCII: everything that starts with the prefix lies before the prefix and the last character.
+        Find::Prefix(prefix) => {
+            lists.select("c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)", [prefix])?
+        }
+        Find::Name(name) => lists.named(name)?,
+    };
+    Ok(pick(rows, only, query))
+}
+
+/// Columns of an entry that is in a fresh row.
+const FRESH: &str =
+    "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.header_sum, c.header, NULL, NULL, NULL FROM fresh c";
+
+struct Lists<'a> {
+    tx: &'a Connection,
+    fresh: Fresh,
+}
+
+impl Lists<'_> {
+    /// The rows of one table that fit, each with the number of its run.
+    fn those(&self, columns: &str, fitting: &str, params: impl Params) -> Result<Vec<(i64, Row)>> {
+        let mut statement = self.tx.prepare_cached(&format!("SELECT {columns} WHERE {fitting}"))?;
+        let mut rows = statement.query(params)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let n = row.get(0)?;
+            if !self.fresh.has_removed(n, number(row, 1)?) {
+                found.push((n, entry(row)?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The rows of both tables that fit.
+    fn select(&self, fitting: &str, params: impl Params + Clone) -> Result<Vec<(i64, Row)>> {
+        let mut found = self.those(ENTRY, fitting, params.clone())?;
+        if self.fresh.rows().next().is_some() {
+            found.extend(self.those(FRESH, fitting, params)?);
+        }
+        Ok(found)
+    }
+
+    /// Rows whose header names this id while their key does not: the key is damaged.
+    fn renamed(&self, id: &str) -> Result<Vec<(i64, Row)>> {
+        let mut rows = self.select("instr(c.header, ?1) > 0", [format!("\"snapshot_id\":\"{id}\"")])?;
+        rows.retain(|(_, row)| matches!(row, Row::Damaged { .. }));
+        Ok(rows)
+    }
+
+    /// What has a tag, or was imported under a name; neither is ever in a fresh row.
+    fn named(&self, name: &str) -> Result<Vec<(i64, Row)>> {
+        let joined = format!("{ENTRY} JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence");
+        let mut rows = self.those(&joined, "t.name = ?1", [name])?;
+        rows.retain(|(_, row)| match row {
+            Row::Good(e) => {
+                e.marks.tags.iter().any(|tag| tag == name) || e.header.imported_id.as_deref() == Some(name)
+            }
+            Row::Damaged { .. } => true,
+        });
+        Ok(rows)
+    }
+
+    /// Fresh rows among those that a list asks for, and whether nothing else is needed.
+    fn newest(
+        &self,
+        query: &HeaderQuery<'_>,
+        fits: impl Fn(&Appended) -> bool,
+    ) -> Result<(Vec<(i64, Row)>, bool)> {
+        let rows: Vec<_> = self.fresh.rows().filter(|row| fits(row)).collect();
+        // What is kept back for repair may be older than what is in the other tables.
+        let newest = rows.iter().filter(|row| !row.kept).count();
+        let enough = query.limit > 0 && !query.oldest_first && newest >= query.limit;
+        let most = if enough { query.limit } else { rows.len() };
+        let found = rows.iter().rev().take(most).map(|row| Ok((row.n, fresh::entry(self.tx, row)?)));
+        Ok((found.collect::<Result<_>>()?, enough))
+    }
+
+    fn of_run(&self, n: i64, query: &HeaderQuery<'_>) -> Result<Vec<(i64, Row)>> {
+        let after = query.after.map(|cursor| cursor.sequence);
+        let (mut found, enough) = self.newest(query, |row| {
+            let beyond = |after| if query.oldest_first { row.sequence > after } else { row.sequence < after };
+            row.n == n && after.is_none_or(beyond)
+        })?;
+        if !enough {
+            let (order, start, beyond) =
+                if query.oldest_first { ("ASC", -1, ">") } else { ("DESC", i64::MAX, "<") };
+            let fitting =
+                format!("c.run_n = ?1 AND c.sequence {beyond} ?2 ORDER BY c.sequence {order} LIMIT ?3");
+            let after = after.map_or(start, integer);
+            found.extend(self.those(ENTRY, &fitting, params![n, after, self.sql_limit(query)])?);
+        }
+        Ok(found)
+    }
+
+    /// Merges runs by stamp, newest first, opening only runs that can still contribute.
+    fn of_store(&self, query: &HeaderQuery<'_>) -> Result<Vec<(i64, Row)>> {
+        let before = query.after.map_or(u64::MAX, |cursor| cursor.stamp);
+        let newest_first = &HeaderQuery { oldest_first: false, ..*query };
+        let (mut found, enough) = self.newest(newest_first, |row| row.stamp < before)?;
+        if enough {
+            return Ok(found);
+        }
+        let mut runs = self.tx.prepare_cached("SELECT n, stamp FROM run ORDER BY stamp DESC")?;
+        let mut rows = runs.query([])?;
+        let fitting = "c.run_n = ?1 AND c.stamp < ?2 ORDER BY c.sequence DESC LIMIT ?3";
+        while let Some(row) = rows.next()? {
+            let (n, stamp): (i64, u64) = (row.get(0)?, number(row, 1)?);
+            if query.limit > 0
+                && found.len() >= query.limit
+                && found[query.limit - 1].1.cursor().stamp > stamp
+            {
+                break;
+            }
+            found.extend(self.those(ENTRY, fitting, params![n, integer(before), self.sql_limit(query)])?);
+            found.sort_by_key(|(_, row)| std::cmp::Reverse(row.cursor().stamp));
+            if query.limit > 0 {
+                found.truncate(query.limit);
+            }
+        }
+        Ok(found)
+    }
+
+    /// As many as are asked for, and as many more as fresh rows have removed.
+    fn sql_limit(&self, query: &HeaderQuery<'_>) -> i64 {
+        if query.limit == 0 { -1 } else { (query.limit + self.fresh.removed()) as i64 }
+    }
+}
+
+/// Orders and limits a short list by hand. Within a run, position is by sequence, as in any list of a run.
+fn pick(rows: Vec<(i64, Row)>, only: Option<i64>, query: &HeaderQuery<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n)).map(|(_, row)| row).collect();
+    let oldest_first = query.oldest_first && only.is_some();
+    let place = |cursor: Cursor| if only.is_some() { cursor.sequence } else { cursor.stamp };
+    rows.sort_by_key(|row| place(row.cursor()));
+    if !oldest_first {
+        rows.reverse();
+    }
+    if let Some(after) = query.after.map(place) {
+        rows.retain(|row| {
+            let at = place(row.cursor());
+            if oldest_first { at > after } else { at < after }
+        });
+    }
+    if query.limit > 0 {
+        rows.truncate(query.limit);
+    }
+    rows
+}

@@ -1,0 +1,76 @@
+//! What was proven and parsed lately, so that a writer that sees the same rows again and again proves each once.
+//! An answer comes from here only if key, value and checksum are, byte for byte, those that were proven.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::thread::LocalKey;
+
+use crate::model::RunRecord;
+use crate::seal::Header;
+
+thread_local! {
+    pub(super) static HEADERS: RefCell<Memo<Header>> = const { RefCell::new(Memo::new(16)) };
+    pub(super) static RECORDS: RefCell<Memo<RunRecord>> = const { RefCell::new(Memo::new(4)) };
+}
+
+/// The last few values of one kind.
+pub(super) struct Memo<T> {
+    most: usize,
+    known: VecDeque<Known<T>>,
+}
+
+struct Known<T> {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    checksum: Vec<u8>,
+    parsed: T,
+}
+
+/// Values larger than this are not kept.
+const LARGEST: usize = 64 * 1024;
+
+impl<T: Clone> Memo<T> {
+    const fn new(most: usize) -> Self {
+        Self { most, known: VecDeque::new() }
+    }
+
+    fn get(&self, key: &[&[u8]], value: &[u8], checksum: &[u8]) -> Option<T> {
+        let known = self.known.iter().find(|known| known.checksum == checksum)?;
+        (known.key == key.concat() && known.value == value).then(|| known.parsed.clone())
+    }
+
+    fn put(&mut self, key: &[&[u8]], value: &[u8], checksum: &[u8], parsed: T) {
+        if value.len() <= LARGEST {
+            self.known.truncate(self.most - 1);
+            let (key, value, checksum) = (key.concat(), value.to_vec(), checksum.to_vec());
+            self.known.push_front(Known { key, value, checksum, parsed });
+        }
+    }
+}
+
+/// Remembers a value that was just written under this checksum.
+pub(super) fn remember<T: Clone>(
+    memo: &'static LocalKey<RefCell<Memo<T>>>,
+    key: &[&[u8]],
+    value: &[u8],
+    checksum: &[u8],
+    parsed: &T,
+) {
+    memo.with_borrow_mut(|memo| memo.put(key, value, checksum, parsed.clone()));
+}
+
+/// Gives a value that was proven before, or proves and parses it.
+pub(super) fn recall<T: Clone, E>(
+    memo: &'static LocalKey<RefCell<Memo<T>>>,
+    key: &[&[u8]],
+    value: &[u8],
+    checksum: &[u8],
+    prove: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    if let Some(parsed) = memo.with_borrow(|memo| memo.get(key, value, checksum)) {
+        return Ok(parsed);
+    }
+    let parsed = prove()?;
+    remember(memo, key, value, checksum, &parsed);
+    Ok(parsed)
+}
