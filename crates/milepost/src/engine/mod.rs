@@ -14,6 +14,7 @@ mod list;
 mod mark;
 pub mod outbox;
 pub mod pointer;
+mod prune;
 mod rebuild;
 mod record;
 mod reference;
@@ -34,6 +35,7 @@ pub use events::Events;
 pub use finish::Finish;
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;
+pub use prune::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 pub use reference::Reference;
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::{Opening, Save, Saved, Whereabouts};
@@ -44,7 +46,7 @@ pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{Keep, Limits, Profile, Retention, RunId};
+use crate::model::{House, Keep, Limits, Profile, Retention, RunId};
 use crate::redact::Redaction;
 use crate::store::place::Place;
 use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
@@ -58,6 +60,16 @@ pub struct Settings {
     pub keep_last: Option<Keep>,
     /// Replaces the profile's age; `Some(None)` is any age.
     pub max_age: Option<Option<Duration>>,
+    /// The newest of so many hours stay.
+    pub keep_hourly: u64,
+    /// The newest of so many days stay.
+    pub keep_daily: u64,
+    /// The newest of so many weeks stay.
+    pub keep_weekly: u64,
+    /// What is younger stays.
+    pub keep_within: Option<Duration>,
+    /// What the store as a whole keeps.
+    pub house: House,
     /// How large what the caller gives may be.
     pub limits: Limits,
     /// Whether secrets are replaced.
@@ -76,7 +88,13 @@ impl Settings {
         if let Some(max_age) = self.max_age {
             retention.max_age = max_age;
         }
-        retention
+        Retention {
+            keep_hourly: self.keep_hourly,
+            keep_daily: self.keep_daily,
+            keep_weekly: self.keep_weekly,
+            keep_within: self.keep_within,
+            ..retention
+        }
     }
 }
 

@@ -8,5 +8,6 @@ mod conformance;
 mod engine;
 mod lost;
 mod property;
+mod prune;
 mod sqlite_damage;
 mod stores;

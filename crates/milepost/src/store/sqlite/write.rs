@@ -329,9 +329,13 @@ fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]
     Ok(())
 }
 
-pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
+pub(super) fn delete_run(db: &mut Db, run: &RunId, only_at: Option<u64>) -> Result<bool> {
     let tx = db.begin()?;
-    let Some(n) = read::run_n(&tx, run)? else { return Ok(false) };
+    let Some(line) = read::line(&tx, run)? else { return Ok(false) };
+    if only_at.is_some_and(|stamp| stamp != line.stamp) {
+        return Ok(false);
+    }
+    let n = line.n;
     // Stamps must not go back once the run that had the newest is gone.
     let stamp = next_stamp(&tx)?;
     tx.execute(
