@@ -6,6 +6,7 @@ mod complete;
 mod compose;
 pub mod current;
 mod delete;
+mod diff;
 mod doctor;
 mod due;
 mod events;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use delete::Deleted;
+pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
 pub use events::Events;
 pub use finish::Finish;

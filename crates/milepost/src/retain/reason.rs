@@ -59,7 +59,7 @@ impl fmt::Display for Reason {
             Self::Hourly => f.write_str("newest of its hour"),
             Self::Daily => f.write_str("newest of its day"),
             Self::Weekly => f.write_str("newest of its week"),
-            Self::Compressed(seconds) => write!(f, "older than {}: compressed", Span(*seconds)),
+            Self::Compressed(seconds) => write!(f, "older than {}", Span(*seconds)),
             Self::BeyondLast(n) => write!(f, "beyond the last {n}"),
             Self::OlderThan(seconds) => write!(f, "older than {}", Span(*seconds)),
             Self::RunEnded(seconds) => write!(f, "its run ended more than {} ago", Span(*seconds)),
