@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
-use super::{Action, Milepost, Settings};
+use super::{Milepost, Settings};
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Draft, Event, EventType, Invalid, Marks, Moment, Owner, Profile, Raw, Recent, RunId,
@@ -17,9 +17,6 @@ use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
 use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
 use crate::{Error, redact};
-
-/// Saves between two looks at all checkpoints of a run, where the policy protects many.
-const LOOK_AT_ALL_EVERY: u64 = 32;
 
 /// Where work happens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -212,20 +209,6 @@ impl Milepost {
         saved.pointer_error = self.point_at(current);
         self.prune_all_of_it(&mut saved);
         Ok(saved)
-    }
-
-    /// Where many of the oldest may be protected, a save that looks at a few of them can find none to remove. So every
-    /// now and then all are looked at: never more than the policy keeps, and what was saved since.
-    fn prune_all_of_it(&self, saved: &mut Saved) {
-        let protects_many = self.settings.retention(Profile::Run).protects_many();
-        if !protects_many || saved.coalesced || !saved.sequence.is_multiple_of(LOOK_AT_ALL_EVERY) {
-            return;
-        }
-        // The checkpoint is saved, whatever comes of this; the next round tries again.
-        if let Ok((steps, _)) = self.prune_checkpoints(&saved.run_id, false) {
-            let gone = steps.into_iter().filter(|step| step.action == Action::Remove);
-            saved.pruned.extend(gone.map(|step| step.snapshot_id));
-        }
     }
 
     fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {

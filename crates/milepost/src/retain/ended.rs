@@ -33,9 +33,9 @@ impl RunCase<'_> {
     }
 
     /// Whether it may go and ended longer ago than `limit`.
-    pub fn has_expired(&self, limit: Option<Duration>, now: Timestamp) -> bool {
+    pub fn has_expired(&self, limit: Duration, now: Timestamp) -> bool {
         let ended = self.record.ended_at.unwrap_or(self.record.updated_at);
         let age = clock::age(ended, now);
-        self.may_go() && limit.is_some_and(|limit| age.is_some_and(|age| age > limit))
+        self.may_go() && age.is_some_and(|age| age > limit)
     }
 }

@@ -153,12 +153,11 @@ impl History {
         Ok((packed_check(run, id, &packed), packed.len() as u64))
     }
 
-    /// Bytes that a document takes, in whatever form.
-    pub(super) fn weight(&self, id: &CheckpointId) -> u64 {
-        [self.plain(id), self.compressed(id)]
-            .iter()
-            .map(|path| fs::metadata(path).map_or(0, |m| m.len()))
-            .sum()
+    /// Bytes that a document takes, in the form that the log names.
+    pub(super) fn weight(&self, live: &Live) -> u64 {
+        let id = &live.entry.header.snapshot_id;
+        let path = if live.gz.is_some() { self.compressed(id) } else { self.plain(id) };
+        fs::metadata(path).map_or(0, |meta| meta.len())
     }
 
     /// Removes a document in whatever form; gives what could not be removed, which is an orphan from now on.

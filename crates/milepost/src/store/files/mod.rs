@@ -254,7 +254,7 @@ impl Store for FilesStore {
         let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
         let weight = |live: &state::Live| Weight {
             sequence: live.entry.header.sequence,
-            bytes: history.weight(&live.entry.header.snapshot_id),
+            bytes: history.weight(live),
             packed: live.gz.is_some(),
         };
         Ok(log.entries.values().map(weight).collect())

@@ -273,7 +273,11 @@ pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -
 /// Removes checkpoints, lowest number first, and says how many were there.
 fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     let mut gone = 0;
-    for &sequence in drops {
+    for stretch in drops.chunk_by(|a, b| a + 1 == *b) {
+        let &[sequence] = stretch else {
+            gone += drop_stretch(tx, n, stretch)?;
+            continue;
+        };
         frames::release(tx, n, sequence)?;
         let at = params![n, integer(sequence)];
         let stamp: Option<i64> = tx
@@ -288,6 +292,27 @@ fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
         tx.prepare_cached("DELETE FROM name WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
     }
     Ok(gone)
+}
+
+/// Removes checkpoints with numbers without a gap, which a prune of a long history has many of.
+fn drop_stretch(tx: &Connection, n: i64, stretch: &[u64]) -> Result<u64> {
+    let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { return Ok(0) };
+    // What is packed against one inside the stretch goes with it.
+    frames::release(tx, n, first)?;
+    let range = params![n, integer(first), integer(last)];
+    for table in ["whole", "delta"] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE stamp IN \
+             (SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3)"
+        );
+        tx.prepare_cached(&sql)?.execute(range)?;
+    }
+    for table in ["marks", "name"] {
+        let sql = format!("DELETE FROM {table} WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3");
+        tx.prepare_cached(&sql)?.execute(range)?;
+    }
+    let sql = "DELETE FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3";
+    Ok(tx.prepare_cached(sql)?.execute(range)? as u64)
 }
 
 fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {

@@ -2,95 +2,29 @@
 //! A plan is made first and can be had alone. Each run is pruned by writes of its own, a batch at a time, so that saves
 //! go on meanwhile; a pin that comes between plan and write is respected. What fails in one run does not stop the others.
 
+mod report;
+
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::Milepost;
+pub use self::report::{Action, Prune, PruneFailure, PruneReport, PruneStep};
+use self::report::{about, coming_back, leaves};
+use super::{Milepost, Saved};
 use crate::Error;
-use crate::model::{CheckpointId, Event, EventType, Raw, RunId, RunRecord, Upkept, closed_enum};
+use crate::model::{Event, EventType, Profile, Raw, RunId, RunRecord, Upkept};
 use crate::owner::Liveness;
 use crate::retain::{self, Reason, RunCase, RunFacts};
 use crate::store::{
     Commit, Entry, HeaderQuery, Receipt, Row, RunQuery, RunRow, StoreError, Upkeep, Verdict, Weight,
 };
 
-/// What to prune, by the engine's settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prune {
-    /// Only this run; the store's size is then left alone.
-    pub run: Option<RunId>,
-    /// Whether to plan alone and change nothing.
-    pub dry_run: bool,
-}
-
-closed_enum! {
-    /// What becomes of a checkpoint.
-    pub enum Action {
-        /// It stays as it is.
-        Keep = "keep",
-        /// It stays, compressed.
-        Compress = "compress",
-        /// It goes.
-        Remove = "remove",
-    }
-}
-
-/// What becomes of one checkpoint, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PruneStep {
-    /// Its run.
-    pub run_id: RunId,
-    /// Its number within the run.
-    pub sequence: u64,
-    /// Its id.
-    pub snapshot_id: CheckpointId,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// What becomes of it.
-    pub action: Action,
-    /// Why; never empty.
-    pub reasons: Vec<Reason>,
-    /// Bytes that the store holds for it.
-    pub bytes: u64,
-}
-
-/// Something that could not be done.
-#[derive(Debug)]
-pub struct PruneFailure {
-    /// In which run; `None` where it is no matter of one run.
-    pub run_id: Option<RunId>,
-    /// Why.
-    pub error: Error,
-}
-
-/// What was done, or would be.
-#[derive(Debug, Default)]
-pub struct PruneReport {
-    /// Whether nothing was changed.
-    pub dry_run: bool,
-    /// How many checkpoints went.
-    pub removed: u64,
-    /// How many were compressed.
-    pub compressed: u64,
-    /// How many stay, compressed or not.
-    pub kept: u64,
-    /// Runs that went as a whole.
-    pub runs_removed: Vec<RunId>,
-    /// Bytes that came back; in a plan, what the store holds for what goes.
-    pub bytes_freed: u64,
-    /// Every checkpoint that could be read, run by run, oldest write first.
-    pub plan: Vec<PruneStep>,
-    /// What could not be done.
-    pub failed: Vec<PruneFailure>,
-    /// Bytes that the store takes, where that is still more than it may and no ended run is left to go.
-    pub too_large: Option<u64>,
-}
-
 /// Checkpoints removed by one write, so that savers are not kept waiting.
-const BATCH: usize = 500;
+const BATCH: usize = 1000;
 /// How often a plan is made anew where pins and tags keep changing.
 const TRIES: u32 = 10;
+/// Saves between two looks at all checkpoints of a run, where the policy protects many.
+const LOOK_AT_ALL_EVERY: u64 = 32;
 /// Rows read at a time.
 const PAGE: usize = 512;
 /// Ids that the event of a large removal names.
@@ -99,9 +33,7 @@ const NAMED: usize = 16;
 /// A run and what becomes of it.
 struct Case {
     row: RunRow,
-    record: Option<Box<RunRecord>>,
     may_go: bool,
-    expired: bool,
     steps: Vec<PruneStep>,
     gone: bool,
 }
@@ -123,7 +55,7 @@ impl Milepost {
         let pointed = self.pointed_id();
         let mut report = PruneReport { dry_run: request.dry_run, ..PruneReport::default() };
         let mut cases = Vec::new();
-        let mut seen = 0;
+        let (mut seen, mut busy) = (0, false);
         for row in rows {
             let is_last = Some(last_write(&row)) == last_written;
             let run_id = row.run_id.clone();
@@ -137,7 +69,7 @@ impl Milepost {
                 Err(error) => vec![error],
             };
             // Where somebody holds the store, every other run would wait as long.
-            let busy = failed.iter().any(|e| matches!(e, Error::Store(StoreError::Busy { .. })));
+            busy = failed.iter().any(|e| matches!(e, Error::Store(StoreError::Busy { .. })));
             report
                 .failed
                 .extend(failed.into_iter().map(|error| PruneFailure { run_id: Some(run_id.clone()), error }));
@@ -145,7 +77,7 @@ impl Milepost {
                 break;
             }
         }
-        if !request.dry_run {
+        if !request.dry_run && !busy {
             self.compress_old(request.run.as_ref(), &mut report);
             let compacted = self.store.upkeep(Upkeep::Compact);
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
@@ -180,13 +112,11 @@ impl Milepost {
     /// Prunes one run, or plans to.
     fn prune_run(&self, row: RunRow, is_last: bool, dry_run: bool) -> Result<(Case, Vec<Error>), Error> {
         let now = self.now();
-        let record = match &row.record {
-            Ok(record) => Some(record.clone()),
-            Err(_) => None,
-        };
-        let mut case = Case { row, record, may_go: false, expired: false, steps: Vec::new(), gone: false };
-        let entries = self.entries(&case.row.run_id)?;
-        if let Some(record) = &case.record {
+        let record = row.record.as_ref().ok().cloned();
+        let mut case = Case { row, may_go: false, steps: Vec::new(), gone: false };
+        // Only one that has ended is looked at as a whole.
+        if let Some(record) = record.as_deref().filter(|record| !record.is_open()) {
+            let entries = self.entries(&case.row.run_id)?;
             let retention = self.settings.retention(record.profile);
             let whole = RunCase {
                 record,
@@ -196,17 +126,17 @@ impl Milepost {
                 protected: entries.iter().any(|entry| entry.marks.protects()),
             };
             case.may_go = whole.may_go();
-            case.expired = whole.has_expired(self.settings.house.ended_after, now);
-        }
-        if let (true, Some(limit)) = (case.expired, self.settings.house.ended_after) {
-            let weights = self.weights(&case.row.run_id)?;
-            let reason = Reason::RunEnded(limit.as_secs());
-            if dry_run || self.store.delete_run(&case.row.run_id, Some(case.row.stamp))? {
-                case.steps = entries.iter().map(|entry| leaves(entry, &weights, reason)).collect();
-                case.gone = true;
-                return Ok((case, Vec::new()));
+            let limit = self.settings.house.ended_after;
+            if let Some(limit) = limit.filter(|limit| whole.has_expired(*limit, now)) {
+                let weights = self.weights(&case.row.run_id)?;
+                let reason = Reason::RunEnded(limit.as_secs());
+                if dry_run || self.store.delete_run(&case.row.run_id, Some(case.row.stamp))? {
+                    case.steps = entries.iter().map(|entry| leaves(entry, &weights, reason)).collect();
+                    case.gone = true;
+                    return Ok((case, Vec::new()));
+                }
+                // Somebody has written to it meanwhile.
             }
-            // Somebody has written to it meanwhile.
         }
         let (steps, failed) = self.prune_checkpoints(&case.row.run_id, dry_run)?;
         case.steps = steps;
@@ -375,6 +305,20 @@ impl Milepost {
         Ok(())
     }
 
+    /// Where many of the oldest may be protected, a save that looks at a few of them can find none to remove. So every
+    /// now and then all are looked at: never more than the policy keeps, and what was saved since.
+    pub(super) fn prune_all_of_it(&self, saved: &mut Saved) {
+        let protects_many = self.settings.retention(Profile::Run).protects_many();
+        if !protects_many || saved.coalesced || !saved.sequence.is_multiple_of(LOOK_AT_ALL_EVERY) {
+            return;
+        }
+        // The checkpoint is saved, whatever comes of this; the next round tries again.
+        if let Ok((steps, _)) = self.prune_checkpoints(&saved.run_id, false) {
+            let gone = steps.into_iter().filter(|step| step.action == Action::Remove);
+            saved.pruned.extend(gone.map(|step| step.snapshot_id));
+        }
+    }
+
     /// All intact headers of a run, oldest first.
     fn entries(&self, run: &RunId) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
@@ -406,26 +350,4 @@ impl Milepost {
 pub(super) fn last_write(row: &RunRow) -> u64 {
     let upkept = row.record.as_ref().ok().and_then(|record| record.upkept);
     upkept.filter(|upkept| upkept.stamp == row.stamp).map_or(row.stamp, |upkept| upkept.written)
-}
-
-/// Bytes that come back with a step; what compression wins is not known before.
-fn coming_back(step: &PruneStep) -> u64 {
-    if step.action == Action::Remove { step.bytes } else { 0 }
-}
-
-fn about(entry: &Entry, weights: &HashMap<u64, Weight>) -> PruneStep {
-    let header = &entry.header;
-    PruneStep {
-        run_id: header.run_id.clone(),
-        sequence: header.sequence,
-        snapshot_id: header.snapshot_id.clone(),
-        created_at: header.created_at,
-        action: Action::Keep,
-        reasons: Vec::new(),
-        bytes: weights.get(&header.sequence).map_or(0, |weight| weight.bytes),
-    }
-}
-
-fn leaves(entry: &Entry, weights: &HashMap<u64, Weight>, reason: Reason) -> PruneStep {
-    PruneStep { action: Action::Remove, reasons: vec![reason], ..about(entry, weights) }
 }
