@@ -9,7 +9,7 @@ use milepost::redact::Redaction;
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
-use crate::config::Config;
+use crate::config::{Config, Retain};
 use crate::failure::Failure;
 use crate::present::Screen;
 use crate::present::words::counted;
@@ -103,10 +103,20 @@ impl<'a> Context<'a> {
 
     /// What the engine decides by.
     pub(crate) fn settings(&self) -> Settings {
+        self.settings_with(&self.config.retain)
+    }
+
+    /// What the engine decides by, where something else is kept than the configuration says.
+    pub(crate) fn settings_with(&self, retain: &Retain) -> Settings {
         Settings {
             profile: self.config.profile,
-            keep_last: self.config.keep_last,
-            max_age: self.config.max_age,
+            keep_last: retain.keep_last,
+            max_age: retain.max_age,
+            keep_hourly: retain.keep_hourly,
+            keep_daily: retain.keep_daily,
+            keep_weekly: retain.keep_weekly,
+            keep_within: retain.keep_within,
+            house: retain.house,
             limits: self.config.limits,
             redaction: Redaction::On,
             pointer: self.config.pointer.clone(),

@@ -5,7 +5,7 @@
 use milepost::model::RunId;
 use milepost::store::{
     Decide, EventPage, EventQuery, HeaderQuery, Receipt, Row, RunQuery, RunRow, RunState, RunView, Store,
-    StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+    StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict, Weight,
 };
 
 use crate::chance::Chance;
@@ -33,11 +33,15 @@ macro_rules! pass_on {
             self.inner.events(query)
         }
 
-        fn delete_run(&self, run: &RunId) -> Result<bool, StoreError> {
-            self.inner.delete_run(run)
+        fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
+            self.inner.weights(run)
         }
 
-        fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+        fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+            self.inner.delete_run(run, only_at)
+        }
+
+        fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
             self.inner.upkeep(what)
         }
 

@@ -163,7 +163,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// `read` or `written`.
+        /// `read`, `written` or `removed`.
         what: &'static str,
         /// Why.
         source: std::io::Error,
@@ -203,6 +203,7 @@ impl Error {
             Self::RestoreRefused { .. } => (R::RestoreRefused, Exit::Unconfirmed),
             Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
+            Self::File { what: "removed", .. } => (R::CheckpointRetentionPruneFailed, Exit::Failed),
             Self::File { .. } => (R::Usage, Exit::Usage),
             Self::Store(error) => match error {
                 StoreError::Busy { .. } => (R::StoreBusy, Exit::Busy),
@@ -248,6 +249,9 @@ impl Error {
             Self::NoState { .. } => "save one with `milepost save --input FILE`, its member `state`".into(),
             Self::RestoreRefused { flag, .. } => format!("add {flag} if you mean it"),
             Self::OwnerAlive { .. } => "wait until it ends, or use another run id".into(),
+            Self::File { what: "removed", .. } => {
+                "mend its permissions; `milepost doctor --fix` removes it then".into()
+            }
             Self::File { .. } => return None,
             Self::Store(error) => match error {
                 StoreError::Busy { .. } => {

@@ -20,6 +20,7 @@
 
 pub mod atomic;
 pub mod clock;
+pub mod diff;
 pub mod engine;
 mod error;
 pub mod model;

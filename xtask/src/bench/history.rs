@@ -12,7 +12,7 @@ use milepost::store::{Commit, OpenOptions, StoreUrl, Verdict};
 use super::measure::{Line, folder, pairs};
 
 /// Fills a store in large commits, which is what an import does.
-fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
+pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
     let options = OpenOptions { create: true, ..OpenOptions::default() };
     let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &options)?;
     let run: RunId = "bench".parse()?;

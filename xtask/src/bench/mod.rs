@@ -4,6 +4,7 @@
 mod history;
 mod measure;
 mod process;
+mod prune;
 mod saves;
 mod space;
 mod writers;
@@ -14,13 +15,14 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 6] = [
+const ALL: [Bench; 7] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
     ("history", history::latest_and_list),
     ("space", space::bytes),
     ("writers", writers::eight),
+    ("prune", prune::prune),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {

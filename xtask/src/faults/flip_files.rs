@@ -17,7 +17,12 @@ pub fn run(lab: &Lab) -> Result<End> {
     let lines = lines(lab, &project, &baseline, &mut dice)?;
     let latest = latest(&project, &baseline)?;
     baseline.looked_at().context("after everything was put back")?;
-    Ok(End::Held(format!("{documents}; {lines}; {latest}")))
+    let compress = ["prune", "--keep-last", "all", "--max-age", "none", "--compress-after", "0s", "--json"];
+    let done = project.run(&compress)?.expect(0)?.json()?;
+    ensure!(done["removed"] == 0 && done["compressed"] != 0, "nothing was compressed: {done}");
+    baseline.looked_at().context("after compression")?;
+    let packed = self::documents(lab, &project, &baseline, &mut dice)?;
+    Ok(End::Held(format!("{documents}; {lines}; {latest}; compressed: {packed}")))
 }
 
 fn documents(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> Result<String> {
@@ -27,7 +32,9 @@ fn documents(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice)
         if n != newest && n % lab.pick(8, 1) != 0 {
             continue;
         }
-        let path = project.store().join(&written.run).join("history").join(format!("{}.json", written.id));
+        let plain = project.store().join(&written.run).join("history").join(format!("{}.json", written.id));
+        let packed = plain.with_added_extension("gz");
+        let path = if packed.exists() { packed } else { plain };
         let length = path.metadata()?.len() as usize;
         for (turn, at) in positions(length, lab.pick(1, 4), dice).into_iter().enumerate() {
             let old = flip_file(&path, at, dice.below(8))?;

@@ -44,9 +44,6 @@ struct Warning {
     fix: &'static str,
 }
 
-/// A size at which the store is worth a look.
-const LARGE: u64 = 1_000_000_000;
-
 pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failure> {
     let url = context.url().to_string();
     let unknown = context.config.warnings.iter();
@@ -61,9 +58,15 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
                 message,
                 fix: "name a store on a local disk with --store or in milepost.toml",
             }));
-            if bytes > LARGE {
-                let message = format!("the store takes {}", words::bytes(bytes));
-                warnings.push(Warning { message, fix: "delete runs that are no longer needed" });
+            let most = context.config.retain.house.max_bytes;
+            if most > 0 && bytes > most {
+                let message =
+                    format!("the store takes {}, more than {}", words::bytes(bytes), words::bytes(most));
+                warnings.push(Warning {
+                    message,
+                    fix: "`milepost prune` removes the oldest ended runs, `milepost delete RUN` any; \
+                          retain.max_store in milepost.toml is the bound",
+                });
             }
             let mut progress = context.screen.progress();
             let outbox = context.outbox();

@@ -50,6 +50,16 @@ const TEMPLATE: &str = "\
 # How many of a run's newest checkpoints stay (a number or \"all\"), and how old others become (\"14d\" or \"none\").
 # keep_last = 50
 # max_age = \"14d\"
+# What stays beside them: the newest of so many hours, days and weeks, and everything younger than a time.
+# keep_hourly = 0
+# keep_daily = 0
+# keep_weekly = 0
+# keep_within = \"none\"
+# For `milepost prune`: ended runs go as a whole after this time, the oldest also while the store takes more than
+# max_store (0 is any size); documents of a files: store are compressed once they are so old.
+# ended_runs = \"90d\"
+# max_store = \"1GB\"
+# compress_after = \"none\"
 
 [pointer]
 # Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.

@@ -5,6 +5,7 @@ mod complete;
 mod completions;
 mod config;
 mod delete;
+mod diff;
 mod doctor;
 mod events;
 mod finish;
@@ -13,6 +14,7 @@ mod init;
 mod list;
 mod man;
 mod mark;
+mod prune;
 mod runs;
 mod save;
 mod schema;
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     Save(Box<save::SaveArgs>),
     Show(show::ShowArgs),
+    Diff(diff::DiffArgs),
+    Prune(prune::PruneArgs),
     Doctor(doctor::DoctorArgs),
     #[command(hide = true)]
     Start(start::StartArgs),
@@ -87,6 +91,8 @@ impl Command {
             Self::Status(args) => status::run(&args, context),
             Self::Save(args) => save::run(*args, context),
             Self::Show(args) => show::run(&args, context),
+            Self::Diff(args) => diff::run(&args, context),
+            Self::Prune(args) => prune::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),
             Self::Start(args) => start::run(args, context),
             Self::Finish(args) => finish::run(args, context),

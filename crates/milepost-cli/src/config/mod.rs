@@ -3,6 +3,7 @@
 
 mod environment;
 mod file;
+mod retain;
 mod value;
 
 use std::path::{Path, PathBuf};
@@ -10,12 +11,13 @@ use std::time::Duration;
 
 use milepost::Error;
 use milepost::engine::pointer::Pointer;
-use milepost::model::{Invalid, Keep, Limits, Profile, RunId};
+use milepost::model::{Invalid, Limits, Profile, RunId};
 use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
 
 use self::environment::Environment;
 use self::file::File;
+pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::value::duration;
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -24,7 +26,7 @@ use crate::failure::Failure;
 pub(crate) use milepost::store::place::CONFIG as FILE;
 
 /// Every key that a file may hold.
-pub(crate) const KEYS: [&str; 10] = [
+pub(crate) const KEYS: [&str; 17] = [
     "store",
     "profile",
     "wait",
@@ -32,6 +34,13 @@ pub(crate) const KEYS: [&str; 10] = [
     "limits.checkpoint",
     "retain.keep_last",
     "retain.max_age",
+    "retain.keep_hourly",
+    "retain.keep_daily",
+    "retain.keep_weekly",
+    "retain.keep_within",
+    "retain.ended_runs",
+    "retain.compress_after",
+    "retain.max_store",
     "pointer.file",
     "pointer.key",
     "pointer.commit",
@@ -91,8 +100,7 @@ pub(crate) struct Config {
     pub(crate) profile: Option<Profile>,
     pub(crate) wait: Duration,
     pub(crate) limits: Limits,
-    pub(crate) keep_last: Option<Keep>,
-    pub(crate) max_age: Option<Option<Duration>>,
+    pub(crate) retain: Retain,
     pub(crate) pointer: Option<Pointer>,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
@@ -171,20 +179,7 @@ impl Config {
             field: limit("limits.field", standard.field)?,
             checkpoint: limit("limits.checkpoint", standard.checkpoint)?,
         };
-        let retention = profile.unwrap_or(Profile::Run).retention();
-        let by_profile = Origin::Profile(profile.unwrap_or(Profile::Run));
-        let keep_last = settings.take_from(
-            "retain.keep_last",
-            files.find("retain.keep_last"),
-            (retention.keep_last.to_string(), by_profile.clone()),
-            |raw, _| value::keep(raw),
-        )?;
-        let max_age = settings.take_from(
-            "retain.max_age",
-            files.find("retain.max_age"),
-            (value::Age(retention.max_age).to_string(), by_profile),
-            |raw, _| value::age(raw).map(value::Age),
-        )?;
+        let retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
         let none = || "none".to_owned();
         let pointer_file =
             settings.take("pointer.file", files.find("pointer.file"), none(), |raw, _| value::text(raw))?;
@@ -222,8 +217,7 @@ impl Config {
             profile,
             wait: wait.map_or(DEFAULT_WAIT, |wait| wait.0),
             limits,
-            keep_last,
-            max_age: max_age.map(|age| age.0),
+            retain,
             pointer,
             warnings,
             settings: settings.0,

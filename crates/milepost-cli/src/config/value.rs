@@ -23,7 +23,14 @@ pub(super) struct Size(pub(super) u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        const UNITS: [(u64, &str); 6] = [
+            (1 << 30, "GiB"),
+            (1 << 20, "MiB"),
+            (1 << 10, "KiB"),
+            (1_000_000_000, "GB"),
+            (1_000_000, "MB"),
+            (1000, "KB"),
+        ];
         match UNITS.iter().find(|(unit, _)| self.0 > 0 && self.0.is_multiple_of(*unit)) {
             Some((unit, name)) => write!(f, "{}{name}", self.0 / unit),
             None => write!(f, "{}", self.0),
@@ -141,6 +148,15 @@ pub(super) fn keep(raw: Raw) -> Result<Keep, String> {
     text.parse::<Keep>().map_err(|e| e.message)
 }
 
+/// A number of things, 0 or more.
+pub(super) fn count(raw: Raw) -> Result<u64, String> {
+    let text = match raw {
+        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
+        Raw::Toml(other) => other.to_string(),
+    };
+    text.parse().map_err(|_| format!("{text:?} is not a number of 0 or more"))
+}
+
 pub(super) fn age(raw: Raw) -> Result<Option<Duration>, String> {
     match text(raw)?.as_str() {
         "none" => Ok(None),
@@ -167,6 +183,7 @@ mod tests {
         assert_eq!(size("1MB"), Ok(1_000_000));
         assert_eq!(size("0"), Ok(0));
         assert_eq!(Size(262_144).to_string(), "256KiB");
+        assert_eq!(Size(1_000_000_000).to_string(), "1GB");
         for wrong in ["", "KiB", "-1", "1.5MiB", "1 furlong", "99999999999999GiB"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }

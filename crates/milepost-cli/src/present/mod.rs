@@ -3,7 +3,9 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
+pub(crate) mod diff;
 mod failure;
+pub(crate) mod prune;
 pub(crate) mod run;
 pub(crate) mod saved;
 pub(crate) mod table;
@@ -84,6 +86,11 @@ impl Screen {
         let _ = writeln!(err, "{line}");
     }
 
+    /// Whether the person wants to know more.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     /// Whether colours go to stdout.
     pub(crate) fn colours(&self) -> bool {
         match self.color {
@@ -103,9 +110,14 @@ impl Screen {
         Progress { shown: !self.quiet && io::stderr().is_terminal(), since: None, drawn: false }
     }
 
+    /// Whether there is somebody to ask.
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
     /// Asks a question on the terminal; `None` where there is nobody to ask.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
-        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             return None;
         }
         let _ = write!(io::stderr().lock(), "{question} [y/N] ");

@@ -117,7 +117,7 @@ fn config_show_lists_every_key() {
         .iter()
         .map(|s| s["key"].clone())
         .collect();
-    assert_eq!(keys.len(), 10);
+    assert_eq!(keys.len(), 17);
     let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
      KEY VALUE FROM
@@ -128,6 +128,13 @@ fn config_show_lists_every_key() {
      limits.checkpoint 1MiB default
      retain.keep_last 50 profile run
      retain.max_age 14d profile run
+     retain.keep_hourly 0 default
+     retain.keep_daily 0 default
+     retain.keep_weekly 0 default
+     retain.keep_within none default
+     retain.ended_runs 90d default
+     retain.compress_after none default
+     retain.max_store 1GB default
      pointer.file none default
      pointer.key none default
      pointer.commit false default

@@ -113,6 +113,8 @@ fn readers_and_closers_make_no_store() {
         &["state"],
         &["runs"],
         &["verify"],
+        &["prune", "--yes"],
+        &["diff", "latest"],
         &["doctor"],
         &["events"],
         &["finish"],

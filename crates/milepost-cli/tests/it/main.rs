@@ -8,6 +8,7 @@ mod environment;
 mod exact;
 mod house;
 mod look;
+mod prune;
 mod refuse;
 mod save;
 mod tools;

@@ -35,7 +35,11 @@ fn help_is_short_unless_all_is_asked_for() {
     };
     for args in [&["--help"][..], &["help"], &["-h"]] {
         let ran = env.run(args).exits(0);
-        assert_eq!(names(&ran.stdout), ["init", "status", "save", "show", "doctor"], "{args:?}");
+        assert_eq!(
+            names(&ran.stdout),
+            ["init", "status", "save", "show", "diff", "prune", "doctor"],
+            "{args:?}"
+        );
         assert!(ran.stdout.contains("milepost help --all"));
     }
     let all = names(&env.run(&["help", "--all"]).exits(0).stdout);

@@ -172,7 +172,7 @@ pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
             ledger.check_on(b);
         }
     }
-    assert!(b.delete_run(&doc::run_id("handles-see-other")).unwrap());
+    assert!(b.delete_run(&doc::run_id("handles-see-other"), None).unwrap());
     assert!(a.run(&doc::run_id("handles-see-other")).unwrap().is_none());
     ledger.delete();
     ledger.check_on(b);

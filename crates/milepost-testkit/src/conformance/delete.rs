@@ -36,7 +36,21 @@ pub fn takes_all_of_a_run(store: &dyn Store) {
     assert!(events.iter().all(|(_, event)| event.run_id != *ledger.run()), "events");
     // Only looked at, never committed: there is nothing to delete.
     ledger.view();
-    assert!(!store.delete_run(ledger.run()).unwrap());
+    assert!(!store.delete_run(ledger.run(), None).unwrap());
+}
+
+/// A run that was written to since its stamp was read stays whole.
+pub fn not_where_it_was_written_to(store: &dyn Store) {
+    let mut ledger = filled(store, "delete-moved");
+    let stamp = |ledger: &Ledger<'_>| store.run(ledger.run()).unwrap().unwrap().row.stamp;
+    let before = stamp(&ledger);
+    ledger.commit(|_, _| {});
+    assert!(!store.delete_run(ledger.run(), Some(before)).unwrap(), "written to meanwhile");
+    ledger.check();
+    let now = stamp(&ledger);
+    assert!(store.delete_run(ledger.run(), Some(now)).unwrap());
+    assert!(!store.delete_run(ledger.run(), Some(now)).unwrap(), "gone");
+    assert!(store.run(ledger.run()).unwrap().is_none());
 }
 
 /// Other runs stay as they are, also those whose names begin alike.

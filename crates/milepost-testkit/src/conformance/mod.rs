@@ -79,8 +79,8 @@ macro_rules! __each_rule {
                     by_sequence, by_id, by_prefix, prefix_characters_are_literal, by_tag, by_imported_id,
                     name_finds_each_once, combined_with_paging
                 }
-                delete::{takes_all_of_a_run, leaves_others_alone, frees_ids_and_tags}
-                upkeep::{finds_nothing_on_a_healthy_store, loses_nothing, info_speaks}
+                delete::{takes_all_of_a_run, not_where_it_was_written_to, leaves_others_alone, frees_ids_and_tags}
+                upkeep::{finds_nothing_on_a_healthy_store, loses_nothing, weighs_what_it_holds, info_speaks}
                 concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
             }
             two {

@@ -61,9 +61,9 @@ pub fn loses_nothing(store: &dyn Store) {
         Upkeep::Inspect,
         Upkeep::Repair,
         Upkeep::Compact,
-        Upkeep::Compress { before: doc::at(0) },
-        Upkeep::Compress { before: doc::at(12 * 3600) },
-        Upkeep::Compress { before: doc::at(1_000_000_000) },
+        Upkeep::Compress { run: None, before: doc::at(0) },
+        Upkeep::Compress { run: None, before: doc::at(12 * 3600) },
+        Upkeep::Compress { run: None, before: doc::at(1_000_000_000) },
         Upkeep::Inspect,
         Upkeep::Repair,
         Upkeep::Compact,
@@ -85,6 +85,36 @@ pub fn loses_nothing(store: &dyn Store) {
     let all = ledger.sequences();
     ledger.drop_all(&all[..all.len() - 1]);
     ledger.check();
+}
+
+/// Each checkpoint has a weight, and what is packed is left alone by `Compress`, as is the newest and what is young.
+pub fn weighs_what_it_holds(store: &dyn Store) {
+    let mut ledger = used(store, "upkeep-weighs");
+    let other = used(store, "upkeep-weighs-other");
+    let sequences = |ledger: &Ledger<'_>| -> Vec<u64> {
+        let weights = store.weights(ledger.run()).unwrap();
+        assert!(weights.iter().all(|weight| weight.bytes > 0), "{weights:?}");
+        weights.iter().map(|weight| weight.sequence).collect()
+    };
+    assert_eq!(sequences(&ledger), ledger.sequences());
+    let loose = |ledger: &Ledger<'_>| {
+        let weights = store.weights(ledger.run()).unwrap();
+        weights.iter().filter(|weight| !weight.packed).map(|weight| weight.sequence).collect::<Vec<_>>()
+    };
+    let (before, untouched) = (loose(&ledger), loose(&other));
+    let compress = Upkeep::Compress { run: Some(ledger.run()), before: doc::at(1_000_000_000) };
+    let newest = ledger.sequences().last().copied();
+    let expected = before.iter().filter(|sequence| Some(**sequence) != newest).count() as u64;
+    assert_eq!(store.upkeep(compress).unwrap().done, expected);
+    assert_eq!(store.upkeep(compress).unwrap().done, 0, "a second time there is nothing left");
+    assert_eq!(loose(&other), untouched, "another run");
+    assert!(loose(&ledger).iter().all(|sequence| Some(*sequence) == newest));
+    ledger.check();
+    other.check();
+    let oldest = ledger.sequences()[0];
+    ledger.drop_all(&[oldest]);
+    assert_eq!(sequences(&ledger), ledger.sequences());
+    assert_eq!(store.weights(&doc::run_id("upkeep-weighs-nobody")).unwrap(), []);
 }
 
 /// A store says where it is.

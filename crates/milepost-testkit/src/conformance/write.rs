@@ -145,7 +145,7 @@ pub fn unknown_runs_and_checkpoints(store: &dyn Store) {
     assert!(matches!(store.body(run, 1), Err(StoreError::NoRun(of)) if of == *run));
     assert!(store.headers(&HeaderQuery { run: Some(run), ..HeaderQuery::default() }).unwrap().is_empty());
     assert!(store.events(&EventQuery { run: Some(run), ..EventQuery::default() }).unwrap().events.is_empty());
-    assert!(!store.delete_run(run).unwrap());
+    assert!(!store.delete_run(run, None).unwrap());
     let mut known = Ledger::begin(store, "write-unknown-known");
     known.put_many(2);
     for sequence in [0, 3, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {

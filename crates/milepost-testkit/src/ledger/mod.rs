@@ -30,7 +30,7 @@ impl<'a> Ledger<'a> {
     /// Begins a run. One of the same name that an earlier run of the suite left in a shared store goes first.
     pub fn begin(store: &'a dyn Store, name: &str) -> Self {
         let run = doc::run_id(name);
-        store.delete_run(&run).unwrap();
+        store.delete_run(&run, None).unwrap();
         Self {
             store,
             run,
@@ -175,7 +175,7 @@ impl<'a> Ledger<'a> {
 
     /// Deletes the run; the ledger begins again, but for stamps, which never go back.
     pub fn delete(&mut self) {
-        let existed = self.store.delete_run(&self.run).unwrap();
+        let existed = self.store.delete_run(&self.run, None).unwrap();
         assert_eq!(existed, self.record.is_some(), "{}: delete_run says whether the run was there", self.run);
         self.record = None;
         self.rows.clear();

@@ -19,7 +19,7 @@ impl Milepost {
         let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
         let before = self.store.info()?.bytes;
         let ours = self.points_into(run);
-        self.store.delete_run(run)?;
+        self.store.delete_run(run, None)?;
         if ours {
             self.point_at(None);
         }

@@ -57,6 +57,7 @@ impl Milepost {
                 gone = view.record.is_none();
                 let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
                 record.updated_at = now;
+                record.marks_changed += 1;
                 let mut commit = Commit::of(record);
                 commit.marks.push((sequence, marks.clone()));
                 commit.events.push(Event {
@@ -71,6 +72,10 @@ impl Milepost {
             });
             match done {
                 Ok(_) if gone => return Err(Error::NoRun(run.to_string())),
+                // It may have been pruned between the look and the write; from now on it would not be.
+                Ok(_) if self.store.headers(&query)?.is_empty() => {
+                    return Err(Error::NotFound { reference: entry.header.snapshot_id.to_string() });
+                }
                 Ok(_) => return Ok(marks),
                 // Somebody else was faster, or our own reply was lost: what is there now decides.
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}

@@ -6,6 +6,7 @@ mod complete;
 mod compose;
 pub mod current;
 mod delete;
+mod diff;
 mod doctor;
 mod due;
 mod events;
@@ -14,6 +15,7 @@ mod list;
 mod mark;
 pub mod outbox;
 pub mod pointer;
+mod prune;
 mod rebuild;
 mod record;
 mod reference;
@@ -29,11 +31,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use delete::Deleted;
+pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
 pub use events::Events;
 pub use finish::Finish;
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;
+pub use prune::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 pub use reference::Reference;
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::{Opening, Save, Saved, Whereabouts};
@@ -44,7 +48,7 @@ pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{Keep, Limits, Profile, Retention, RunId};
+use crate::model::{House, Keep, Limits, Profile, Retention, RunId};
 use crate::redact::Redaction;
 use crate::store::place::Place;
 use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
@@ -58,6 +62,16 @@ pub struct Settings {
     pub keep_last: Option<Keep>,
     /// Replaces the profile's age; `Some(None)` is any age.
     pub max_age: Option<Option<Duration>>,
+    /// The newest of so many hours stay.
+    pub keep_hourly: u64,
+    /// The newest of so many days stay.
+    pub keep_daily: u64,
+    /// The newest of so many weeks stay.
+    pub keep_weekly: u64,
+    /// What is younger stays.
+    pub keep_within: Option<Duration>,
+    /// What the store as a whole keeps.
+    pub house: House,
     /// How large what the caller gives may be.
     pub limits: Limits,
     /// Whether secrets are replaced.
@@ -76,7 +90,13 @@ impl Settings {
         if let Some(max_age) = self.max_age {
             retention.max_age = max_age;
         }
-        retention
+        Retention {
+            keep_hourly: self.keep_hourly,
+            keep_daily: self.keep_daily,
+            keep_weekly: self.keep_weekly,
+            keep_within: self.keep_within,
+            ..retention
+        }
     }
 }
 

@@ -36,7 +36,7 @@ impl Milepost {
     }
 
     /// The id that the pointer names.
-    fn pointed_id(&self) -> Option<CheckpointId> {
+    pub(super) fn pointed_id(&self) -> Option<CheckpointId> {
         let pointer = self.settings.pointer.as_ref()?;
         let text = fs::read_to_string(&pointer.file).ok()?;
         let Ok(Spot::Value(range)) = locate(&text, &pointer.key) else { return None };

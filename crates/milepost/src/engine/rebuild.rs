@@ -39,7 +39,7 @@ impl Milepost {
         Ok(())
     }
 
-    fn record_from_checkpoints(&self, run: &RunId) -> Result<RunRecord, Error> {
+    pub(super) fn record_from_checkpoints(&self, run: &RunId) -> Result<RunRecord, Error> {
         let now = self.now();
         // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
         let mut record = RunRecord::new(run.clone(), Profile::Brief, now);

@@ -1,6 +1,7 @@
 //! Runs: what there is, newest write first, and one run in full.
 
 use super::Milepost;
+use super::prune::last_write;
 use crate::Error;
 use crate::model::{Outcome, RunId, RunRecord, Status};
 use crate::owner::{self, Liveness};
@@ -44,9 +45,9 @@ pub struct RunDetail {
 impl Milepost {
     /// Lists runs, newest write first.
     pub fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Error> {
-        let filtered = query.status.is_some() || query.since.is_some();
-        let limit = if filtered { 0 } else { query.limit };
-        let rows = self.store.runs(&RunQuery { before: None, limit })?;
+        let mut rows = self.store.runs(&RunQuery::default())?;
+        // A write that only kept house does not move a run.
+        rows.sort_by_key(|row| std::cmp::Reverse(last_write(row)));
         let mut found: Vec<_> = rows.into_iter().map(|row| self.summarise(row)).collect();
         found.retain(|run| match &run.record {
             Ok(record) => {
@@ -74,7 +75,7 @@ impl Milepost {
         Ok(RunDetail { summary, pending_outcomes })
     }
 
-    fn summarise(&self, row: RunRow) -> RunSummary {
+    pub(super) fn summarise(&self, row: RunRow) -> RunSummary {
         let owner = row.record.as_ref().ok().and_then(|record| {
             let owner = record.owner.as_ref()?;
             Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))

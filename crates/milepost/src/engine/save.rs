@@ -207,6 +207,7 @@ impl Milepost {
         // A completed run has no current checkpoint.
         let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
         saved.pointer_error = self.point_at(current);
+        self.prune_all_of_it(&mut saved);
         Ok(saved)
     }
 
@@ -323,6 +324,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         (fold, Some(latest)) => {
             let mut marks = latest.marks.clone();
             retain::fold_into(&mut marks, fold, &trigger, memory, now);
+            commit.record.marks_changed += u64::from(save.pin || !save.tags.is_empty());
             commit.marks.push((latest.header.sequence, marked(marks, save)));
             saved.snapshot_id = latest.header.snapshot_id.clone();
             saved.sequence = latest.header.sequence;
@@ -379,6 +381,7 @@ fn prune(
     let facts = RunFacts {
         count: view.count + 1,
         newest,
+        newest_at: Some(request.moment.at),
         latest_failed: record.latest_failed,
         latest_completed: record.latest_completed,
         latest_state: record.latest_state,

@@ -26,8 +26,8 @@ pub use parts::{
     OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, Task,
     TodoCompliance,
 };
-pub use policy::{Keep, Limits, PAI_PHASES, Profile, Retention};
-pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Working};
+pub use policy::{House, Keep, Limits, PAI_PHASES, Profile, Retention};
+pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
 pub use schema::schema;
 
 pub(crate) use json::{closed_enum, record};

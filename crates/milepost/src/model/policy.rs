@@ -45,7 +45,7 @@ impl Profile {
             Self::Pai => (Keep::All, Some(30 * DAY)),
             Self::Brief => (Keep::All, None),
         };
-        Retention { keep_last, max_age, keep_first: self == Self::Session }
+        Retention { keep_last, max_age, keep_first: self == Self::Session, ..Retention::default() }
     }
 
     /// Whether a timer's checkpoint is kept although nothing changed.
@@ -55,9 +55,10 @@ impl Profile {
 }
 
 /// How many of the newest checkpoints stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Keep {
     /// All of them.
+    #[default]
     All,
     /// This many; at least 1.
     Last(u64),
@@ -87,8 +88,8 @@ impl std::fmt::Display for Keep {
     }
 }
 
-/// What a run keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a run keeps. Number and age decide what goes; everything else protects from both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// How many of the newest.
     pub keep_last: Keep,
@@ -96,6 +97,48 @@ pub struct Retention {
     pub max_age: Option<Duration>,
     /// Whether the first checkpoint of the run stays.
     pub keep_first: bool,
+    /// Of so many hours that have a checkpoint, the newest one; 0 for none. Hours, days and weeks are UTC's.
+    pub keep_hourly: u64,
+    /// Of so many days.
+    pub keep_daily: u64,
+    /// Of so many weeks, which begin on Mondays.
+    pub keep_weekly: u64,
+    /// Everything younger than this.
+    pub keep_within: Option<Duration>,
+}
+
+impl Retention {
+    /// Whether nothing ever goes.
+    pub fn keeps_everything(&self) -> bool {
+        self.keep_last == Keep::All && self.max_age.is_none()
+    }
+
+    /// Whether the newest of hours, days or weeks stay.
+    pub fn has_buckets(&self) -> bool {
+        self.keep_hourly > 0 || self.keep_daily > 0 || self.keep_weekly > 0
+    }
+
+    /// Whether so many of the oldest can be protected that looking at a few of them is not enough.
+    pub fn protects_many(&self) -> bool {
+        self.has_buckets() || self.keep_within.is_some()
+    }
+}
+
+/// What a store as a whole keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct House {
+    /// How long after its end a run goes with all it has; `None` for never.
+    pub ended_after: Option<Duration>,
+    /// How many bytes the store may take before its oldest ended runs go; 0 for any size.
+    pub max_bytes: u64,
+    /// How old a checkpoint is when it is compressed, in stores that keep documents as files; `None` for never.
+    pub compress_after: Option<Duration>,
+}
+
+impl Default for House {
+    fn default() -> Self {
+        Self { ended_after: Some(90 * DAY), max_bytes: 1_000_000_000, compress_after: None }
+    }
 }
 
 /// How large what the caller gives may be, in bytes; 0 is no limit.

@@ -73,6 +73,15 @@ pub struct Recent {
     pub coalesced: bool,
 }
 
+/// A write that only kept house, so that lists of runs go on by the last one that did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upkept {
+    /// The stamp of that write.
+    pub stamp: u64,
+    /// The stamp of the last write before it that was part of the work.
+    pub written: u64,
+}
+
 /// How the work stands between checkpoints; the next one starts from here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -152,6 +161,12 @@ pub struct RunRecord {
     pub latest_completed: u64,
     /// Sequence of the newest checkpoint that holds a state; 0 for none.
     pub latest_state: u64,
+    /// How often pins and tags of checkpoints were changed, so that pruning notices a pin that came meanwhile.
+    #[serde(default)]
+    pub marks_changed: u64,
+    /// The last write that only kept house.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upkept: Option<Upkept>,
     /// The newest commits.
     pub recent: Vec<Recent>,
     /// How the work stands.
@@ -192,6 +207,8 @@ impl RunRecord {
             latest_failed: 0,
             latest_completed: 0,
             latest_state: 0,
+            marks_changed: 0,
+            upkept: None,
             recent: Vec::new(),
             working: Working::default(),
             extra: Fields::default(),

@@ -1,60 +1,13 @@
 //! Which checkpoints of a run go, and why each one stays or goes.
 
-use std::fmt;
+use std::collections::HashSet;
 
 use jiff::Timestamp;
 
+use super::Reason;
 use crate::clock;
 use crate::model::{CheckpointId, Keep, Retention};
 use crate::store::Entry;
-
-/// Why a checkpoint stays or goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// Stays: nothing was written after it.
-    Newest,
-    /// Stays: among the newest so many.
-    AmongLast(u64),
-    /// Stays: every one is kept.
-    KeepAll,
-    /// Stays: the newest that failed.
-    LatestFailed,
-    /// Stays: the newest that was completed.
-    LatestCompleted,
-    /// Stays: the newest that holds a state.
-    LatestState,
-    /// Stays: the first of its run.
-    First,
-    /// Stays: pinned.
-    Pinned,
-    /// Stays: tagged.
-    Tagged,
-    /// Goes: so many newer ones are kept.
-    BeyondLast(u64),
-    /// Goes: older than so many seconds.
-    OlderThan(u64),
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Newest => f.write_str("newest of its run"),
-            Self::AmongLast(n) => write!(f, "among the last {n}"),
-            Self::KeepAll => f.write_str("all are kept"),
-            Self::LatestFailed => f.write_str("latest failed"),
-            Self::LatestCompleted => f.write_str("latest completed"),
-            Self::LatestState => f.write_str("holds the latest state"),
-            Self::First => f.write_str("first of its run"),
-            Self::Pinned => f.write_str("pinned"),
-            Self::Tagged => f.write_str("tagged"),
-            Self::BeyondLast(n) => write!(f, "beyond the last {n}"),
-            Self::OlderThan(seconds) if seconds % 86_400 == 0 => {
-                write!(f, "older than {} days", seconds / 86_400)
-            }
-            Self::OlderThan(seconds) => write!(f, "older than {seconds} s"),
-        }
-    }
-}
 
 /// The decision about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +29,8 @@ pub struct RunFacts {
     pub count: u64,
     /// The newest.
     pub newest: u64,
+    /// When the newest was made, where it is not among the entries.
+    pub newest_at: Option<Timestamp>,
     /// The newest that failed.
     pub latest_failed: u64,
     /// The newest that was completed.
@@ -84,28 +39,55 @@ pub struct RunFacts {
     pub latest_state: u64,
 }
 
+impl RunFacts {
+    /// What is known where all checkpoints are: `entries` is the whole run, oldest first.
+    pub fn of_all(entries: &[Entry]) -> Self {
+        use crate::model::Status::{Completed, Failed};
+        let latest = |wanted: &dyn Fn(&Entry) -> bool| {
+            entries.iter().rfind(|entry| wanted(entry)).map_or(0, |entry| entry.header.sequence)
+        };
+        Self {
+            count: entries.len() as u64,
+            newest: latest(&|_| true),
+            newest_at: None,
+            latest_failed: latest(&|entry| entry.header.status == Failed),
+            latest_completed: latest(&|entry| entry.header.status == Completed),
+            latest_state: latest(&|entry| entry.header.holds_state),
+        }
+    }
+}
+
 /// Decides about the oldest checkpoints of a run: `entries` are its oldest, oldest first and without a gap, as many as
 /// the caller likes. Rank is counted by sequence, never by clock.
+///
+/// The newest of an hour, day or week is known for sure only where all checkpoints are given. Where some are not, one
+/// that could be it stays: what is removed here would also be removed by a plan of the whole run, not the other way.
 pub fn plan(run: &RunFacts, entries: &[Entry], policy: &Retention, now: Timestamp) -> Vec<Planned> {
+    let chosen = chosen(run, entries, policy);
     entries
         .iter()
+        .zip(chosen)
         .enumerate()
-        .map(|(index, entry)| {
+        .map(|(index, (entry, chosen))| {
             let newer = run.count.saturating_sub(index as u64 + 1);
+            let age = clock::age(entry.header.created_at, now);
             let mut keep = preserved(run, index, entry, policy);
+            // What is stamped in the future is young.
+            if let Some(within) = policy.keep_within.filter(|within| age.is_none_or(|age| age <= *within)) {
+                keep.push(Reason::Within(within.as_secs()));
+            }
+            keep.extend(chosen);
+            let protected = !keep.is_empty();
             let mut go = Vec::new();
             match policy.keep_last {
                 Keep::Last(n) if newer >= n => go.push(Reason::BeyondLast(n)),
                 Keep::Last(n) => keep.push(Reason::AmongLast(n)),
                 Keep::All => keep.push(Reason::KeepAll),
             }
-            if let Some(limit) = policy.max_age
-                && clock::age(entry.header.created_at, now).is_some_and(|age| age > limit)
-            {
+            if let Some(limit) = policy.max_age.filter(|limit| age.is_some_and(|age| age > *limit)) {
                 go.push(Reason::OlderThan(limit.as_secs()));
             }
-            let stays =
-                go.is_empty() || keep.iter().any(|r| !matches!(r, Reason::AmongLast(_) | Reason::KeepAll));
+            let stays = protected || go.is_empty();
             Planned {
                 sequence: entry.header.sequence,
                 snapshot_id: entry.header.snapshot_id.clone(),
@@ -131,4 +113,55 @@ fn preserved(run: &RunFacts, index: usize, entry: &Entry, policy: &Retention) ->
     .into_iter()
     .filter_map(|(holds, reason)| holds.then_some(reason))
     .collect()
+}
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+const WEEK: i64 = 7 * DAY;
+/// The first day of the epoch was a Thursday; weeks begin on Mondays.
+const TO_MONDAY: i64 = 3 * DAY;
+
+/// One kind of bucket, filled from the newest checkpoint on.
+struct Buckets {
+    keep: u64,
+    length: i64,
+    offset: i64,
+    reason: Reason,
+    seen: HashSet<i64>,
+}
+
+impl Buckets {
+    /// Whether one made at `at` is the newest of its bucket, among the newest buckets where all are known.
+    fn choose(&mut self, at: Timestamp, all_known: bool) -> bool {
+        let bucket = (at.as_second() + self.offset).div_euclid(self.length);
+        let full = all_known && self.seen.len() as u64 >= self.keep;
+        self.keep > 0 && !full && self.seen.insert(bucket)
+    }
+}
+
+/// For each entry, of what it is the newest.
+fn chosen(run: &RunFacts, entries: &[Entry], policy: &Retention) -> Vec<Vec<Reason>> {
+    let mut reasons = vec![Vec::new(); entries.len()];
+    if !policy.has_buckets() {
+        return reasons;
+    }
+    let known = entries.len() as u64 + u64::from(run.newest_at.is_some());
+    let all_known = known >= run.count;
+    let kinds = [
+        (policy.keep_hourly, HOUR, 0, Reason::Hourly),
+        (policy.keep_daily, DAY, 0, Reason::Daily),
+        (policy.keep_weekly, WEEK, TO_MONDAY, Reason::Weekly),
+    ];
+    for (keep, length, offset, reason) in kinds {
+        let mut buckets = Buckets { keep, length, offset, reason, seen: HashSet::new() };
+        if let Some(at) = run.newest_at {
+            buckets.choose(at, all_known);
+        }
+        for (entry, reasons) in entries.iter().zip(&mut reasons).rev() {
+            if buckets.choose(entry.header.created_at, all_known) {
+                reasons.push(buckets.reason);
+            }
+        }
+    }
+    reasons
 }

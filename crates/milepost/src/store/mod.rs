@@ -203,6 +203,8 @@ pub type Decide<'a> = dyn FnMut(&RunView) -> Verdict + 'a;
 pub struct Receipt {
     /// The file of the checkpoint put last, in stores that have one.
     pub file: Option<PathBuf>,
+    /// Files of dropped checkpoints that could not be removed, and why; no commit speaks of them any more.
+    pub left: Vec<(PathBuf, std::io::ErrorKind)>,
 }
 
 /// A run as the store has it.
@@ -293,18 +295,31 @@ pub struct EventPage {
     pub damaged: Vec<Damage>,
 }
 
+/// What one checkpoint takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Weight {
+    /// Its number.
+    pub sequence: u64,
+    /// Bytes that the store holds for it.
+    pub bytes: u64,
+    /// Whether its document is as small as the store makes it; `Upkeep::Compress` leaves it alone.
+    pub packed: bool,
+}
+
 /// House-keeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
+pub enum Upkeep<'a> {
     /// Looks for what is wrong beside checkpoints: stray files, wrong counts, damaged pages. Changes nothing.
     Inspect,
     /// Mends what `Inspect` finds and can be mended without losing anything.
     Repair,
     /// Gives the space of removed checkpoints back to the disk.
     Compact,
-    /// Compresses checkpoints created before this time, in stores that keep them as files.
+    /// Compresses documents, in stores that keep them as files; never the newest of a run. Others may write meanwhile.
     Compress {
-        /// Only older ones.
+        /// Only of this run.
+        run: Option<&'a RunId>,
+        /// Only of checkpoints created before this time.
         before: Timestamp,
     },
 }
@@ -473,11 +488,15 @@ pub trait Store: Send + Sync {
     /// Lists events.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
 
-    /// Removes a run with all it has, or nothing. Says whether it was there.
-    fn delete_run(&self, run: &RunId) -> Result<bool, StoreError>;
+    /// What the checkpoints of a run take, oldest first; damaged ones may be left out.
+    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError>;
+
+    /// Removes a run with all it has, or nothing. Says whether it was removed: it is not where it is not there, nor where
+    /// a stamp is given that is no longer that of its last write.
+    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError>;
 
     /// Keeps house.
-    fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError>;
+    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError>;
 
     /// Says what and where the store is.
     fn info(&self) -> Result<StoreInfo, StoreError>;

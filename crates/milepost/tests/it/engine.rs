@@ -19,29 +19,29 @@ use rstest::rstest;
 
 /// Which store a test runs on.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Sqlite,
     Files,
 }
 
-struct World {
-    mp: Milepost,
-    clock: FrozenClock,
-    dir: tempfile::TempDir,
+pub(crate) struct World {
+    pub(crate) mp: Milepost,
+    pub(crate) clock: FrozenClock,
+    pub(crate) dir: tempfile::TempDir,
     kind: Kind,
 }
 
-const START: &str = "2026-11-15T12:00:00Z";
+pub(crate) const START: &str = "2026-11-15T12:00:00Z";
 
-fn at(text: &str) -> Timestamp {
+pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn run(name: &str) -> RunId {
+pub(crate) fn run(name: &str) -> RunId {
     name.parse().unwrap()
 }
 
-fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
+pub(crate) fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
     let options = OpenOptions { create: true, ..OpenOptions::default() };
     match kind {
         Kind::Sqlite => Arc::new(SqliteStore::open(&dir.join("m.db"), &options).unwrap()),
@@ -50,32 +50,32 @@ fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
 }
 
 impl World {
-    fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: Kind) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = FrozenClock::at(at(START));
         let mp = Milepost::on(open(kind, dir.path())).with_clock(Arc::new(clock.clone()));
         Self { mp, clock, dir, kind }
     }
 
-    fn with(mut self, settings: Settings) -> Self {
+    pub(crate) fn with(mut self, settings: Settings) -> Self {
         self.mp = self.mp.with_settings(settings);
         self
     }
 
-    fn wait(&self, millis: u64) {
+    pub(crate) fn wait(&self, millis: u64) {
         self.clock.advance(Duration::from_millis(millis));
     }
 
-    fn count(&self, name: &str) -> usize {
+    pub(crate) fn count(&self, name: &str) -> usize {
         self.mp.list(&ListQuery { run: Some(run(name)), ..ListQuery::default() }).unwrap().checkpoints.len()
     }
 
-    fn latest(&self, name: &str) -> String {
+    pub(crate) fn latest(&self, name: &str) -> String {
         self.mp.show(&Reference::Latest(0), Some(&run(name))).unwrap().entry.header.summary.unwrap()
     }
 }
 
-fn say(text: &str) -> Save {
+pub(crate) fn say(text: &str) -> Save {
     Save::new().summary(text)
 }
 

@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod conformance;
+mod diff;
 mod engine;
 mod lost;
 mod property;
+mod prune;
 mod sqlite_damage;
 mod stores;

@@ -132,7 +132,7 @@ impl History<'_> {
                     0 => Upkeep::Inspect,
                     1 => Upkeep::Repair,
                     2 => Upkeep::Compact,
-                    _ => Upkeep::Compress { before: doc::at(1) },
+                    _ => Upkeep::Compress { run: None, before: doc::at(1) },
                 };
                 let report = ledger.store().upkeep(what).unwrap();
                 assert_eq!(report.problems, [], "{what:?}");

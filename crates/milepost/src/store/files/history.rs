@@ -153,9 +153,20 @@ impl History {
         Ok((packed_check(run, id, &packed), packed.len() as u64))
     }
 
-    /// Removes a document in whatever form; gives the freed bytes back. What stays behind is an orphan.
-    pub(super) fn remove(&self, id: &CheckpointId) -> u64 {
-        [self.plain(id), self.compressed(id)].iter().map(|path| remove(path)).sum()
+    /// Bytes that a document takes, in the form that the log names.
+    pub(super) fn weight(&self, live: &Live) -> u64 {
+        let id = &live.entry.header.snapshot_id;
+        let path = if live.gz.is_some() { self.compressed(id) } else { self.plain(id) };
+        fs::metadata(path).map_or(0, |meta| meta.len())
+    }
+
+    /// Removes a document in whatever form; gives what could not be removed, which is an orphan from now on.
+    pub(super) fn remove(&self, id: &CheckpointId) -> Vec<(PathBuf, io::ErrorKind)> {
+        let stays = |path: PathBuf| {
+            let why = fs::remove_file(&path).err()?.kind();
+            (why != io::ErrorKind::NotFound).then_some((path, why))
+        };
+        [self.plain(id), self.compressed(id)].into_iter().filter_map(stays).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! nothing, but for mending `latest.json` when nobody else writes.
 
 mod cache;
+mod compress;
 mod history;
 mod list;
 mod log;
@@ -28,7 +29,7 @@ use self::state::{RowRef, RunLog};
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
-    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict, Weight,
 };
 use crate::atomic::{self, Mode};
 use crate::model::RunId;
@@ -248,12 +249,23 @@ impl Store for FilesStore {
         Ok(page)
     }
 
-    fn delete_run(&self, run: &RunId) -> Result<bool, StoreError> {
-        let _turn = self.enter()?;
-        self.remove_run(run)
+    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
+        let history = self.history(run);
+        let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
+        let weight = |live: &state::Live| Weight {
+            sequence: live.entry.header.sequence,
+            bytes: history.weight(live),
+            packed: live.gz.is_some(),
+        };
+        Ok(log.entries.values().map(weight).collect())
     }
 
-    fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+        let _turn = self.enter()?;
+        self.remove_run(run, only_at)
+    }
+
+    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
         self.keep_house(what)
     }
 

@@ -1,4 +1,4 @@
-//! House-keeping of the file layout: finds and mends what crashes and damage left, compacts logs, compresses documents.
+//! House-keeping of the file layout: finds and mends what crashes and damage left, compacts logs.
 //! In: what to do. Out: what was found and done, named by paths within the store.
 //! It removes only what no commit speaks of, and keeps a damaged log beside the mended one.
 
@@ -6,10 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-
 use super::history::{self, History};
-use super::log::Change;
 use super::state::{Live, RowRef, RunLog};
 use super::{FilesStore, read_error, size_of_tree};
 use crate::atomic::{self, Mode};
@@ -27,30 +24,34 @@ struct Round<'a> {
 
 impl FilesStore {
     /// Does what `what` says.
-    pub(super) fn keep_house(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+    pub(super) fn keep_house(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
+        match what {
+            Upkeep::Compress { run, before } => return self.compress(run, before),
+            Upkeep::Compact => return self.compact_all(),
+            Upkeep::Inspect | Upkeep::Repair => {}
+        }
         let turn = match (self.enter(), what) {
             // Looking is possible where writing is not.
             (Err(StoreError::ReadOnly { .. } | StoreError::Write { .. }), Upkeep::Inspect) => None,
             (turn, _) => Some(turn?),
         };
         let mut round = Round { store: self, mend: what == Upkeep::Repair, report: UpkeepReport::default() };
-        match what {
-            Upkeep::Inspect | Upkeep::Repair => round.inspect()?,
-            Upkeep::Compact => {
-                for (run, log) in self.load_all()? {
-                    let freed = self.compact(&run, &log)?;
-                    round.report.bytes_freed += freed;
-                    round.report.done += u64::from(freed > 0);
-                }
-            }
-            Upkeep::Compress { before } => {
-                for (run, log) in self.load_all()? {
-                    round.compress(&run, &log, before)?;
-                }
-            }
-        }
+        round.inspect()?;
         drop(turn);
         Ok(round.report)
+    }
+
+    /// Writes long logs anew, one in a turn, so that savers are not kept waiting.
+    fn compact_all(&self) -> Result<UpkeepReport, StoreError> {
+        let mut report = UpkeepReport::default();
+        for run in self.run_ids()? {
+            let _turn = self.enter()?;
+            let Some(log) = self.load(&run)? else { continue };
+            let freed = self.compact(&run, &log)?;
+            report.bytes_freed += freed;
+            report.done += u64::from(freed > 0);
+        }
+        Ok(report)
     }
 }
 
@@ -244,51 +245,6 @@ impl Round<'_> {
 
     fn mended(&mut self, path: &Path, bytes: &[u8]) {
         self.report.done += u64::from(atomic::write(path, bytes, Mode::Private).is_ok());
-    }
-
-    /// Compresses what is old enough. Order: compressed files, the line that names them, removal of the plain ones.
-    fn compress(&mut self, run: &RunId, log: &RunLog, before: Timestamp) -> Result<(), StoreError> {
-        let history = self.store.history(run);
-        let newest = log.next_sequence() - 1;
-        let mut change =
-            Change { n: log.next_n(), stamp: log.stamp, last: log.last_sequence, ..Change::default() };
-        let mut plain = Vec::new();
-        let last_live = log.entries.keys().next_back().copied();
-        for (sequence, live) in &log.entries {
-            let header = &live.entry.header;
-            let keeps = live.gz.is_some() || Some(*sequence) == last_live || *sequence == newest;
-            if keeps || header.created_at >= before {
-                continue;
-            }
-            let id = &header.snapshot_id;
-            // A damaged document stays as it is, for others to look at.
-            let Ok(bytes) = history.bytes(run, live) else { continue };
-            let Ok(intact) = Verified::read(bytes, header) else { continue };
-            let packed = history.compressed(id);
-            let (check, size) =
-                history.compress(run, id, intact.bytes()).map_err(|e| self.store.write_error(&packed, e))?;
-            change.gz.push((*sequence, check));
-            plain.push((id.clone(), header.size.saturating_sub(size)));
-        }
-        if change.gz.is_empty() {
-            return Ok(());
-        }
-        let folder = history.documents();
-        atomic::sync_folder(&folder).map_err(|e| self.store.write_error(&folder, e))?;
-        if let Err(error) = self.store.append(run, &change, log.record.as_ref(), log) {
-            if !matches!(error, StoreError::Unknown { .. }) {
-                plain.iter().for_each(|(id, _)| {
-                    history::remove(&history.compressed(id));
-                });
-            }
-            return Err(error);
-        }
-        for (id, freed) in plain {
-            history::remove(&history.plain(&id));
-            self.report.done += 1;
-            self.report.bytes_freed += freed;
-        }
-        Ok(())
     }
 }
 

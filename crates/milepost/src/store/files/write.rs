@@ -62,6 +62,8 @@ impl FilesStore {
         change.push = commit.push;
         change.events = (base * EVENTS_A_STAMP..).zip(commit.events).collect();
         let dropped = dropped_ids(state, &change);
+        let drops_newest = !commit.puts.is_empty()
+            || state.newest().is_some_and(|row| change.drops.contains(&row.cursor().sequence));
 
         let fresh = !history.folder().exists();
         let result = self.reserve(change.stamp).and_then(|()| {
@@ -88,14 +90,12 @@ impl FilesStore {
             Some(put) => {
                 let _ = atomic::write_without_folder_sync(&history.latest(), put.bytes(), Mode::Private);
             }
-            None if !change.drops.is_empty() => self.refresh_latest(run),
+            None if drops_newest => self.refresh_latest(run),
             None => {}
         }
-        for id in &dropped {
-            history.remove(id);
-        }
+        let left = dropped.iter().flat_map(|id| history.remove(id)).collect();
         self.compact_if_long(run);
-        Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)) })
+        Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
     }
 
     /// Ids name checkpoints in the whole store.
@@ -197,7 +197,9 @@ impl FilesStore {
 
     /// Writes a log anew without what is gone; says how many bytes that gave back. A damaged log is left to `Repair`.
     pub(super) fn compact(&self, run: &RunId, log: &RunLog) -> Result<u64, StoreError> {
-        if log.bad > 0 || log.lost > 0 || log.record.is_none() {
+        // As many lines as `rewrite` makes: there is nothing to win.
+        let fewest = log.entries.len() + log.events.len().div_ceil(EVENTS_A_LINE) + 2;
+        if log.bad > 0 || log.lost > 0 || log.record.is_none() || log.lines <= fewest as u64 {
             return Ok(0);
         }
         self.rewrite(run, log, log.record.as_ref())
@@ -245,8 +247,11 @@ impl FilesStore {
     }
 
     /// Takes a run out of sight in one step, then removes it.
-    pub(super) fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
+    pub(super) fn remove_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         let Some(log) = self.load(run)? else { return Ok(false) };
+        if only_at.is_some_and(|stamp| stamp != log.highest_stamp()) {
+            return Ok(false);
+        }
         let stamp = self.next_stamp(Some(&log))?;
         self.raise_floor(stamp)?;
         self.reserve(stamp)?;

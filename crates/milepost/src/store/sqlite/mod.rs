@@ -23,7 +23,7 @@ use self::fresh::Fresh;
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
-    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, place,
+    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Weight, place,
 };
 use crate::atomic;
 use crate::model::RunId;
@@ -314,10 +314,14 @@ impl Store for SqliteStore {
         self.with(Access::Any, |db| db.snapshot(|tx| read::events(tx, query)).map_err(|e| self.error(e)))
     }
 
-    fn delete_run(&self, run: &RunId) -> Result<bool, StoreError> {
+    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(|tx| upkeep::weights(tx, run)).map_err(|e| self.error(e)))
+    }
+
+    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         let _turn = self.turn()?;
         self.with(Access::Write, |db| {
-            let deleted = write::delete_run(db, run).map_err(|e| self.write_error(e))?;
+            let deleted = write::delete_run(db, run, only_at).map_err(|e| self.write_error(e))?;
             if deleted {
                 // The run is gone already; space that cannot be given back now is given back by the next upkeep.
                 let _ = db.compact();
@@ -326,7 +330,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn upkeep(&self, what: Upkeep) -> Result<UpkeepReport, StoreError> {
+    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
         upkeep::upkeep(self, what)
     }
 

@@ -4,16 +4,17 @@ use rusqlite::{Connection, Result, params};
 
 use super::connection::{Access, Db};
 use super::fresh::{self, Fresh};
-use super::read::number;
+use super::read::{self, number};
 use super::{SqliteStore, frames, list, salvage, write};
 use crate::atomic;
-use crate::model::Marks;
+use crate::model::{Marks, RunId};
 use crate::seal;
 use crate::store::{
     Find, HeaderQuery, Problem, ProblemKind, Row, RunQuery, Slot, Store, StoreError, Upkeep, UpkeepReport,
+    Weight,
 };
 
-pub(super) fn upkeep(store: &SqliteStore, what: Upkeep) -> std::result::Result<UpkeepReport, StoreError> {
+pub(super) fn upkeep(store: &SqliteStore, what: Upkeep<'_>) -> std::result::Result<UpkeepReport, StoreError> {
     match what {
         Upkeep::Inspect => inspect(store),
         Upkeep::Repair => repair(store),
@@ -23,11 +24,49 @@ pub(super) fn upkeep(store: &SqliteStore, what: Upkeep) -> std::result::Result<U
     }
 }
 
+/// What each checkpoint of a run takes: its rows, without the pages around them. Frames are compressed as they are.
+pub(super) fn weights(tx: &Connection, run: &RunId) -> Result<Vec<Weight>> {
+    let fresh = Fresh::load(tx)?;
+    let Some(n) = read::run_n(tx, &fresh, run)? else { return Ok(Vec::new()) };
+    let sql = "SELECT c.sequence, length(c.header) + ifnull(length(w.data), 0) + ifnull(length(d.data), 0) + \
+               ifnull(length(m.marks), 0) FROM checkpoint c LEFT JOIN whole w ON w.stamp = c.stamp \
+               LEFT JOIN delta d ON d.stamp = c.stamp \
+               LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence \
+               WHERE c.run_n = ?1 UNION ALL SELECT sequence, length(header) + length(body) FROM fresh \
+               WHERE run_n = ?1 ORDER BY 1";
+    let weight = |row: &rusqlite::Row<'_>| {
+        Ok(Weight { sequence: number(row, 0)?, bytes: number(row, 1)?, packed: true })
+    };
+    let mut weights = tx.prepare_cached(sql)?.query_map([n], weight)?.collect::<Result<Vec<_>>>()?;
+    weights.retain(|weight| !fresh.has_removed(n, weight.sequence));
+    Ok(weights)
+}
+
+/// Free pages that are given back in one turn, so that savers are not kept waiting.
+const PAGES_A_TURN: u64 = 4096;
+
 fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
     let before = store.info()?.bytes;
-    let _turn = store.turn()?;
-    store
-        .with(Access::Write, |db| settle(db).and_then(|()| db.compact()).map_err(|e| store.write_error(e)))?;
+    let mut free = u64::MAX;
+    loop {
+        let _turn = store.turn()?;
+        let left = store.with(Access::Write, |db| {
+            if free == u64::MAX {
+                settle(db).map_err(|e| store.write_error(e))?;
+            }
+            let left = give_back(db.connection()).map_err(|e| store.write_error(e))?;
+            // What others free meanwhile is theirs to give back.
+            let last = left == 0 || left >= free;
+            if last {
+                db.compact().map_err(|e| store.write_error(e))?;
+            }
+            Ok(if last { 0 } else { left })
+        })?;
+        if left == 0 {
+            break;
+        }
+        free = left;
+    }
     let bytes_freed = before.saturating_sub(store.info()?.bytes);
     Ok(UpkeepReport { bytes_freed, ..UpkeepReport::default() })
 }
@@ -37,6 +76,14 @@ fn settle(db: &mut Db) -> Result<()> {
     let tx = db.begin()?;
     fresh::settle(&tx, &Fresh::load(&tx)?)?;
     tx.commit()
+}
+
+/// Gives one turn's free pages back, and says how many are left.
+fn give_back(connection: &Connection) -> Result<u64> {
+    let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PAGES_A_TURN})"))?;
+    let mut rows = vacuum.query([])?;
+    while rows.next()?.is_some() {}
+    connection.query_row("PRAGMA freelist_count", [], |row| number(row, 0))
 }
 
 fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {

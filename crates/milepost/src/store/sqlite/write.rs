@@ -388,21 +388,26 @@ pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -
 /// Removes checkpoints, lowest number first, and says how many were there.
 pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     let mut gone = 0;
-    for &sequence in drops {
-        frames::release(tx, n, sequence)?;
-        let at = params![n, integer(sequence)];
-        let stamp: Option<i64> = tx
-            .prepare_cached("SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
-            .query_row(at, |row| row.get(0))
-            .optional()?;
-        tx.prepare_cached("DELETE FROM whole WHERE stamp = ?1")?.execute([stamp])?;
-        tx.prepare_cached("DELETE FROM delta WHERE stamp = ?1")?.execute([stamp])?;
-        gone += tx.prepare_cached("DELETE FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?
-            as u64;
-        tx.prepare_cached("DELETE FROM marks WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
-        tx.prepare_cached("DELETE FROM name WHERE run_n = ?1 AND sequence = ?2")?.execute(at)?;
-        let kept = "DELETE FROM fresh WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";
-        gone += tx.prepare_cached(kept)?.execute(at)? as u64;
+    for stretch in drops.chunk_by(|a, b| a + 1 == *b) {
+        let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
+        // What is packed against one inside the stretch goes with it.
+        frames::release(tx, n, first)?;
+        let range = params![n, integer(first), integer(last)];
+        for table in ["whole", "delta"] {
+            let sql = format!(
+                "DELETE FROM {table} WHERE stamp IN \
+                 (SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3)"
+            );
+            tx.prepare_cached(&sql)?.execute(range)?;
+        }
+        for table in ["marks", "name"] {
+            let sql = format!("DELETE FROM {table} WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3");
+            tx.prepare_cached(&sql)?.execute(range)?;
+        }
+        for rows in ["checkpoint WHERE", "fresh WHERE run_sum = x'' AND"] {
+            let sql = format!("DELETE FROM {rows} run_n = ?1 AND sequence BETWEEN ?2 AND ?3");
+            gone += tx.prepare_cached(&sql)?.execute(range)? as u64;
+        }
     }
     Ok(gone)
 }
@@ -451,10 +456,14 @@ pub(super) fn trim_events(tx: &Connection, line: &mut RunLine) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn delete_run(db: &mut Db, run: &RunId) -> Result<bool> {
+pub(super) fn delete_run(db: &mut Db, run: &RunId, only_at: Option<u64>) -> Result<bool> {
     let tx = db.begin()?;
     let fresh = Fresh::load(&tx)?;
-    let Some(n) = read::run_n(&tx, &fresh, run)? else { return Ok(false) };
+    let Some(line) = read::line(&tx, &fresh, run)? else { return Ok(false) };
+    if only_at.is_some_and(|stamp| stamp != line.stamp) {
+        return Ok(false);
+    }
+    let n = line.n;
     fresh::settle(&tx, &fresh)?;
     // Stamps must not go back once the run that had the newest is gone.
     let stamp = next_stamp(&tx, &fresh)?;

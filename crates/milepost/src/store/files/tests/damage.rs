@@ -164,8 +164,8 @@ fn compressed_documents_are_as_good_and_as_guarded() {
         put(&store, &r, id);
     }
     let bodies: Vec<_> = (1..=3).map(|s| store.body(&r, s).unwrap()).collect();
-    assert_eq!(store.upkeep(Upkeep::Compress { before: EARLY.parse().unwrap() }).unwrap().done, 0);
-    let later = Upkeep::Compress { before: "2027-01-01T00:00:00Z".parse().unwrap() };
+    assert_eq!(store.upkeep(Upkeep::Compress { run: None, before: EARLY.parse().unwrap() }).unwrap().done, 0);
+    let later = Upkeep::Compress { run: None, before: "2027-01-01T00:00:00Z".parse().unwrap() };
     assert_eq!(store.upkeep(later).unwrap().done, 2);
     assert_eq!(store.upkeep(later).unwrap().done, 0);
     let names: BTreeSet<_> =

@@ -302,8 +302,8 @@ fn stamps_never_go_back() {
     let first = stamp(&store, "r");
     let second = stamp(&store, "q");
     assert!(second > first);
-    assert!(store.delete_run(&run("q")).unwrap());
-    assert!(!store.delete_run(&run("q")).unwrap());
+    assert!(store.delete_run(&run("q"), None).unwrap());
+    assert!(!store.delete_run(&run("q"), None).unwrap());
     assert!(store.run(&run("q")).unwrap().is_none());
     let file = dir.path().join(".store/stamp");
     let mut last = second;

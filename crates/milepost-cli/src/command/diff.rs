@@ -1,0 +1,51 @@
+//! `diff`: what changed from one checkpoint to another.
+
+use milepost::Exit;
+use milepost::engine::Reference;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::diff::{Document, page};
+
+/// Show what changed from one checkpoint to another, of any runs
+///
+/// A and B are ids, starts of ids, `latest`, `latest~2`, `RUN@12` or tags. Without B, A is compared with the newest
+/// checkpoint of A's run. Ids, times, sources and memory are no changes. Numbers are the same only where they are written
+/// alike; the order of members does not matter; elements of lists that have an `id` are found by it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost diff latest~1\n  milepost diff nightly@3 nightly@7\n  \
+                  milepost diff before-refactoring latest --json\n  \
+                  milepost diff a@1 b@1 --exit-code -q || echo they differ")]
+pub(crate) struct DiffArgs {
+    /// The checkpoint to start from
+    #[arg(value_name = "A")]
+    from: String,
+    /// The checkpoint to compare it with [default: the newest of A's run]
+    #[arg(value_name = "B")]
+    to: Option<String>,
+    /// Exit 4 where they differ
+    #[arg(long)]
+    exit_code: bool,
+}
+
+pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let from: Reference = args.from.parse()?;
+    let to = args.to.as_deref().map(str::parse::<Reference>).transpose()?;
+    let mp = context.reader()?;
+    let run = context.known_run(&mp)?;
+    let diff = mp.diff(&from, to.as_ref(), run.as_ref())?;
+    if context.screen.json {
+        context.screen.document(&Document::of(&diff))?;
+    } else {
+        context.screen.text(&page(&diff, context.screen.is_verbose(), mp.now()))?;
+        if diff.from.header.snapshot_id == diff.to.header.snapshot_id {
+            context
+                .screen
+                .talk("both are the same checkpoint; `milepost diff latest~1` compares with the one before");
+        }
+    }
+    if args.exit_code && !diff.is_empty() {
+        return Err(Failure::Said(Exit::Nothing));
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! What prune does or would do: as JSON, and as a table that says what, when, why and how many bytes.
+
+use std::error::Error as _;
+
+use jiff::Timestamp;
+use milepost::engine::{Action, PruneReport, PruneStep};
+use milepost::model::{CheckpointId, RunId};
+use milepost::{Error, ReasonCode};
+use serde::Serialize;
+
+use super::table::{cell, lines, table};
+use super::words::{bytes, count, counted};
+use super::{Screen, words};
+
+/// Rows that a table shows unless more is asked for.
+const SHOWN: usize = 40;
+
+/// A prune as programs see it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Document<'a> {
+    schema: &'static str,
+    removed: u64,
+    compressed: u64,
+    kept: u64,
+    bytes_freed: u64,
+    plan: Vec<Step<'a>>,
+    dry_run: bool,
+    runs_removed: &'a [RunId],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed: Vec<Failed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_large: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Step<'a> {
+    snapshot_id: &'a CheckpointId,
+    run_id: &'a RunId,
+    sequence: u64,
+    created_at: Timestamp,
+    action: Action,
+    reasons: Vec<String>,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed<'a> {
+    run_id: Option<&'a RunId>,
+    reason_code: ReasonCode,
+    message: String,
+}
+
+impl<'a> Document<'a> {
+    /// A report.
+    pub(crate) fn of(report: &'a PruneReport) -> Self {
+        let step = |step: &'a PruneStep| Step {
+            snapshot_id: &step.snapshot_id,
+            run_id: &step.run_id,
+            sequence: step.sequence,
+            created_at: step.created_at,
+            action: step.action,
+            reasons: step.reasons.iter().map(ToString::to_string).collect(),
+            bytes: step.bytes,
+        };
+        let failed = report.failed.iter().map(|failure| Failed {
+            run_id: failure.run_id.as_ref(),
+            reason_code: failure.error.reason(),
+            message: why(&failure.error),
+        });
+        Self {
+            schema: "milepost.prune/1",
+            removed: report.removed,
+            compressed: report.compressed,
+            kept: report.kept,
+            bytes_freed: report.bytes_freed,
+            plan: report.plan.iter().map(step).collect(),
+            dry_run: report.dry_run,
+            runs_removed: &report.runs_removed,
+            failed: failed.collect(),
+            too_large: report.too_large,
+        }
+    }
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn why(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
+
+/// The table and one line that sums it up.
+pub(crate) fn page(screen: &Screen, report: &PruneReport, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut shown = table(screen, &["CHECKPOINT", "RUN", "SAVED", "BYTES", "", "WHY"]);
+    let verb = |action| match (action, report.dry_run) {
+        (Action::Remove, true) => "goes",
+        (Action::Remove, false) => "gone",
+        (Action::Compress, true) => "is compressed",
+        (Action::Compress, false) => "compressed",
+        (Action::Keep, _) => "stays",
+    };
+    let rows = rows(report, screen.is_verbose());
+    let most = if screen.is_verbose() { usize::MAX } else { SHOWN };
+    for row in rows.iter().take(most) {
+        let reasons: Vec<_> = row.step.reasons.iter().map(ToString::to_string).collect();
+        shown.add_row([
+            cell(&row.name),
+            cell(&row.run),
+            cell(words::ago(row.step.created_at, now)),
+            cell(count(row.bytes)),
+            cell(verb(row.step.action)),
+            cell(reasons.join(", ")),
+        ]);
+    }
+    if !rows.is_empty() {
+        text.push_str(&lines(&shown));
+        if rows.len() > most {
+            let more = count((rows.len() - most) as u64);
+            text.push_str(&format!(" … and {more} more: -v shows them all, --json has them too\n"));
+        }
+        text.push('\n');
+    }
+    text.push_str(&summary(report));
+    text
+}
+
+struct Line<'a> {
+    name: String,
+    run: String,
+    bytes: u64,
+    step: &'a PruneStep,
+}
+
+/// What changes, or everything; a run that goes as a whole is one line.
+fn rows(report: &PruneReport, all: bool) -> Vec<Line<'_>> {
+    let mut rows: Vec<Line<'_>> = Vec::new();
+    let mut whole: Option<&RunId> = None;
+    for step in report.plan.iter().filter(|step| all || step.action != Action::Keep) {
+        let goes_whole = report.runs_removed.contains(&step.run_id) && !all;
+        if let (true, Some(row)) = (goes_whole && whole == Some(&step.run_id), rows.last_mut()) {
+            row.bytes += step.bytes;
+            row.step = step;
+            continue;
+        }
+        whole = goes_whole.then_some(&step.run_id);
+        rows.push(Line {
+            name: if goes_whole { "the whole run".into() } else { step.snapshot_id.to_string() },
+            run: if goes_whole {
+                step.run_id.to_string()
+            } else {
+                format!("{}@{}", step.run_id, step.sequence)
+            },
+            bytes: step.bytes,
+            step,
+        });
+    }
+    rows
+}
+
+/// One line that sums it up.
+pub(crate) fn summary(report: &PruneReport) -> String {
+    let removed = counted(report.removed, "checkpoint");
+    let runs = match report.runs_removed.len() as u64 {
+        0 => String::new(),
+        n => format!(" ({} as a whole)", counted(n, "run")),
+    };
+    let compressed = count(report.compressed);
+    let kept = count(report.kept);
+    let freed = bytes(report.bytes_freed);
+    match (report.dry_run, report.removed + report.compressed) {
+        (true, 0) => {
+            format!("Nothing would go or be compressed; {} stay.\n", counted(report.kept, "checkpoint"))
+        }
+        (true, _) => format!(
+            "{removed} would go{runs}, {compressed} would be compressed, {kept} stay. About {freed} would come back{}.\n",
+            if report.compressed > 0 { ", without what compression wins" } else { "" }
+        ),
+        (false, 0) => {
+            format!("Nothing to remove or compress; {} stay.\n", counted(report.kept, "checkpoint"))
+        }
+        (false, _) => {
+            format!("{removed} removed{runs}, {compressed} compressed, {kept} stay. {freed} came back.\n")
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Two JSON texts compared by value: the order of members does not matter, how a string is written does not either,
+//! and numbers are the same only where their text is. Each text is read once, whatever its depth.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::Change;
+use crate::model::{Invalid, Raw};
+
+/// Deeper values are compared by their text.
+const DEEPEST: usize = 128;
+
+/// Values that say nothing about a change: lists of files are compared as a whole, the rest is times and memory.
+const LEFT_OUT: [&str; 9] = [
+    "/workspace/memory",
+    "/workspace/files_modified",
+    "/workspace/git/modified",
+    "/workspace/git/staged",
+    "/workspace/git/untracked",
+    "/workspace/git/renamed",
+    "/workspace/watched/files",
+    "/workspace/watched/sizes",
+    "/step_state/todo_compliance/checked_at",
+];
+
+/// A value and its text.
+struct Node<'a> {
+    text: &'a str,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    /// A number, true, false, null, or what is too deep.
+    Plain,
+    Text(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    /// Members by name.
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+/// Notes what is not the same in the member `name`.
+pub(super) fn compare(
+    name: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+    changed: &mut Vec<Change>,
+) -> Result<(), Invalid> {
+    if before == after {
+        return Ok(());
+    }
+    let (before, after) = (before.map(read), after.map(read));
+    let mut comparison = Comparison { path: format!("/{}", escaped(name)), changed };
+    comparison.values(before.as_ref(), after.as_ref())
+}
+
+/// A text that is not JSON after all is compared as it is.
+fn read(text: &str) -> Node<'_> {
+    Reader { text, at: 0 }.value(0).unwrap_or(Node { text, kind: Kind::Plain })
+}
+
+struct Comparison<'c> {
+    path: String,
+    changed: &'c mut Vec<Change>,
+}
+
+impl Comparison<'_> {
+    fn values(&mut self, before: Option<&Node<'_>>, after: Option<&Node<'_>>) -> Result<(), Invalid> {
+        match (before, after) {
+            (Some(a), Some(b)) if a.text == b.text => Ok(()),
+            (Some(Node { kind: Kind::Object(a), .. }), Some(Node { kind: Kind::Object(b), .. })) => {
+                self.objects(a, b)
+            }
+            (Some(Node { kind: Kind::List(a), .. }), Some(Node { kind: Kind::List(b), .. })) => {
+                self.lists(a, b)
+            }
+            (Some(a), Some(b)) if a.is(b) => Ok(()),
+            (None, None) => Ok(()),
+            (before, after) => {
+                let raw = |node: Option<&Node<'_>>| node.map(|node| Raw::parse(node.text)).transpose();
+                let change = Change { path: self.path.clone(), before: raw(before)?, after: raw(after)? };
+                self.changed.push(change);
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes one step down and back.
+    fn at(&mut self, step: &str, before: Option<&Node<'_>>, after: Option<&Node<'_>>) -> Result<(), Invalid> {
+        let length = self.path.len();
+        self.path.push_str(step);
+        let done = if LEFT_OUT.contains(&self.path.as_str()) { Ok(()) } else { self.values(before, after) };
+        self.path.truncate(length);
+        done
+    }
+
+    /// Both are in the order of their names.
+    fn objects(
+        &mut self,
+        before: &[(Cow<'_, str>, Node<'_>)],
+        after: &[(Cow<'_, str>, Node<'_>)],
+    ) -> Result<(), Invalid> {
+        let (mut a, mut b) = (before.iter().peekable(), after.iter().peekable());
+        loop {
+            let name = match (a.peek(), b.peek()) {
+                (None, None) => return Ok(()),
+                (Some(a), None) => &a.0,
+                (None, Some(b)) => &b.0,
+                (Some(a), Some(b)) => (&a.0).min(&b.0),
+            };
+            let step = format!("/{}", escaped(name));
+            let before = a.next_if(|member| member.0 == *name).map(|member| &member.1);
+            let after = b.next_if(|member| member.0 == *name).map(|member| &member.1);
+            self.at(&step, before, after)?;
+        }
+    }
+
+    fn lists(&mut self, before: &[Node<'_>], after: &[Node<'_>]) -> Result<(), Invalid> {
+        let key = if self.path == "/files" { "path" } else { "id" };
+        if let (Some(a), Some(b)) = (keyed(before, key), keyed(after, key)) {
+            return self.keyed_lists(before, after, &a, &b);
+        }
+        // What is the same at both ends is the same; between them, place by place.
+        let start = before.iter().zip(after).take_while(|(a, b)| a.is(b)).count();
+        let (before, after) = (&before[start..], &after[start..]);
+        let end = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a.is(b)).count();
+        let (before, after) = (&before[..before.len() - end], &after[..after.len() - end]);
+        for i in 0..before.len().max(after.len()) {
+            self.at(&format!("/{}", start + i), before.get(i), after.get(i))?;
+        }
+        Ok(())
+    }
+
+    fn keyed_lists(
+        &mut self,
+        before: &[Node<'_>],
+        after: &[Node<'_>],
+        a: &HashMap<&str, usize>,
+        b: &HashMap<&str, usize>,
+    ) -> Result<(), Invalid> {
+        let by_place = |places: &HashMap<&str, usize>| {
+            let mut ids: Vec<_> = places.iter().map(|(id, place)| (*place, (*id).to_owned())).collect();
+            ids.sort_unstable();
+            ids
+        };
+        for (place, id) in by_place(a) {
+            let now = b.get(id.as_str()).and_then(|place| after.get(*place));
+            self.at(&format!("[{}]", escaped(&id)), before.get(place), now)?;
+        }
+        for (place, id) in by_place(b).into_iter().filter(|(_, id)| !a.contains_key(id.as_str())) {
+            self.at(&format!("[{}]", escaped(&id)), None, after.get(place))?;
+        }
+        Ok(())
+    }
+}
+
+impl Node<'_> {
+    /// Whether both have the same value.
+    fn is(&self, other: &Node<'_>) -> bool {
+        self.text == other.text
+            || match (&self.kind, &other.kind) {
+                (Kind::Text(a), Kind::Text(b)) => a == b,
+                (Kind::List(a), Kind::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is(b)),
+                (Kind::Object(a), Kind::Object(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && a.1.is(&b.1))
+                }
+                _ => false,
+            }
+    }
+
+    fn name(&self, key: &str) -> Option<&str> {
+        let Kind::Object(members) = &self.kind else { return None };
+        let at = members.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
+        let value = &members.get(at)?.1;
+        match &value.kind {
+            Kind::Text(text) => Some(text),
+            Kind::Plain if value.text != "null" => Some(value.text),
+            _ => None,
+        }
+    }
+}
+
+/// Places of the elements by their key, where each has one of its own.
+fn keyed<'n>(list: &'n [Node<'_>], key: &str) -> Option<HashMap<&'n str, usize>> {
+    let mut places = HashMap::with_capacity(list.len());
+    for (place, node) in list.iter().enumerate() {
+        if places.insert(node.name(key)?, place).is_some() {
+            return None;
+        }
+    }
+    Some(places)
+}
+
+/// A name as a JSON pointer writes it.
+fn escaped(name: &str) -> Cow<'_, str> {
+    if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
+}
+
+/// Reads JSON that was checked when it came in; `None` where it is not JSON after all.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        self.at += rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, wanted: u8) -> Option<()> {
+        (self.peek()? == wanted).then(|| self.at += 1)
+    }
+
+    fn value(&mut self, depth: usize) -> Option<Node<'a>> {
+        let first = self.peek()?;
+        let start = self.at;
+        if depth > DEEPEST && matches!(first, b'{' | b'[') {
+            self.skip()?;
+            return Some(Node { text: &self.text[start..self.at], kind: Kind::Plain });
+        }
+        let kind = match first {
+            b'"' => Kind::Text(self.string()?),
+            b'[' => {
+                let mut list = Vec::new();
+                self.at += 1;
+                while self.peek()? != b']' {
+                    if !list.is_empty() {
+                        self.take(b',')?;
+                    }
+                    list.push(self.value(depth + 1)?);
+                }
+                self.at += 1;
+                Kind::List(list)
+            }
+            b'{' => {
+                let mut members = Vec::new();
+                self.at += 1;
+                while self.peek()? != b'}' {
+                    if !members.is_empty() {
+                        self.take(b',')?;
+                    }
+                    self.peek()?;
+                    let name = self.string()?;
+                    self.take(b':')?;
+                    members.push((name, self.value(depth + 1)?));
+                }
+                self.at += 1;
+                members.sort_by(|a, b| a.0.cmp(&b.0));
+                Kind::Object(members)
+            }
+            _ => {
+                let rest = &self.text.as_bytes()[start..];
+                let length = rest
+                    .iter()
+                    .take_while(|b| !matches!(b, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t'));
+                self.at += length.count();
+                Kind::Plain
+            }
+        };
+        (self.at > start).then(|| Node { text: &self.text[start..self.at], kind })
+    }
+
+    fn string(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        let mut plain = true;
+        while *bytes.get(self.at)? != b'"' {
+            let escape = bytes[self.at] == b'\\';
+            plain &= !escape;
+            self.at += if escape { 2 } else { 1 };
+        }
+        self.at += 1;
+        let text = self.text.get(start..self.at)?;
+        if plain { Some(text.get(1..text.len() - 1)?.into()) } else { serde_json::from_str(text).ok() }
+    }
+
+    /// Passes over a value without looking into it.
+    fn skip(&mut self) -> Option<()> {
+        let mut open = 0usize;
+        loop {
+            match self.peek()? {
+                b'"' => drop(self.string()?),
+                b'{' | b'[' => (open, self.at) = (open + 1, self.at + 1),
+                b'}' | b']' => (open, self.at) = (open - 1, self.at + 1),
+                _ => self.at += 1,
+            }
+            if open == 0 {
+                return Some(());
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Diff: what changed from one checkpoint to another, of any runs.
+
+use super::Milepost;
+use super::reference::Reference;
+use crate::Error;
+use crate::diff::{self, Difference};
+use crate::model::{Body, Outcome, RunId};
+use crate::seal::SealError;
+use crate::store::{Cursor, Damage, DamageKind, Entry, HeaderQuery, Part, Row};
+
+/// What changed between two checkpoints.
+#[derive(Debug, Clone)]
+pub struct Diff {
+    /// The earlier one, or whichever was named first.
+    pub from: Entry,
+    /// The other.
+    pub to: Entry,
+    /// What they hold.
+    pub difference: Difference,
+    /// How commands ended since `from`, oldest first; of another run or an earlier checkpoint, what `to` itself holds.
+    pub outcomes: Vec<Outcome>,
+    /// How many older outcomes were left out.
+    pub outcomes_left_out: u64,
+}
+
+impl Diff {
+    /// Whether they hold the same.
+    pub fn is_empty(&self) -> bool {
+        let files = &self.difference.files;
+        self.difference.changed.is_empty()
+            && files.added.is_empty()
+            && files.removed.is_empty()
+            && self.outcomes.is_empty()
+    }
+}
+
+/// Outcomes that are gathered at most.
+const OUTCOMES: usize = 100;
+/// Checkpoints between the two that are read for their outcomes at most.
+const BETWEEN: usize = 200;
+
+impl Milepost {
+    /// Compares two checkpoints; without a second one, with the newest of the first one's run. A damaged one is an error
+    /// that names it: what was asked for is that checkpoint and no other.
+    pub fn diff(&self, from: &Reference, to: Option<&Reference>, run: Option<&RunId>) -> Result<Diff, Error> {
+        let from = self.find(from, run)?;
+        let to = match to {
+            Some(to) => self.find(to, run)?,
+            None => self.find(&Reference::Latest(0), Some(&from.header.run_id))?,
+        };
+        let (before, after) = (self.body(&from)?, self.body(&to)?);
+        let difference = diff::compare(&before, &after)?;
+        let (mut outcomes, mut outcomes_left_out) = (Vec::new(), 0);
+        let (a, b) = (&from.header, &to.header);
+        if a.run_id == b.run_id && a.sequence < b.sequence {
+            outcomes.extend(after.command_outcomes);
+            outcomes_left_out += after.outcomes_dropped;
+            self.outcomes_between(&from, &to, &mut outcomes, &mut outcomes_left_out)?;
+        } else if before.command_outcomes != after.command_outcomes {
+            outcomes = after.command_outcomes;
+            outcomes_left_out = after.outcomes_dropped;
+        }
+        Ok(Diff { from, to, difference, outcomes, outcomes_left_out })
+    }
+
+    /// Outcomes of the checkpoints between two, before those of the later one. What is damaged tells none.
+    fn outcomes_between(
+        &self,
+        from: &Entry,
+        to: &Entry,
+        outcomes: &mut Vec<Outcome>,
+        left_out: &mut u64,
+    ) -> Result<(), Error> {
+        let after = Some(Cursor { sequence: to.header.sequence, stamp: to.header.stamp });
+        let query =
+            HeaderQuery { run: Some(&to.header.run_id), after, limit: BETWEEN, ..HeaderQuery::default() };
+        let rows = self.store.headers(&query)?;
+        let between = rows.into_iter().filter_map(Row::good);
+        for entry in between.take_while(|entry| entry.header.sequence > from.header.sequence) {
+            let body = match self.body(&entry) {
+                Ok(body) => body,
+                Err(Error::Damaged(_) | Error::Newer { .. }) => continue,
+                Err(e) => return Err(e),
+            };
+            *left_out += body.outcomes_dropped;
+            outcomes.splice(0..0, body.command_outcomes);
+            if outcomes.len() >= OUTCOMES {
+                break;
+            }
+        }
+        let surplus = outcomes.len().saturating_sub(OUTCOMES);
+        outcomes.drain(..surplus);
+        *left_out += surplus as u64;
+        Ok(())
+    }
+
+    /// The body of an entry, upgraded to the current format.
+    fn body(&self, entry: &Entry) -> Result<Body, Error> {
+        let header = &entry.header;
+        self.read(entry)?.body().map_err(|e| match e {
+            SealError::Newer { .. } => {
+                Error::Newer { run: header.run_id.clone(), sequence: header.sequence, source: e }
+            }
+            other => {
+                let damage = Damage::integrity(Part::Body, "a checkpoint", other.to_string());
+                let damage = Damage { kind: DamageKind::Schema, ..damage };
+                let damage = damage.at(Some(&header.run_id), Some(header.sequence));
+                Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
+            }
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! What prune is asked for, and what it says it has done or would do.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use crate::Error;
+use crate::model::{CheckpointId, RunId, closed_enum};
+use crate::retain::Reason;
+use crate::store::{Entry, Weight};
+
+/// What to prune, by the engine's settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prune {
+    /// Only this run; the store's size is then left alone.
+    pub run: Option<RunId>,
+    /// Whether to plan alone and change nothing.
+    pub dry_run: bool,
+}
+
+closed_enum! {
+    /// What becomes of a checkpoint.
+    pub enum Action {
+        /// It stays as it is.
+        Keep = "keep",
+        /// It stays, compressed.
+        Compress = "compress",
+        /// It goes.
+        Remove = "remove",
+    }
+}
+
+/// What becomes of one checkpoint, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PruneStep {
+    /// Its run.
+    pub run_id: RunId,
+    /// Its number within the run.
+    pub sequence: u64,
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What becomes of it.
+    pub action: Action,
+    /// Why; never empty.
+    pub reasons: Vec<Reason>,
+    /// Bytes that the store holds for it.
+    pub bytes: u64,
+}
+
+/// Something that could not be done.
+#[derive(Debug)]
+pub struct PruneFailure {
+    /// In which run; `None` where it is no matter of one run.
+    pub run_id: Option<RunId>,
+    /// Why.
+    pub error: Error,
+}
+
+/// What was done, or would be.
+#[derive(Debug, Default)]
+pub struct PruneReport {
+    /// Whether nothing was changed.
+    pub dry_run: bool,
+    /// How many checkpoints went.
+    pub removed: u64,
+    /// How many were compressed.
+    pub compressed: u64,
+    /// How many stay, compressed or not.
+    pub kept: u64,
+    /// Runs that went as a whole.
+    pub runs_removed: Vec<RunId>,
+    /// Bytes that came back; in a plan, what the store holds for what goes.
+    pub bytes_freed: u64,
+    /// Every checkpoint that could be read, run by run, oldest write first.
+    pub plan: Vec<PruneStep>,
+    /// What could not be done.
+    pub failed: Vec<PruneFailure>,
+    /// Bytes that the store takes, where that is still more than it may and no ended run is left to go.
+    pub too_large: Option<u64>,
+}
+
+/// Bytes that come back with a step; what compression wins is not known before.
+pub(super) fn coming_back(step: &PruneStep) -> u64 {
+    if step.action == Action::Remove { step.bytes } else { 0 }
+}
+
+/// A step about an entry that says nothing yet.
+pub(super) fn about(entry: &Entry, weights: &HashMap<u64, Weight>) -> PruneStep {
+    let header = &entry.header;
+    PruneStep {
+        run_id: header.run_id.clone(),
+        sequence: header.sequence,
+        snapshot_id: header.snapshot_id.clone(),
+        created_at: header.created_at,
+        action: Action::Keep,
+        reasons: Vec::new(),
+        bytes: weights.get(&header.sequence).map_or(0, |weight| weight.bytes),
+    }
+}
+
+/// A step of an entry that goes with its run.
+pub(super) fn leaves(entry: &Entry, weights: &HashMap<u64, Weight>, reason: Reason) -> PruneStep {
+    PruneStep { action: Action::Remove, reasons: vec![reason], ..about(entry, weights) }
+}

@@ -1,0 +1,41 @@
+//! Which runs go as a whole: those that ended long ago, and the oldest ended ones of a store that is too large.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock;
+use crate::model::{Retention, RunRecord};
+
+/// What is known of a run that might go.
+#[derive(Debug, Clone, Copy)]
+pub struct RunCase<'a> {
+    /// Its record.
+    pub record: &'a RunRecord,
+    /// What it keeps.
+    pub retention: &'a Retention,
+    /// Whether nothing in the store was written after it: then it stays, whatever the clock says.
+    pub last_written: bool,
+    /// Whether its owner is known to be alive.
+    pub owner_alive: bool,
+    /// Whether one of its checkpoints is pinned or tagged.
+    pub protected: bool,
+}
+
+impl RunCase<'_> {
+    /// Whether it may go as a whole at all.
+    pub fn may_go(&self) -> bool {
+        !self.record.is_open()
+            && !self.last_written
+            && !self.owner_alive
+            && !self.protected
+            && !self.retention.keeps_everything()
+    }
+
+    /// Whether it may go and ended longer ago than `limit`.
+    pub fn has_expired(&self, limit: Duration, now: Timestamp) -> bool {
+        let ended = self.record.ended_at.unwrap_or(self.record.updated_at);
+        let age = clock::age(ended, now);
+        self.may_go() && age.is_some_and(|age| age > limit)
+    }
+}

@@ -1,0 +1,74 @@
+//! Diff on real stores: any two checkpoints of any runs, older formats, damage.
+
+use milepost::engine::Reference;
+use milepost::model::{Draft, Fields, Outcome, Path};
+use milepost::{Error, Exit, ReasonCode, Save};
+use rstest::rstest;
+
+use crate::engine::{Kind, World, run, say};
+
+fn number(name: &str, n: u64) -> Reference {
+    Reference::Numbered(run(name), n)
+}
+
+fn save(text: &str) -> Save {
+    let fields = Fields::parse(text, &Path::Root).unwrap();
+    let mut save = Save::new();
+    save.draft = Draft::from_fields(fields).unwrap();
+    save
+}
+
+fn outcome(name: &str) -> String {
+    format!(r#"{{"command_outcomes":[{{"kind":"shell","name":"{name}","result":"PASS"}}]}}"#)
+}
+
+#[rstest]
+fn what_changed_is_found_by_path(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    let big = r#"{"status":"paused","state":{"n":9007199254740993,"f":1.0},"workspace":{"memory":{"rss":5},"files_modified":["a","b"]}}"#;
+    world.mp.save(&run("r"), save(r#"{"state":{"f":1.0,"n":9007199254740992},"workspace":{"memory":{"rss":1},"files_modified":["a","c"]}}"#)).unwrap();
+    world.mp.save(&run("other"), save(big)).unwrap();
+    let diff = world.mp.diff(&number("r", 1), Some(&number("other", 1)), None).unwrap();
+    let paths: Vec<_> = diff.difference.changed.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(paths, ["/status", "/state/n"]);
+    assert_eq!(serde_json::to_string(&diff.difference.files).unwrap(), r#"{"added":["b"],"removed":["c"]}"#);
+    let same = world.mp.diff(&number("r", 1), Some(&number("r", 1)), None).unwrap();
+    assert!(same.is_empty());
+}
+
+#[rstest]
+fn outcomes_since_are_gathered_and_the_newest_is_the_default(
+    #[values(Kind::Sqlite, Kind::Files)] kind: Kind,
+) {
+    let world = World::new(kind);
+    world.mp.save(&run("r"), save(&outcome("zero"))).unwrap();
+    for name in ["one", "two"] {
+        world.mp.save(&run("r"), save(&outcome(name))).unwrap();
+    }
+    world.mp.save(&run("r"), say("three")).unwrap();
+    world.mp.save(&run("later"), say("another run")).unwrap();
+    let diff = world.mp.diff(&number("r", 1), None, None).unwrap();
+    assert_eq!(diff.to.header.sequence, 4, "the newest of the same run");
+    let names = |outcomes: &[Outcome]| outcomes.iter().map(|o| o.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&diff.outcomes), ["one", "two"]);
+    let back = world.mp.diff(&number("r", 2), Some(&number("r", 1)), None).unwrap();
+    assert_eq!(names(&back.outcomes), ["zero"], "backwards: what the other itself holds");
+    assert!(!back.is_empty());
+}
+
+#[rstest]
+fn a_damaged_one_is_named_whichever_it_is(#[values(0, 1)] side: u64) {
+    let world = World::new(Kind::Files);
+    let ids = ["a", "b"].map(|text| world.mp.save(&run("r"), say(text)).unwrap().snapshot_id);
+    let damaged = &ids[side as usize];
+    let path = world.dir.path().join(format!("store/r/history/{damaged}.json"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    milepost::atomic::write(&path, &bytes, milepost::atomic::Mode::Private).unwrap();
+    for (a, b) in [(1, 2), (2, 1)] {
+        let error = world.mp.diff(&number("r", a), Some(&number("r", b)), None).unwrap_err();
+        assert_eq!((error.exit(), error.reason()), (Exit::Damaged, ReasonCode::CheckpointIntegrityMismatch));
+        let Error::Damaged(damage) = error else { panic!("{error:?}") };
+        assert_eq!(damage.snapshot_id.as_ref(), Some(damaged));
+    }
+}

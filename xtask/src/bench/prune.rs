@@ -1,0 +1,197 @@
+//! Retention: a save that prunes its run beside one that does not, at two lengths of history; `prune` of 950 out of 1,000
+//! beside a durable write of what remains, and beside as many bare unlinks. In the short form only what can be counted:
+//! what is left, and that the space came back.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use milepost::engine::{Prune, Settings};
+use milepost::model::{Keep, Profile};
+use milepost::store::{OpenOptions, StoreUrl, Upkeep};
+use milepost::{Milepost, Save};
+
+use super::history::seed;
+use super::measure::{Floor, Line, Sample, Work, folder, pairs};
+
+const ALL: usize = 1000;
+const LEFT: usize = 50;
+
+fn keeping(keep_last: Keep) -> Settings {
+    Settings { keep_last: Some(keep_last), ..Settings::default() }
+}
+
+fn open(url: &StoreUrl, keep_last: Keep) -> Result<Milepost> {
+    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    Ok(Milepost::at(url, &options)?.with_settings(keeping(keep_last)))
+}
+
+pub fn prune(short: bool) -> Result<Vec<Line>> {
+    let mut lines = counts()?;
+    if !short {
+        lines.extend(saves()?);
+        lines.push(sqlite()?);
+        lines.push(files()?);
+    }
+    Ok(lines)
+}
+
+/// Two kinds of store in a folder.
+fn urls(folder: &Path) -> [(&'static str, StoreUrl); 2] {
+    [("SQLite", StoreUrl::Sqlite(folder.join("bench.db"))), ("files", StoreUrl::Files(folder.join("bench")))]
+}
+
+/// Saves so many checkpoints of 4 KB into one run.
+fn fill(mp: &Milepost, count: usize) -> Result<()> {
+    let run = "bench".parse()?;
+    let mut work = Work::new(4096);
+    for _ in 0..count {
+        work.step(0.05);
+        mp.save(&run, Save::new().profile(Profile::Pai).state_text(&work.json())?)?;
+    }
+    Ok(())
+}
+
+fn pruned(mp: &Milepost, removed: usize) -> Result<()> {
+    let report = mp.prune(&Prune::default(), &mut |_| {})?;
+    ensure!(report.removed == removed as u64 && report.failed.is_empty(), "{report:?}");
+    Ok(())
+}
+
+/// What is left after a prune, and the bytes it takes beside a store that never held more.
+fn counts() -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    let (large, small) = (folder()?, folder()?);
+    for ((name, long), (_, lean)) in urls(large.path()).into_iter().zip(urls(small.path())) {
+        let mp = open(&long, Keep::All)?;
+        fill(&mp, 4 * LEFT)?;
+        let mp = mp.with_settings(keeping(Keep::Last(LEFT as u64)));
+        pruned(&mp, 3 * LEFT)?;
+        let left = mp.runs(&Default::default())?.first().map_or(0, |run| run.checkpoints);
+        let what = format!("checkpoints left by `prune --keep-last 50` of 200, {name}");
+        lines.push(Line::count(what, left as f64, LEFT as f64, 1.0));
+        let lean = open(&lean, Keep::Last(LEFT as u64))?;
+        fill(&lean, LEFT)?;
+        lean.store().upkeep(Upkeep::Compact)?;
+        let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes as f64);
+        let what = format!("bytes after that, beside a store that never held more than 50, {name}");
+        // Both keep their events, of which the pruned one has four times as many.
+        lines.push(Line::count(what, bytes(&mp)?, bytes(&lean)?, 2.0));
+    }
+    Ok(lines)
+}
+
+/// A save that removes the oldest, beside one that removes nothing, on open stores.
+fn saves() -> Result<Vec<Line>> {
+    let mut lines = Vec::new();
+    for history in [LEFT as u64, 10_000] {
+        let folder = folder()?;
+        let (on, off) = (folder.path().join("on.db"), folder.path().join("off.db"));
+        let on = seed(&on, history)?.with_settings(keeping(Keep::Last(history)));
+        let off = seed(&off, history)?.with_settings(keeping(Keep::All));
+        let ratio = beside(&on, &off)?;
+        let what = format!("save into a run of {history}, prune on beside prune off, SQLite");
+        lines.push(Line::times(what, ratio.0.median(), ratio.1.median(), 1.5));
+    }
+    let folder = folder()?;
+    let on = open(&StoreUrl::Files(folder.path().join("on")), Keep::Last(LEFT as u64))?;
+    let off = open(&StoreUrl::Files(folder.path().join("off")), Keep::All)?;
+    fill(&on, LEFT)?;
+    fill(&off, LEFT)?;
+    let ratio = beside(&on, &off)?;
+    let what = "save into a run of 50, prune on beside prune off, files";
+    lines.push(Line::times(what, ratio.0.median(), ratio.1.median(), 1.5));
+    Ok(lines)
+}
+
+fn beside(on: &Milepost, off: &Milepost) -> Result<(Sample, Sample)> {
+    let run = "bench".parse()?;
+    let mut works = (Work::new(4096), Work::new(4096));
+    pairs(
+        300,
+        || {
+            works.0.step(0.05);
+            on.save(&run, Save::new().state_text(&works.0.json())?)?;
+            Ok(())
+        },
+        || {
+            works.1.step(0.05);
+            off.save(&run, Save::new().state_text(&works.1.json())?)?;
+            Ok(())
+        },
+    )
+}
+
+/// Prunes a copy of a full store so often, beside something else done after each.
+fn rounds(
+    folder: &Path,
+    url: &StoreUrl,
+    copy: impl Fn(&Path) -> Result<StoreUrl>,
+    mut floor: impl FnMut(&Path, u64) -> Result<std::time::Duration>,
+) -> Result<(Sample, Sample)> {
+    fill(&open(url, Keep::All)?, ALL)?;
+    let (mut ours, mut floors) = (Sample::default(), Sample::default());
+    for i in 0..9 {
+        let place = folder.join(format!("round-{i}"));
+        fs::create_dir(&place)?;
+        let mp = open(&copy(&place)?, Keep::Last(LEFT as u64))?;
+        // Opened and looked at, as by the plan that a person has seen.
+        mp.prune(&Prune { dry_run: true, ..Prune::default() }, &mut |_| {})?;
+        ours.time(|| pruned(&mp, ALL - LEFT))?;
+        floors.add(floor(&place, mp.store().info()?.bytes)?);
+    }
+    Ok((ours, floors))
+}
+
+fn sqlite() -> Result<Line> {
+    let folder = folder()?;
+    let db = folder.path().join("full.db");
+    let full = StoreUrl::Sqlite(db.clone());
+    let copy = |place: &Path| {
+        open(&full, Keep::All)?.store().upkeep(Upkeep::Compact)?;
+        fs::copy(&db, place.join("copy.db")).context("copying the store")?;
+        Ok(StoreUrl::Sqlite(place.join("copy.db")))
+    };
+    let mut remain = 0;
+    let (ours, floors) = rounds(folder.path(), &full, copy, |place, bytes| {
+        let (mut floor, body) = (Floor::new(place)?, vec![b'x'; bytes as usize]);
+        remain = bytes;
+        let start = std::time::Instant::now();
+        floor.write(&body)?;
+        Ok(start.elapsed())
+    })?;
+    let what = format!(
+        "prune of 950 out of 1,000, SQLite, beside one durable write of the {remain} bytes that remain"
+    );
+    Ok(Line::times(what, ours.median(), floors.median(), 10.0))
+}
+
+fn files() -> Result<Line> {
+    let folder = folder()?;
+    let root = folder.path().join("full");
+    let copy = |place: &Path| {
+        let copied =
+            std::process::Command::new("cp").arg("-a").arg(&root).arg(place.join("copy")).status()?;
+        ensure!(copied.success(), "cp failed");
+        Ok(StoreUrl::Files(place.join("copy")))
+    };
+    let (ours, floors) = rounds(folder.path(), &StoreUrl::Files(root.clone()), copy, |place, _| {
+        // The same files once more, without a store around them.
+        let bare = place.join("bare");
+        let copied =
+            std::process::Command::new("cp").arg("-a").arg(root.join("bench/history")).arg(&bare).status()?;
+        ensure!(copied.success(), "cp failed");
+        let names = fs::read_dir(&bare)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        let start = std::time::Instant::now();
+        for path in names.iter().take(ALL - LEFT) {
+            fs::remove_file(path)?;
+        }
+        Ok(start.elapsed())
+    })?;
+    Ok(Line::times(
+        "prune of 950 out of 1,000, files, beside 950 bare unlinks",
+        ours.median(),
+        floors.median(),
+        2.0,
+    ))
+}
