@@ -13,6 +13,7 @@ mod outbox;
 mod pages;
 mod power_cut;
 mod project;
+mod prune;
 mod read_only;
 mod stopped;
 
@@ -56,11 +57,13 @@ pub enum End {
 
 type Case = fn(&Lab) -> Result<End>;
 
-const CASES: [(&str, Case); 17] = [
+const CASES: [(&str, Case); 19] = [
     ("concurrent-sqlite", concurrent::sqlite),
     ("concurrent-files", concurrent::files),
     ("kill-sqlite", kill::sqlite),
     ("kill-files", kill::files),
+    ("prune-sqlite", prune::sqlite),
+    ("prune-files", prune::files),
     ("stopped-sqlite", stopped::sqlite),
     ("stopped-files", stopped::files),
     ("full-disk-sqlite", full_disk::sqlite),

@@ -1,0 +1,69 @@
+//! SIGKILL in the middle of a prune, which removes, compresses and gives space back: before every call that changes a
+//! file. What is kept is there and proves itself at once, and a second prune ends what the first began.
+
+use anyhow::{Context, Result, ensure};
+
+use super::project::{Dice, Kind, Project, text};
+use super::{End, Lab};
+use crate::shell::has;
+
+/// Calls before which a prune is killed, at the first, the second, and so on.
+const CALLS: [&str; 7] = ["unlink", "fdatasync", "fsync", "pwrite64", "ftruncate", "rename", "write"];
+const SAVES: usize = 16;
+const KEPT: usize = 10;
+const PRUNE: [&str; 6] = ["prune", "--yes", "--keep-last", "10", "--compress-after", "0s"];
+
+pub fn sqlite(lab: &Lab) -> Result<End> {
+    run(lab, Kind::Sqlite)
+}
+
+pub fn files(lab: &Lab) -> Result<End> {
+    run(lab, Kind::Files)
+}
+
+fn run(lab: &Lab, kind: Kind) -> Result<End> {
+    if !has("strace") {
+        return Ok(End::Skipped("strace is missing; `cargo xtask setup` installs it".into()));
+    }
+    let (calls, step, most) = (lab.pick(&CALLS[..4], &CALLS[..]), lab.pick(4, 1), lab.pick(10, 60));
+    let (mut killed, mut dice) = (0, Dice(5));
+    for call in calls {
+        for n in (1..=most).step_by(step) {
+            let project = Project::new(lab, kind)?;
+            let ids = fill(&project, &mut dice)?;
+            let place = || format!("killed before {call} number {n}");
+            let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when={n}"));
+            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let ended = project.command(&strace, &PRUNE).output()?.status.success();
+            check(&project, &ids).with_context(place)?;
+            if ended {
+                break;
+            }
+            killed += 1;
+        }
+    }
+    ensure!(killed > 0, "no call was met");
+    Ok(End::Held(format!("{killed} prunes killed, nothing that is kept was lost, each ended by the next")))
+}
+
+fn fill(project: &Project, dice: &mut Dice) -> Result<Vec<String>> {
+    (0..SAVES)
+        .map(|_| project.save(&["--run", "r", "--profile", "pai", "--summary", &dice.letters(2000)]))
+        .collect()
+}
+
+fn check(project: &Project, ids: &[String]) -> Result<()> {
+    project.holds(&ids[SAVES - KEPT..])?;
+    let newest = project.run(&["show", "latest", "--json"])?.expect(0)?.json()?;
+    ensure!(text(&newest["checkpoint"], "snapshot_id") == ids[SAVES - 1], "the newest is another one");
+    project.run(&PRUNE)?.expect(0)?;
+    let left = project.holds(&ids[SAVES - KEPT..])?;
+    ensure!(left == KEPT, "{left} are left, not {KEPT}");
+    project.run(&["doctor", "--fix"])?.expect(0)?;
+    project.run(&["doctor"])?.expect(0)?;
+    let again =
+        project.run(&["prune", "--keep-last", "10", "--compress-after", "0s", "--json"])?.expect(0)?;
+    let again = again.json()?;
+    ensure!(again["removed"] == 0 && again["compressed"] == 0, "a third prune finds something: {again}");
+    Ok(())
+}
