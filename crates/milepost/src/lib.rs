@@ -26,8 +26,12 @@ pub mod model;
 pub mod owner;
 pub mod redact;
 pub mod retain;
+pub mod run;
 pub mod seal;
 pub mod store;
+pub mod trigger;
 
 pub use engine::{Milepost, Save, Saved};
 pub use error::{Error, Exit, ReasonCode};
+pub use model::{Profile, Status};
+pub use run::Run;

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
     let mp = context.reader()?;
     let now = mp.now();
     if let Some(run) = named {
-        let detail = mp.run(&run)?;
+        let detail = mp.run_detail(&run)?;
         if context.screen.json {
             let runs = vec![RunDocument::in_full(&detail.summary)];
             let parts = Some(RunParts::of(&detail.summary));

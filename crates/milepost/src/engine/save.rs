@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
-use super::{Milepost, Settings};
+use super::{Milepost, Opening, Settings, change};
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CheckpointId, Draft, Event, EventType, Invalid, Marks, Moment, Owner, Profile, Raw, Recent, RunId,
+    Change, CheckpointId, Draft, Event, EventType, Invalid, Marks, Moment, Profile, Raw, Recent, RunId,
     Source, Status, Token,
 };
 use crate::retain::{self, Fold, RunFacts, Trigger};
@@ -18,38 +18,22 @@ use crate::seal::{self, Unsealed};
 use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
 use crate::{Error, redact};
 
-/// Where work happens.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Whereabouts {
-    /// The project's root.
-    pub project: Option<String>,
-    /// The worktree.
-    pub worktree: Option<String>,
-    /// The branch.
-    pub branch: Option<String>,
-    /// The user.
-    pub user: Option<String>,
+/// How a run has to stand for a timer to save it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum While {
+    /// Not ended: an auto-save must not open it again.
+    Open,
+    /// Under way: a heartbeat has nothing to say about work that rests.
+    InProgress,
 }
 
-/// What a run is opened with, if it is not there yet.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Opening {
-    /// Its profile; for a run that is there, its profile from now on.
-    pub profile: Option<Profile>,
-    /// What people call it.
-    pub title: Option<String>,
-    /// The plan it follows.
-    pub plan: Option<String>,
-    /// Who runs it.
-    pub owner: Option<Owner>,
-    /// The checkpoint it continues.
-    pub parent: Option<CheckpointId>,
-    /// The command, where Milepost starts one.
-    pub command: Option<Vec<String>>,
-    /// Where it works.
-    pub whereabouts: Whereabouts,
+impl While {
+    fn holds(self, status: Status) -> bool {
+        match self {
+            Self::Open => !status.is_terminal(),
+            Self::InProgress => status == Status::InProgress,
+        }
+    }
 }
 
 /// A checkpoint to be saved.
@@ -57,6 +41,8 @@ pub struct Opening {
 pub struct Save {
     /// What it holds.
     pub draft: Draft,
+    /// What changes with it, in the same transaction.
+    pub changes: Vec<Change>,
     /// What its run is opened with.
     pub opening: Opening,
     /// Whether to pin it.
@@ -65,6 +51,8 @@ pub struct Save {
     pub tags: Vec<String>,
     /// Whether it is the last of its session, and so always kept.
     pub last_of_session: bool,
+    /// Only while the run stands so; its status then stays as it is.
+    pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.
     pub(super) promised: Option<(CheckpointId, Timestamp)>,
 }
@@ -116,6 +104,13 @@ impl Save {
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.draft.reasons.push(reason.into());
+        self
+    }
+
+    /// Changes the run in the same transaction.
+    #[must_use]
+    pub fn change(mut self, change: impl Into<Change>) -> Self {
+        self.changes.push(change.into());
         self
     }
 
@@ -175,6 +170,13 @@ struct Request<'a> {
 impl Milepost {
     /// Saves a checkpoint into a run, which is opened if it is not there.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
+        save.only_while = None;
+        let saved = self.save_while(run, save)?;
+        saved.ok_or_else(|| StoreError::Rules("the store did not ask for a decision").into())
+    }
+
+    /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
+    pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
         save.draft = redact::draft(save.draft, self.settings.redaction);
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
@@ -197,7 +199,8 @@ impl Milepost {
             verdict
         });
         let mut saved = match (written, outcome) {
-            (Ok(receipt), Some(Ok(saved))) => Saved { file: receipt.file, ..saved },
+            (Ok(receipt), Some(Ok(Some(saved)))) => Saved { file: receipt.file, ..saved },
+            (Ok(_), Some(Ok(None))) => return Ok(None),
             (Ok(_), Some(Err(e))) => return Err(e),
             // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
             (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => self.already(&id)?,
@@ -207,7 +210,7 @@ impl Milepost {
         // A completed run has no current checkpoint.
         let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
         saved.pointer_error = self.point_at(current);
-        Ok(saved)
+        Ok(Some(saved))
     }
 
     fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
@@ -231,10 +234,15 @@ impl Milepost {
 }
 
 /// Decides what a save does to its run. Pure.
-fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Saved, Error>) {
+fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Option<Saved>, Error>) {
+    if let Some(only) = request.save.only_while
+        && !view.record.as_ref().is_some_and(|record| only.holds(record.status))
+    {
+        return (Verdict::Nothing, Ok(None));
+    }
     match decide_or_fail(view, request) {
-        Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(saved)),
-        Ok((None, saved)) => (Verdict::Nothing, Ok(saved)),
+        Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(Some(saved))),
+        Ok((None, saved)) => (Verdict::Nothing, Ok(Some(saved))),
         Err(e) => (Verdict::Nothing, Err(e)),
     }
 }
@@ -243,13 +251,15 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     let save = request.save;
     let now = request.moment.at;
     let source = save.draft.source.unwrap_or(Source::Manual);
+    let standing = view.record.as_ref().filter(|_| save.only_while.is_some()).map(|record| record.status);
+    let status = save.draft.status.or(standing).unwrap_or(Status::InProgress);
     let mut saved = Saved {
         snapshot_id: request.id.clone(),
         run_id: request.run.clone(),
         sequence: view.slot.sequence(),
         coalesced: false,
         source,
-        status: save.draft.status.unwrap_or(Status::InProgress),
+        status,
         file: None,
         pruned: Vec::new(),
         pointer_error: None,
@@ -279,11 +289,13 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         id: &request.id,
         created_at: now,
         elapsed_ms,
+        status,
         session_id: &session_id,
         parent: view.latest.as_ref().map(|e| e.header.snapshot_id.clone()).or_else(|| record.parent.clone()),
     };
-    let body = compose::compose(&mut record, &view.items, &save.draft, frame)?;
-    let status = body.status;
+    let mut items = view.items.clone();
+    change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
+    let body = compose::compose(&mut record, &items, &save.draft, frame)?;
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();
     let unsealed = Unsealed::new(body, save.draft.state.is_some())?;

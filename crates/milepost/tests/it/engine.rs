@@ -19,29 +19,29 @@ use rstest::rstest;
 
 /// Which store a test runs on.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Sqlite,
     Files,
 }
 
-struct World {
-    mp: Milepost,
-    clock: FrozenClock,
-    dir: tempfile::TempDir,
+pub(crate) struct World {
+    pub(crate) mp: Milepost,
+    pub(crate) clock: FrozenClock,
+    pub(crate) dir: tempfile::TempDir,
     kind: Kind,
 }
 
-const START: &str = "2026-11-15T12:00:00Z";
+pub(crate) const START: &str = "2026-11-15T12:00:00Z";
 
-fn at(text: &str) -> Timestamp {
+pub(crate) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn run(name: &str) -> RunId {
+pub(crate) fn run(name: &str) -> RunId {
     name.parse().unwrap()
 }
 
-fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
+pub(crate) fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
     let options = OpenOptions { create: true, ..OpenOptions::default() };
     match kind {
         Kind::Sqlite => Arc::new(SqliteStore::open(&dir.join("m.db"), &options).unwrap()),
@@ -50,7 +50,7 @@ fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
 }
 
 impl World {
-    fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: Kind) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = FrozenClock::at(at(START));
         let mp = Milepost::on(open(kind, dir.path())).with_clock(Arc::new(clock.clone()));
@@ -62,11 +62,11 @@ impl World {
         self
     }
 
-    fn wait(&self, millis: u64) {
+    pub(crate) fn wait(&self, millis: u64) {
         self.clock.advance(Duration::from_millis(millis));
     }
 
-    fn count(&self, name: &str) -> usize {
+    pub(crate) fn count(&self, name: &str) -> usize {
         self.mp.list(&ListQuery { run: Some(run(name)), ..ListQuery::default() }).unwrap().checkpoints.len()
     }
 
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-fn say(text: &str) -> Save {
+pub(crate) fn say(text: &str) -> Save {
     Save::new().summary(text)
 }
 
@@ -126,9 +126,9 @@ fn the_first_of_a_session_and_a_reopened_run_are_kept(#[values(Kind::Sqlite, Kin
     assert!(!world.mp.save(&r, other).unwrap().coalesced, "another session begins");
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(world.mp.complete(&entry).unwrap().len(), 2);
-    assert_eq!(world.mp.run(&r).unwrap().summary.record.unwrap().status, Status::Completed);
+    assert_eq!(world.mp.run_detail(&r).unwrap().summary.record.unwrap().status, Status::Completed);
     assert!(!world.mp.save(&r, say("x")).unwrap().coalesced, "the run is open again");
-    assert_eq!(world.mp.run(&r).unwrap().summary.record.unwrap().status, Status::InProgress);
+    assert_eq!(world.mp.run_detail(&r).unwrap().summary.record.unwrap().status, Status::InProgress);
 }
 
 #[rstest]
@@ -239,7 +239,7 @@ fn items_are_in_the_next_checkpoint_and_in_the_run_before_it(
     let note = LogLine { at: at(START), text: "hello".into(), extra: Default::default() };
     let items = [Item::Note(note), Item::Task(Task::new("t1", "done", Some("first")).unwrap())];
     world.mp.record(&r, &items, &Default::default()).unwrap();
-    let pending = world.mp.run(&r).unwrap().summary.record.unwrap().working;
+    let pending = world.mp.run_detail(&r).unwrap().summary.record.unwrap().working;
     assert_eq!((pending.log.len(), pending.tasks[0].id()), (1, "t1"));
     world.mp.save(&r, Save::new()).unwrap();
     let body = world.mp.show(&Reference::Latest(0), Some(&r)).unwrap().verified.body().unwrap();
@@ -409,11 +409,11 @@ fn a_damaged_record_is_rebuilt_from_what_is_intact() {
     let db = rusqlite::Connection::open(world.dir.path().join("m.db")).unwrap();
     let damage = "UPDATE run SET record = replace(record, 'in_progress', 'in_progresX')";
     assert_eq!(db.execute(damage, []).unwrap(), 1);
-    assert!(world.mp.run(&r).unwrap().summary.record.is_err());
+    assert!(world.mp.run_detail(&r).unwrap().summary.record.is_err());
     assert_eq!(world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged.len(), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     world.mp.mark(&entry, &MarkChange { pin: Some(true), ..MarkChange::default() }).unwrap();
-    let record = world.mp.run(&r).unwrap().summary.record.unwrap();
+    let record = world.mp.run_detail(&r).unwrap().summary.record.unwrap();
     assert_eq!(record.working.decisions.len(), 1);
     assert_eq!(record.working.task_summary.as_deref(), Some(long.as_str()));
     assert_eq!((record.completed_through, record.latest_failed), (1, 1));

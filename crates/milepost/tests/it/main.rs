@@ -4,9 +4,11 @@
 // A test's only way to report is to panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod changes;
 mod conformance;
 mod engine;
 mod lost;
 mod property;
+mod run;
 mod sqlite_damage;
 mod stores;
