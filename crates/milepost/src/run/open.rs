@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::{Inner, Run};
-use crate::engine::{Milepost, Opening, Start, Whereabouts};
+use crate::engine::{Milepost, Opening, Start};
 use crate::model::{Profile, RunId, Task};
 use crate::owner::{self, lock};
 use crate::{Error, engine::RunDetail};
@@ -60,17 +60,10 @@ impl RunBuilder {
         self
     }
 
-    /// Says which command the run is of.
+    /// Says everything it is opened with; the owner is this process all the same.
     #[must_use]
-    pub fn command(mut self, words: Vec<String>) -> Self {
-        self.opening.command = Some(words);
-        self
-    }
-
-    /// Says where it works.
-    #[must_use]
-    pub fn whereabouts(mut self, whereabouts: Whereabouts) -> Self {
-        self.opening.whereabouts = whereabouts;
+    pub fn opening(mut self, opening: Opening) -> Self {
+        self.opening = opening;
         self
     }
 
