@@ -7,9 +7,13 @@ mod current_run;
 mod environment;
 mod exact;
 mod house;
+mod items;
 mod look;
 mod refuse;
+mod run;
 mod save;
+mod script;
+mod task;
 mod tools;
 
 pub(crate) use environment::TestEnvironment;

@@ -7,6 +7,7 @@
 mod changes;
 mod conformance;
 mod engine;
+mod examples;
 mod lost;
 mod property;
 mod run;
