@@ -52,20 +52,22 @@ struct Ticker {
     only_while: While,
     provider: Option<Provider>,
     on_error: Option<Callback>,
-    /// Failures that no event tells of yet: how many, and the last.
-    untold: Option<(u64, String)>,
+    /// Failures that no event tells of yet, oldest first: what, and how often in a row.
+    untold: Vec<(String, u64)>,
 }
+
+/// How many failures wait to be told; of more, the last is counted with the one before it.
+const UNTOLD: usize = 16;
 
 impl Ticker {
     fn new(run: Run, what: &'static str, only_while: While) -> Self {
-        Self { run, what, only_while, provider: None, on_error: None, untold: None }
+        Self { run, what, only_while, provider: None, on_error: None, untold: Vec::new() }
     }
 
     fn tick(&mut self) -> Option<Saved> {
         let result = self.save();
         if let Err(e) = &result {
-            let times = self.untold.take().map_or(0, |(times, _)| times) + 1;
-            self.untold = Some((times, e.in_full()));
+            self.remember(e.in_full());
             if let Some(on_error) = &mut self.on_error {
                 // The callback is the host's code as well.
                 let _ = catch_unwind(AssertUnwindSafe(|| on_error(e)));
@@ -87,12 +89,25 @@ impl Ticker {
         Ok(mp.save_while(&self.run.inner.id, self.run.with_state(save))?)
     }
 
-    /// Writes the event of what failed, once the store can be written.
+    fn remember(&mut self, message: String) {
+        let full = self.untold.len() >= UNTOLD;
+        match self.untold.last_mut() {
+            Some((last, times)) if *last == message || full => {
+                *last = message;
+                *times += 1;
+            }
+            _ => self.untold.push((message, 1)),
+        }
+    }
+
+    /// Writes the events of what failed, once the store can be written.
     fn tell(&mut self) {
-        let Some((times, message)) = &self.untold else { return };
         let Ok(mp) = self.run.engine() else { return };
-        if mp.report(&self.run.inner.id, self.what, message, *times).is_ok() {
-            self.untold = None;
+        while let Some((message, times)) = self.untold.first() {
+            if mp.report(&self.run.inner.id, self.what, message, *times).is_err() {
+                return;
+            }
+            self.untold.remove(0);
         }
     }
 }
