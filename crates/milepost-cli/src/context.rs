@@ -63,13 +63,17 @@ impl<'a> Context<'a> {
         self.config.store.clone().unwrap_or_else(|| StoreUrl::Sqlite(self.config.place.database.clone()))
     }
 
-    /// The store's address as it reads from any folder.
-    pub(crate) fn absolute_url(&self) -> StoreUrl {
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        match self.url() {
+    /// What a command that is run finds in its environment, so that milepost commands inside it mean this run.
+    pub(crate) fn for_a_child(&self, run: &RunId) -> Vec<(&'static str, String)> {
+        let mut variables = vec![("MILEPOST_RUN", run.to_string())];
+        // It may go elsewhere: the address has to read the same from there.
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let store = self.config.store.as_ref().map(|url| match url {
             StoreUrl::Sqlite(path) => StoreUrl::Sqlite(absolute(path)),
             StoreUrl::Files(path) => StoreUrl::Files(absolute(path)),
-        }
+        });
+        variables.extend(store.map(|url| ("MILEPOST_STORE", url.to_string())));
+        variables
     }
 
     /// The outbox of the default store; a store with an address of its own has none.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use milepost::clock::SystemClock;
 use milepost::engine::outbox::{Outbox, Queued};
 use milepost::engine::{Opening, Settings};
-use milepost::model::{Profile, RunId, Source};
+use milepost::model::{Profile, RunId, Source, Status};
 use milepost::run::Run;
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved};
@@ -84,16 +84,31 @@ impl Recorder {
         recorded.or(self.opening.profile).or(self.settings.profile).unwrap_or(Profile::Session)
     }
 
-    /// What the timer does.
-    pub(crate) fn tick(&mut self) -> Result<Kept, Error> {
-        self.save(Save::new().source(Source::Timer))
+    /// How the run stands, by its own word.
+    pub(crate) fn standing(&self) -> Option<Status> {
+        let detail = self.run.as_ref()?.milepost().run_detail(&self.id).ok()?;
+        detail.summary.record.ok().map(|record| record.status)
+    }
+
+    /// What the timer does; nothing for a run that the command itself has ended.
+    pub(crate) fn tick(&mut self) -> Result<Option<Kept>, Error> {
+        self.keep(Save::new().source(Source::Timer), Run::save_by_timer)
     }
 
     /// Saves a checkpoint, where it can be kept.
-    pub(crate) fn save(&mut self, save: Save) -> Result<Kept, Error> {
-        let kept = match self.into_store(save.clone()) {
-            Ok(saved) => Kept::Saved(saved),
-            Err(e @ Error::Store(StoreError::ReadOnly { .. })) => match self.into_outbox(save) {
+    pub(crate) fn save(&mut self, save: Save) -> Result<Option<Kept>, Error> {
+        self.keep(save, |run, save| run.save(save).map(Some))
+    }
+
+    fn keep(
+        &mut self,
+        save: Save,
+        how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
+    ) -> Result<Option<Kept>, Error> {
+        let kept = match self.keep_in_store(save.clone(), how) {
+            Ok(Some(saved)) => Kept::Saved(saved),
+            Ok(None) => return Ok(None),
+            Err(e @ Error::Store(StoreError::ReadOnly { .. })) => match self.keep_in_outbox(save) {
                 Some(queued) => Kept::Queued(queued),
                 None => return Err(e),
             },
@@ -101,15 +116,19 @@ impl Recorder {
         };
         let new = !matches!(&kept, Kept::Saved(saved) if saved.coalesced);
         self.checkpoints += u64::from(new);
-        Ok(kept)
+        Ok(Some(kept))
     }
 
-    fn into_store(&mut self, save: Save) -> Result<Saved, Error> {
+    fn keep_in_store(
+        &mut self,
+        save: Save,
+        how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
+    ) -> Result<Option<Saved>, Error> {
         let run = match self.run.take() {
             Some(run) => run,
             None => self.open()?,
         };
-        self.run.insert(run).save(save)
+        how(self.run.insert(run), save)
     }
 
     fn open(&mut self) -> Result<Run, Error> {
@@ -122,7 +141,7 @@ impl Recorder {
         Ok(run)
     }
 
-    fn into_outbox(&self, mut save: Save) -> Option<Queued> {
+    fn keep_in_outbox(&self, mut save: Save) -> Option<Queued> {
         save.opening.clone_from(&self.opening);
         save.draft.session_id = Some(self.session.clone());
         let outbox = self.outbox.as_ref()?;

@@ -61,15 +61,13 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     let recorder = Arc::new(Mutex::new(recorder));
     let timer = ticking(&recorder, every, context)?;
     let mut command = attempt.command();
-    command.env("MILEPOST_RUN", run.as_str()).env("MILEPOST_SESSION", &session);
-    if context.config.store.is_some() {
-        command.env("MILEPOST_STORE", context.absolute_url().to_string());
-    }
+    command.envs(context.for_a_child(&run)).env("MILEPOST_SESSION", &session);
     let ended = supervise::run(command);
     timer.stop();
     let outcome = attempt.outcome(&ended, String::new());
     let mut recorder = recorder.lock().unwrap_or_else(|e| e.into_inner());
-    let last = recorder.save(last(&ended, outcome.clone()));
+    let standing = recorder.standing();
+    let last = recorder.save(last(&ended, standing, outcome.clone()));
     let last = told(last, &args, context, "the command had ended by then");
     let summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints());
     // The command's own failure to start says more than what could be saved of it.
@@ -114,13 +112,13 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
 
 /// What could not be saved is said in one line, unless the command depends on it.
 fn told(
-    kept: Result<Kept, Error>,
+    kept: Result<Option<Kept>, Error>,
     args: &RunArgs,
     context: &Context<'_>,
     comfort: &str,
 ) -> Result<Option<Kept>, Failure> {
     match kept {
-        Ok(kept) => Ok(Some(kept)),
+        Ok(kept) => Ok(kept),
         // Two of them on one run, or a wrong name, would do harm.
         Err(e @ (Error::OwnerAlive { .. } | Error::RunExists(_) | Error::Id(_) | Error::Value { .. })) => {
             Err(e.into())
@@ -147,7 +145,9 @@ fn ticking(
         let mut recorder = recorder.lock().unwrap_or_else(|e| e.into_inner());
         match recorder.tick() {
             Ok(kept) => {
-                supervised::tell(&screen, recorder.run(), Some(&kept), None);
+                if kept.is_some() {
+                    supervised::tell(&screen, recorder.run(), kept.as_ref(), None);
+                }
                 failing = false;
             }
             Err(e) => {
@@ -162,11 +162,14 @@ fn ticking(
     Ok(Timer::every(every, tick).map_err(Error::from)?)
 }
 
-/// The last checkpoint: how the command ended.
-fn last(ended: &std::io::Result<Ending>, outcome: Outcome) -> Save {
-    let passed = ended.as_ref().is_ok_and(Ending::passed);
-    let (source, status) =
-        if passed { (Source::Manual, Status::Completed) } else { (Source::ErrorBoundary, Status::Failed) };
+/// The last checkpoint: how the command ended. One that ended well and had paused or ended the run itself has the word.
+fn last(ended: &std::io::Result<Ending>, standing: Option<Status>, outcome: Outcome) -> Save {
+    let status = match (ended.as_ref().is_ok_and(Ending::passed), standing) {
+        (false, _) => Status::Failed,
+        (true, Some(own)) if own != Status::InProgress => own,
+        (true, _) => Status::Completed,
+    };
+    let source = if status == Status::Failed { Source::ErrorBoundary } else { Source::Manual };
     let mut save = Save::new().source(source).status(status).reason("child_exit");
     save.draft.command_outcomes.push(outcome);
     save.last_of_session = true;

@@ -142,7 +142,7 @@ fn execute(
     mp.apply(&run, vec![begun.into()], context.plain_save())?;
     let attempt = Attempt::new(command);
     let mut child = attempt.command();
-    child.env("MILEPOST_RUN", run.as_str());
+    child.envs(context.for_a_child(&run));
     let ended = supervise::run(child);
     let outcome = attempt.outcome(&ended, String::new());
     let status = if ended.as_ref().is_ok_and(supervise::Ending::passed) {

@@ -28,23 +28,21 @@ impl Signals {
     /// Waits until the program has ended. Its pid is its own until then, since nobody else waits for it.
     pub(super) fn wait_for(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
         // What came before it was there has reached nobody but this process.
-        let early: Vec<i32> = self.0.pending().map(|origin| origin.signal).collect();
-        for signal in early {
-            pass_on(child, signal);
-        }
+        let mut early = true;
         loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            for origin in self.0.wait() {
-                let by_terminal = matches!(origin.cause, Cause::Kernel);
-                if !by_terminal {
+            let arrived: Vec<_> = if early { self.0.pending().collect() } else { self.0.wait().collect() };
+            for origin in arrived {
+                if early || !matches!(origin.cause, Cause::Kernel) {
                     pass_on(child, origin.signal);
                 }
                 if origin.signal == SIGTSTP {
                     // Caught, it no longer stops anybody; the shell that waits for this process has to see it stop.
                     let _ = kill_process(getpid(), Signal::STOP);
                 }
+            }
+            early = false;
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
             }
         }
     }

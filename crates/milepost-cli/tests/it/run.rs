@@ -197,6 +197,24 @@ fn the_timer_ticks_while_the_command_runs() {
 }
 
 #[test]
+fn a_command_that_ends_its_run_itself_has_the_word() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let inside = |words: &str, code: u8| format!("{milepost} {words}; sleep 1.2; exit {code}");
+    for (run, words, code, status) in [
+        ("paused", "save --status paused", 0, "paused"),
+        ("failed", "finish --status failed", 0, "failed"),
+        ("worse", "finish --status completed", 3, "failed"),
+    ] {
+        let script = inside(words, code);
+        env.run(&["run", "--run", run, "--every", "1s", "--", "sh", "-c", &script]).exits(i32::from(code));
+        assert_eq!(env.json(&["runs", run])["runs"][0]["status"], status, "{run}");
+        let ticks = sources(&env, run).concat().into_iter().filter(|word| word == "timer").count();
+        assert_eq!(ticks, usize::from(run == "paused"), "a tick leaves alone what has ended: {run}");
+    }
+}
+
+#[test]
 fn a_command_goes_on_where_nothing_can_be_saved_unless_that_is_forbidden() {
     let env = TestEnvironment::new();
     env.write(".milepost", "in the way");

@@ -110,7 +110,7 @@ fn the_script_survives_twenty_kills() {
 
 /// Never the same moment twice: every fourth while the script starts, the others from the first new task on.
 fn wait_for_a_moment(script: &Script, seen: usize, life: u64) {
-    if life % 4 == 0 {
+    if life.is_multiple_of(4) {
         std::thread::sleep(Duration::from_millis(1 + life));
         return;
     }

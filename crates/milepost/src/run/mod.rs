@@ -7,6 +7,7 @@ mod task;
 mod tick;
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
@@ -17,10 +18,10 @@ pub use task::Running;
 pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 
 use crate::Error;
-use crate::engine::{Finish, Milepost, Save, Saved};
+use crate::engine::{Finish, Milepost, Save, Saved, While};
 use crate::model::{
-    Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, Raw, RunId, Status,
-    StepChange, Task, TaskChange, TaskStatus,
+    Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, Raw, RunId, Source,
+    Status, StepChange, Task, TaskChange, TaskStatus,
 };
 use crate::owner::lock::OwnerLock;
 
@@ -49,6 +50,19 @@ impl std::fmt::Debug for Run {
             .field("pid", &self.inner.pid)
             .finish_non_exhaustive()
     }
+}
+
+/// Bytes of an error's text that the log keeps.
+const REASON: usize = 1024;
+
+/// What an error says, and not without end.
+fn shortened(why: &(impl Display + ?Sized)) -> String {
+    let mut why = why.to_string();
+    if why.len() > REASON {
+        why.truncate(why.floor_char_boundary(REASON));
+        why.push('…');
+    }
+    why
 }
 
 /// A value behind a lock; one that a panic left is as good as any, since values are replaced whole.
@@ -106,6 +120,25 @@ impl Run {
     /// Saves a checkpoint, durable when it returns.
     pub fn save(&self, save: Save) -> Result<Saved, Error> {
         self.engine()?.save(&self.inner.id, self.with_state(save))
+    }
+
+    /// Saves as a timer does: the run's status stays as it is, and one that has ended is left alone (`None`).
+    pub fn save_by_timer(&self, save: Save) -> Result<Option<Saved>, Error> {
+        self.save_while(save, While::Open)
+    }
+
+    fn save_while(&self, save: Save, only: While) -> Result<Option<Saved>, Error> {
+        let mut save = self.with_state(save);
+        save.draft.source.get_or_insert(Source::Timer);
+        save.only_while = Some(only);
+        self.engine()?.save_while(&self.inner.id, save)
+    }
+
+    /// An error that the work survives: a checkpoint at once, with the reason in the log. Before a stop that cannot be
+    /// helped, `finish(Status::Failed)`.
+    pub fn recoverable(&self, why: &(impl Display + ?Sized)) -> Result<Saved, Error> {
+        let note = Change::Note(format!("recoverable error: {}", shortened(why)));
+        self.save(Save::new().source(Source::ErrorBoundary).reason("recoverable_error").change(note))
     }
 
     /// Changes the run: durable when it returns, and a checkpoint at once where the change is a boundary.

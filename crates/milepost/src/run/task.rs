@@ -4,13 +4,10 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
-use super::Run;
+use super::{Run, shortened};
 use crate::Error;
 use crate::engine::{Save, Saved};
 use crate::model::{Change, TaskChange, TaskStatus};
-
-/// Bytes of an error's text that the log keeps.
-const REASON: usize = 1024;
 
 /// A task that has begun. Dropped without a word it is `interrupted`, and begins anew next time.
 #[derive(Debug)]
@@ -45,12 +42,7 @@ impl Running {
 
     /// The task has failed: a checkpoint, and the reason in the log.
     pub fn fail(self, why: &(impl Display + ?Sized)) -> Result<Saved, Error> {
-        let mut why = why.to_string();
-        if why.len() > REASON {
-            why.truncate(why.floor_char_boundary(REASON));
-            why.push('…');
-        }
-        let note = Change::Note(format!("task {} failed: {why}", self.task));
+        let note = Change::Note(format!("task {} failed: {}", self.task, shortened(why)));
         self.end(TaskStatus::Failed, Save::new().change(note))
     }
 

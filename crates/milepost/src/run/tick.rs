@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Run, held};
 use crate::Error;
 use crate::engine::{Save, Saved, While};
-use crate::model::{Raw, Source};
+use crate::model::Raw;
 use crate::trigger::Timer;
 
 /// Why a tick saved nothing.
@@ -78,15 +78,13 @@ impl Ticker {
     }
 
     fn save(&mut self) -> Result<Option<Saved>, TickError> {
-        let mp = self.run.engine()?;
-        let mut save = Save::new().source(Source::Timer).reason(self.what);
-        save.only_while = Some(self.only_while);
+        self.run.engine()?;
         if let Some(provider) = &mut self.provider {
             let given = catch_unwind(AssertUnwindSafe(provider));
             let state = given.map_err(|panic| TickError::Panicked(words(&*panic)))??;
             *held(&self.run.inner.state) = Some(state);
         }
-        Ok(mp.save_while(&self.run.inner.id, self.run.with_state(save))?)
+        Ok(self.run.save_while(Save::new().reason(self.what), self.only_while)?)
     }
 
     fn remember(&mut self, message: String) {

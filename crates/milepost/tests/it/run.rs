@@ -176,6 +176,8 @@ fn timers_leave_a_run_as_it_stands(#[values(Kind::Sqlite, Kind::Files)] kind: Ki
     r.put(&1).unwrap();
     assert_eq!(auto.tick().unwrap().status, Status::Paused);
     assert_eq!(status(), Status::Paused);
+    let error = r.recoverable("a flaky test").unwrap();
+    assert_eq!((error.source, error.status), (Source::ErrorBoundary, Status::InProgress));
     r.finish(Status::Failed).unwrap();
     r.put(&2).unwrap();
     assert!(auto.tick().is_none() && beat.tick().is_none());
