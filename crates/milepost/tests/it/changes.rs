@@ -1,12 +1,14 @@
 //! What changes between checkpoints: steps, tasks, criteria, outcomes, notes, decisions, the context digest.
 
+use std::sync::Arc;
+
 use milepost::engine::Reference;
 use milepost::model::{
     Body, Change, ContextChange, CriterionChange, CriterionStatus, FromRaw, Item, Outcome, OutcomeKind,
     OutcomeResult, Path, Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task, TaskChange,
     TaskStatus,
 };
-use milepost::{Error, Exit, ReasonCode, Save, Saved};
+use milepost::{Error, Exit, Milepost, ReasonCode, Save, Saved};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run, say};
@@ -221,4 +223,30 @@ fn what_no_checkpoint_could_hold_is_refused_at_once(#[values(Kind::Sqlite, Kind:
         "nothing was left that a later save would fail on"
     );
     world.mp.save(&run("r"), say("y").status(Status::Paused)).unwrap();
+}
+
+#[rstest]
+fn lost_replies_change_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let opener = match kind {
+        Kind::Sqlite => crate::stores::sqlite_losing(5),
+        Kind::Files => crate::stores::files_losing(5),
+    };
+    let mp = Milepost::on(Arc::from(opener()));
+    let r = run("r");
+    let mut told = Vec::new();
+    for i in 0..60 {
+        let task = TaskChange::new(format!("t{i}"), TaskStatus::Done);
+        let changes = [Change::Note(format!("{i}")), outcome(&format!("{i}")).into(), task.into()];
+        let taken = if i % 3 == 0 { 3 } else { 2 };
+        // A reply can be lost more often than the engine asks again.
+        if mp.apply(&r, changes[..taken].to_vec(), Save::new()).is_ok() {
+            told.push(format!("{i}"));
+        }
+    }
+    let log = mp.run_detail(&r).unwrap().summary.record.unwrap().working.log;
+    let noted: Vec<_> = log.into_iter().map(|line| line.text).collect();
+    let mut once = noted.clone();
+    once.dedup();
+    assert_eq!(noted, once, "nothing twice");
+    assert!(told.len() > 50 && told.iter().all(|note| noted.contains(note)), "{told:?} {noted:?}");
 }

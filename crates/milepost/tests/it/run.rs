@@ -256,6 +256,39 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
 }
 
 #[test]
+fn a_busy_store_is_reported_and_the_next_tick_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
+        let open = |wait| Milepost::at(&url, &OpenOptions { create: true, wait }).unwrap();
+        let mp = open(Duration::from_millis(30));
+        let r = mp.run("r").rejoin_or_start().unwrap();
+        let told: Arc<Mutex<Vec<ReasonCode>>> = Arc::default();
+        let seen = told.clone();
+        let mut auto = r.autosave(Duration::from_secs(30)).on_error(move |e| match e {
+            TickError::Save(e) => seen.lock().unwrap().push(e.reason()),
+            other => panic!("{other}"),
+        });
+        let (other, id) = (open(Duration::from_secs(10)), r.id().clone());
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let writer = std::thread::spawn(move || {
+            let written = other.store().write(&id, &mut |_| {
+                begun.send(()).unwrap();
+                let _ = released.recv();
+                milepost::store::Verdict::Nothing
+            });
+            written.unwrap();
+        });
+        has_begun.recv().unwrap();
+        assert!(auto.tick().is_none());
+        drop(release);
+        writer.join().unwrap();
+        assert!(auto.tick().is_some());
+        assert_eq!(*told.lock().unwrap(), [ReasonCode::StoreBusy]);
+    }
+}
+
+#[test]
 fn intervals_of_nothing_are_refused_and_months_are_not() {
     let world = World::new(Kind::Sqlite);
     let r = world.mp.run("r").rejoin_or_start().unwrap();
