@@ -1,13 +1,15 @@
 //! What a command works with: the configuration, the screen, and the store, which is opened only when asked for.
 //! In: settings. Out: an engine, the run that is meant, what a run is opened with.
 
+use std::path::PathBuf;
+
 use milepost::engine::current::{Asker, Meant};
 use milepost::engine::outbox::Outbox;
 use milepost::engine::{Opening, Settings, Whereabouts};
 use milepost::model::RunId;
 use milepost::redact::Redaction;
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
-use milepost::{Error, Milepost};
+use milepost::{Error, Milepost, Save};
 
 use crate::config::{Config, Retain};
 use crate::failure::Failure;
@@ -59,6 +61,19 @@ impl<'a> Context<'a> {
     /// The store's address.
     pub(crate) fn url(&self) -> StoreUrl {
         self.config.store.clone().unwrap_or_else(|| StoreUrl::Sqlite(self.config.place.database.clone()))
+    }
+
+    /// What a command that is run finds in its environment, so that milepost commands inside it mean this run.
+    pub(crate) fn for_a_child(&self, run: &RunId) -> Vec<(&'static str, String)> {
+        let mut variables = vec![("MILEPOST_RUN", run.to_string())];
+        // It may go elsewhere: the address has to read the same from there.
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let store = self.config.store.as_ref().map(|url| match url {
+            StoreUrl::Sqlite(path) => StoreUrl::Sqlite(absolute(path)),
+            StoreUrl::Files(path) => StoreUrl::Files(absolute(path)),
+        });
+        variables.extend(store.map(|url| ("MILEPOST_STORE", url.to_string())));
+        variables
     }
 
     /// The outbox of the default store; a store with an address of its own has none.
@@ -139,6 +154,46 @@ impl<'a> Context<'a> {
             session: self.config.agent_session.clone(),
             worktree: Some(self.here()),
         })
+    }
+
+    /// The run that something is written to: the one that is meant, or a new one.
+    pub(crate) fn run_to_write(&self, mp: &Milepost) -> Result<RunId, Error> {
+        let open = match self.current_run(mp)? {
+            Meant::Run(run) => return Ok(run),
+            Meant::Unclear(open) => open,
+        };
+        let run = RunId::fresh(mp.now());
+        if !open.is_empty() {
+            let open: Vec<_> = open.iter().map(ToString::to_string).collect();
+            self.screen.talk(&format!(
+                "{} open runs could be meant ({}): this is a new one, {run}; --run names one",
+                open.len(),
+                open.join(", ")
+            ));
+        }
+        Ok(run)
+    }
+
+    /// The run that is meant, which has to be there.
+    pub(crate) fn run_that_is_there(&self, mp: &Milepost) -> Result<RunId, Failure> {
+        if let Some(run) = self.known_run(mp)? {
+            return Ok(run);
+        }
+        match self.current_run(mp)? {
+            Meant::Run(run) => Ok(run),
+            Meant::Unclear(open) => {
+                let open = open.iter().map(ToString::to_string).collect();
+                Err(Error::WhichRun { open }.into())
+            }
+        }
+    }
+
+    /// A save of a command that gives nothing but changes.
+    pub(crate) fn plain_save(&self) -> Save {
+        let mut save = Save::new();
+        save.opening = self.opening();
+        save.draft.session_id.clone_from(&self.config.session);
+        save
     }
 
     /// The worktree, or the project's root outside repositories.

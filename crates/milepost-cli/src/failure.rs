@@ -28,6 +28,10 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// The page that was shown has said it; only the code is left.
     Said(Exit),
+    /// A failure of a command that runs another: said as ever, with a code that is not the other's.
+    Own(Box<Failure>),
+    /// Another command was run, and this is its code.
+    Child(u8),
 }
 
 impl Failure {
@@ -56,6 +60,16 @@ impl Failure {
         self
     }
 
+    /// A failure of the command itself, not of the one it runs.
+    pub(crate) fn own(self) -> Self {
+        match self {
+            Self::Child(_) | Self::Own(_) => self,
+            // What the code already says is not said twice.
+            Self::Told { exit: Exit::Supervisor | Exit::NotExecutable | Exit::NoProgram, .. } => self,
+            other => Self::Own(Box::new(other)),
+        }
+    }
+
     /// Ends with another code.
     pub(crate) fn exits(mut self, code: Exit) -> Self {
         if let Self::Told { exit, .. } = &mut self {
@@ -71,7 +85,8 @@ impl fmt::Display for Failure {
             Self::Library(e) => e.fmt(f),
             Self::Told { message, .. } => f.write_str(message),
             Self::Output(_) => f.write_str("stdout could not be written"),
-            Self::Said(_) => Ok(()),
+            Self::Said(_) | Self::Child(_) => Ok(()),
+            Self::Own(failure) => failure.fmt(f),
         }
     }
 }
@@ -80,7 +95,8 @@ impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Library(e) => e.source(),
-            Self::Told { .. } | Self::Said(_) => None,
+            Self::Told { .. } | Self::Said(_) | Self::Child(_) => None,
+            Self::Own(failure) => failure.source(),
             Self::Output(e) => Some(e),
         }
     }

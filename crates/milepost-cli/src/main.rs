@@ -7,6 +7,8 @@ mod config;
 mod context;
 mod failure;
 mod present;
+mod recorder;
+mod supervise;
 
 fn main() -> std::process::ExitCode {
     cli::main()

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
+use crate::trigger::TimerError;
 
 closed_enum! {
     /// Words that programs can rely on.
@@ -70,6 +71,12 @@ pub enum Exit {
     NotFound = 14,
     /// It needs `--yes` or `--force`.
     Unconfirmed = 15,
+    /// A command that runs another failed itself.
+    Supervisor = 125,
+    /// The program to run cannot be executed.
+    NotExecutable = 126,
+    /// The program to run is not there.
+    NoProgram = 127,
 }
 
 /// What went wrong.
@@ -158,6 +165,31 @@ pub enum Error {
         /// Its owner, for people.
         owner: String,
     },
+    /// A run of this name is there already.
+    #[error("run {0} is there already")]
+    RunExists(RunId),
+    /// A step that cannot end, since it has not begun.
+    #[error("step {step:?} has not begun: {}", match open.as_slice() {
+        [] => "no step is in progress".to_owned(),
+        open => format!("in progress: {}", open.join(", ")),
+    })]
+    StepNotBegun {
+        /// The step.
+        step: String,
+        /// The steps that have begun and not ended.
+        open: Vec<String>,
+    },
+    /// A timer that cannot be.
+    #[error(transparent)]
+    Timer(#[from] TimerError),
+    /// A handle that a fork has copied into another process.
+    #[error("this handle of run {run} belongs to process {pid}, not to this one")]
+    Forked {
+        /// The run.
+        run: RunId,
+        /// The process that opened it.
+        pid: u32,
+    },
     /// A file of the user's could not be read or written.
     #[error("{} could not be {what}", path.display())]
     File {
@@ -202,6 +234,10 @@ impl Error {
             Self::NoState { .. } => (R::CheckpointNotFound, Exit::Nothing),
             Self::RestoreRefused { .. } => (R::RestoreRefused, Exit::Unconfirmed),
             Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
+            Self::RunExists(_) => (R::CheckpointIdInvalid, Exit::Usage),
+            Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
+            Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
+            Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
             Self::File { what: "removed", .. } => (R::CheckpointRetentionPruneFailed, Exit::Failed),
             Self::File { .. } => (R::Usage, Exit::Usage),
@@ -252,7 +288,13 @@ impl Error {
             Self::File { what: "removed", .. } => {
                 "mend its permissions; `milepost doctor --fix` removes it then".into()
             }
-            Self::File { .. } => return None,
+            Self::RunExists(_) => "use another id, or go on with it: `milepost run --rejoin --run ID`".into(),
+            Self::StepNotBegun { .. } => {
+                "`milepost step begin ID` begins it, `step skip ID` leaves it out".into()
+            }
+            Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
+            Self::Forked { .. } => "open the run again in this process".into(),
+            Self::Timer(TimerError::Thread(_)) | Self::File { .. } => return None,
             Self::Store(error) => match error {
                 StoreError::Busy { .. } => {
                     "try again; if it lasts, a stopped process may hold the lock".into()

@@ -7,13 +7,20 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
-//! use milepost::{Milepost, Save};
+//! use milepost::{Milepost, Status};
 //!
 //! let mp = Milepost::open(dir.path())?;
-//! let run = "nightly".parse()?;
-//! let saved = mp.save(&run, Save::new().summary("hello").state(&[1, 2, 3])?)?;
-//! assert_eq!(saved.sequence, 1);
-//! assert_eq!(mp.state_of::<Vec<u32>>(&run)?, Some(vec![1, 2, 3]));
+//! let run = mp.run("nightly").rejoin_or_start()?; // the same id after a crash
+//! let mut sum: u64 = run.state()?.unwrap_or_default();
+//! for (task, n) in [("one", 1), ("two", 2)] {
+//!     if !run.is_done(task) {
+//!         let running = run.begin(task)?;
+//!         sum += n;
+//!         running.done_with(&sum)?; // task and state in one transaction
+//!     }
+//! }
+//! run.finish(Status::Completed)?;
+//! assert_eq!(run.state::<u64>()?, Some(3));
 //! # Ok(())
 //! # }
 //! ```
@@ -27,8 +34,17 @@ pub mod model;
 pub mod owner;
 pub mod redact;
 pub mod retain;
+pub mod run;
 pub mod seal;
 pub mod store;
+pub mod trigger;
 
 pub use engine::{Milepost, Save, Saved};
 pub use error::{Error, Exit, ReasonCode};
+pub use model::{Profile, Status};
+pub use run::Run;
+
+/// The guide's code, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+mod guide {}

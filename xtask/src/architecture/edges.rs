@@ -20,17 +20,18 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-const ROOMS: [(&str, &[&str]); 12] = [
+const ROOMS: [(&str, &[&str]); 14] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
-    ("owner", &["model", "clock"]),
+    ("trigger", &["model", "clock"]),
+    ("owner", &["model", "clock", "atomic"]),
     ("redact", &["model"]),
     ("seal", &["model", "store::Slot"]),
     ("diff", &["model"]),
     ("retain", &["model", "clock", "seal", "store::Entry"]),
     ("store", &["model", "clock", "atomic", "seal"]),
-    ("error", &["model", "seal", "store"]),
+    ("error", &["model", "seal", "store", "trigger"]),
     (
         "engine",
         &[
@@ -43,10 +44,12 @@ const ROOMS: [(&str, &[&str]); 12] = [
             "seal",
             "retain",
             "store",
+            "trigger",
             "Error",
             "ReasonCode",
         ],
     ),
+    ("run", &["model", "owner", "trigger", "engine", "store::StoreError", "Error"]),
     ("lib", &[]),
 ];
 

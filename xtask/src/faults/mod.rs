@@ -1,6 +1,7 @@
 //! `cargo xtask faults`: real faults on the real binary, in folders on a disk, on both stores.
 //! Every case says ok, FAILED and why, or skipped and why; one that failed makes the whole fail.
 
+mod autosave;
 mod clock;
 mod concurrent;
 mod flip;
@@ -57,7 +58,7 @@ pub enum End {
 
 type Case = fn(&Lab) -> Result<End>;
 
-const CASES: [(&str, Case); 19] = [
+const CASES: [(&str, Case); 20] = [
     ("concurrent-sqlite", concurrent::sqlite),
     ("concurrent-files", concurrent::files),
     ("kill-sqlite", kill::sqlite),
@@ -68,6 +69,7 @@ const CASES: [(&str, Case); 19] = [
     ("stopped-files", stopped::files),
     ("full-disk-sqlite", full_disk::sqlite),
     ("full-disk-files", full_disk::files),
+    ("autosave", autosave::run),
     ("read-only-sqlite", read_only::sqlite),
     ("read-only-files", read_only::files),
     ("outbox", outbox::run),

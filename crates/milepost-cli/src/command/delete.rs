@@ -35,7 +35,7 @@ struct Document<'a> {
 pub(crate) fn run(args: &DeleteArgs, context: &Context<'_>) -> Result<(), Failure> {
     let run: RunId = args.run.parse()?;
     let mp = context.reader()?;
-    let detail = mp.run(&run)?;
+    let detail = mp.run_detail(&run)?;
     let n = words::counted(detail.summary.checkpoints, "checkpoint");
     let screen = context.screen;
     let alive = detail.summary.owner == Some(Liveness::Alive);

@@ -1,8 +1,6 @@
 //! `finish`: the last checkpoint of a run, which ends it.
 
-use milepost::Error;
-use milepost::engine::current::Meant;
-use milepost::engine::{Finish, Save};
+use milepost::engine::Finish;
 use milepost::model::Status;
 
 use crate::config::word;
@@ -26,17 +24,9 @@ pub(crate) struct FinishArgs {
 pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), Failure> {
     let status = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
     let mp = context.reader()?;
-    let run = match context.current_run(&mp)? {
-        Meant::Run(run) => run,
-        Meant::Unclear(open) => {
-            let open = open.iter().map(ToString::to_string).collect();
-            return Err(Error::WhichRun { open }.into());
-        }
-    };
-    let mut save = Save::new();
+    let run = context.run_that_is_there(&mp)?;
+    let mut save = context.plain_save();
     save.draft.task_summary = args.summary;
-    save.draft.session_id = context.config.session.clone();
-    save.opening = context.opening();
     let done = mp.finish(&run, Finish { status: status.unwrap_or(Status::Completed), save })?;
     saved::present(context.screen, "milepost.finish/1", &done)
 }

@@ -4,6 +4,9 @@
 mod complete;
 mod completions;
 mod config;
+mod context;
+mod criterion;
+mod decide;
 mod delete;
 mod diff;
 mod doctor;
@@ -14,7 +17,10 @@ mod init;
 mod list;
 mod man;
 mod mark;
+mod note;
 mod prune;
+mod record;
+mod run;
 mod runs;
 mod save;
 mod schema;
@@ -22,6 +28,8 @@ mod show;
 mod start;
 mod state;
 pub(crate) mod status;
+mod step;
+mod task;
 mod verify;
 
 use clap::Subcommand;
@@ -35,6 +43,7 @@ use crate::present::Screen;
 pub(crate) enum Command {
     Init(init::InitArgs),
     Status(status::StatusArgs),
+    Run(run::RunArgs),
     Save(Box<save::SaveArgs>),
     Show(show::ShowArgs),
     Diff(diff::DiffArgs),
@@ -44,6 +53,20 @@ pub(crate) enum Command {
     Start(start::StartArgs),
     #[command(hide = true)]
     Finish(finish::FinishArgs),
+    #[command(hide = true)]
+    Step(step::StepArgs),
+    #[command(hide = true)]
+    Task(task::TaskArgs),
+    #[command(hide = true)]
+    Criterion(criterion::CriterionArgs),
+    #[command(hide = true)]
+    Record(record::RecordArgs),
+    #[command(hide = true)]
+    Note(note::NoteArgs),
+    #[command(hide = true)]
+    Decide(decide::DecideArgs),
+    #[command(hide = true)]
+    Context(context::ContextArgs),
     #[command(hide = true)]
     Runs(runs::RunsArgs),
     #[command(hide = true)]
@@ -89,6 +112,7 @@ impl Command {
         match self {
             Self::Init(args) => init::run(&args, context),
             Self::Status(args) => status::run(&args, context),
+            Self::Run(args) => run::run(args, context).map_err(Failure::own),
             Self::Save(args) => save::run(*args, context),
             Self::Show(args) => show::run(&args, context),
             Self::Diff(args) => diff::run(&args, context),
@@ -96,6 +120,13 @@ impl Command {
             Self::Doctor(args) => doctor::run(&args, context),
             Self::Start(args) => start::run(args, context),
             Self::Finish(args) => finish::run(args, context),
+            Self::Step(args) => step::run(args, context),
+            Self::Task(args) => task::run(args, context),
+            Self::Criterion(args) => criterion::run(args, context),
+            Self::Record(args) => record::run(args, context),
+            Self::Note(args) => note::run(args, context),
+            Self::Decide(args) => decide::run(args, context),
+            Self::Context(args) => context::run(args, context),
             Self::Runs(args) => runs::run(&args, context),
             Self::List(args) => list::run(args, context),
             Self::Mark(args) => mark::run(args, context),
@@ -110,4 +141,15 @@ impl Command {
             }
         }
     }
+}
+
+/// Reads a whole number that a flag gives.
+fn number(text: &str, flag: &str, path: &str) -> Result<u64, milepost::Error> {
+    text.parse().map_err(|_| milepost::Error::Value {
+        name: flag.to_owned(),
+        source: milepost::model::Invalid {
+            path: path.to_owned(),
+            message: format!("{text:?} is not a whole number, 0 or more"),
+        },
+    })
 }

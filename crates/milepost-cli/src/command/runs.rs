@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 use jiff::Timestamp;
-use milepost::engine::{RunSummary, RunsQuery};
+use milepost::engine::{RunDetail, RunSummary, RunsQuery};
 use milepost::model::{RunId, RunRecord};
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::present::run::{RunDocument, RunParts, owner, phase};
 use crate::present::table::{cell, lines, status, table};
 use crate::present::words::{ago, bold, clean, lasting, time};
+use crate::present::work;
 
 /// List runs, or show one in full
 ///
@@ -53,13 +54,13 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
     let mp = context.reader()?;
     let now = mp.now();
     if let Some(run) = named {
-        let detail = mp.run(&run)?;
+        let detail = mp.run_detail(&run)?;
         if context.screen.json {
-            let runs = vec![RunDocument::in_full(&detail.summary)];
-            let parts = Some(RunParts::of(&detail.summary));
+            let runs = vec![RunDocument::in_full(&detail)];
+            let parts = Some(RunParts::of(&detail));
             return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts });
         }
-        return context.screen.text(&page(&detail.summary, now));
+        return context.screen.text(&page(&detail, now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
     let runs = mp.runs(&RunsQuery { status: wanted, since, limit: args.limit })?;
@@ -116,7 +117,8 @@ fn is_here(record: &RunRecord, here: &str) -> bool {
 }
 
 /// One run on a page.
-fn page(summary: &RunSummary, now: Timestamp) -> String {
+fn page(detail: &RunDetail, now: Timestamp) -> String {
+    let summary = &detail.summary;
     let mut text = format!("{}\n", bold(summary.run_id.as_str()));
     let record = match &summary.record {
         Ok(record) => record,
@@ -158,16 +160,15 @@ fn page(summary: &RunSummary, now: Timestamp) -> String {
     if let Some(summary) = &working.task_summary {
         line("summary", summary);
     }
-    let tasks = working.tasks.iter().map(|t| {
-        let sign = match (t.is_completed(), t.is_failed()) {
-            (true, _) => "[x]",
-            (_, true) => "[!]",
-            _ => "[ ]",
-        };
-        format!("{sign} {} {} ({})", t.id(), t.title().unwrap_or_default(), t.status())
-    });
-    let log = working.log.iter().map(|entry| format!("{} {}", time(entry.at), entry.text));
-    for (name, lines) in [("Tasks", tasks.collect::<Vec<_>>()), ("Log", log.collect())] {
+    let sections = [
+        ("Criteria", work::criteria(&working.criteria)),
+        ("Tasks", work::tasks(&working.tasks)),
+        ("Step", working.step_state.as_ref().map(work::step).unwrap_or_default()),
+        ("Outcomes since the newest checkpoint", work::outcomes(&detail.pending_outcomes)),
+        ("Decisions", work::decisions(&working.decisions)),
+        ("Log", work::log(&working.log)),
+    ];
+    for (name, lines) in sections {
         if !lines.is_empty() {
             let _ = writeln!(text, "\n{}", bold(name));
             for line in lines {

@@ -11,6 +11,7 @@ use milepost::seal::strict;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost};
 
+use super::number;
 use crate::config::word;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -80,7 +81,12 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
     save.opening = context.opening();
     save.pin = args.pin;
     save.tags.clone_from(&args.tag);
-    let asked = Asked { phase: args.phase.clone(), number: phase_number(&args)?, if_due: args.if_due };
+    let asked = Asked {
+        phase: args.phase.clone(),
+        number: phase_number(&args)?,
+        if_due: args.if_due,
+        by_timer: save.draft.source == Some(Source::Timer) && save.draft.status.is_none(),
+    };
     asked.fill_phase(&mut save, context.config.asked_profile);
     let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
     // Before a store is made for it.
@@ -113,6 +119,8 @@ struct Asked {
     phase: Option<String>,
     number: Option<u64>,
     if_due: bool,
+    /// Whether the source is a timer and no status is given.
+    by_timer: bool,
 }
 
 fn into_store(
@@ -122,30 +130,17 @@ fn into_store(
     named: Option<RunId>,
     asked: &Asked,
 ) -> Result<(), Failure> {
-    let meant = match named {
-        Some(run) => Meant::Run(run),
-        None => context.current_run(&mp)?,
+    let run = match named {
+        Some(run) => run,
+        None => context.run_to_write(&mp)?,
     };
-    let run = match meant {
-        Meant::Run(run) => {
-            if asked.if_due && !mp.is_due(&run, context.config.asked_profile)? {
-                return saved::not_due(context.screen, &run);
-            }
-            run
+    if asked.if_due {
+        // A timer has nothing to say about work that rests, unless it says how the work stands.
+        let rests = asked.by_timer && mp.is_at_rest(&run)?;
+        if rests || !mp.is_due(&run, context.config.asked_profile)? {
+            return saved::not_due(context.screen, &run);
         }
-        Meant::Unclear(open) => {
-            let run = RunId::fresh(mp.now());
-            if !open.is_empty() {
-                let open: Vec<_> = open.iter().map(ToString::to_string).collect();
-                context.screen.talk(&format!(
-                    "{} open runs could be meant ({}): this is a new one, {run}; --run names one",
-                    open.len(),
-                    open.join(", ")
-                ));
-            }
-            run
-        }
-    };
+    }
     if asked.needs_profile() && context.config.asked_profile.is_none() {
         let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
         asked.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
@@ -186,14 +181,7 @@ impl Asked {
 }
 
 fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {
-    let Some(text) = &args.phase_number else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| Error::Value {
-        name: "--phase-number".into(),
-        source: Invalid {
-            path: "/phase/number".into(),
-            message: format!("{text:?} is not a whole number, 0 or more"),
-        },
-    })
+    args.phase_number.as_deref().map(|text| number(text, "--phase-number", "/phase/number")).transpose()
 }
 
 /// Everything that was given: the input's fields, and the flags over them.

@@ -42,7 +42,8 @@ pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), Failure>
     opening.owner = owner;
     let mp = context.writer()?;
     let session_id = context.config.session.clone();
-    let started = mp.start(Start { run_id: context.config.run.clone(), session_id, opening })?;
+    let started =
+        mp.start(Start { run_id: context.config.run.clone(), session_id, opening, only_new: false })?;
     let record = &started.record;
     if context.screen.json {
         let document = Document {

@@ -89,6 +89,8 @@ pub(crate) struct Config {
     pub(crate) store: Option<StoreUrl>,
     /// The run that was named.
     pub(crate) run: Option<RunId>,
+    /// Whether a flag named it, and not the environment.
+    pub(crate) run_by_flag: bool,
     /// The session of saves.
     pub(crate) session: Option<String>,
     /// The agent's own session.
@@ -210,6 +212,7 @@ impl Config {
             place,
             store,
             run,
+            run_by_flag: global.run.is_some(),
             session: environment.session.or_else(|| environment.agent_session.clone()),
             agent_session: environment.agent_session,
             user: environment.user,

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use milepost::engine::{Shown, source_details};
-use milepost::model::{Body, CriterionStatus, PathText};
+use milepost::model::{Body, PathText};
 use serde::Serialize;
 
 use super::words::{self, bold, clean, clean_lines, dim};
+use super::work;
 
 /// Marks as programs see them.
 #[derive(Debug, Serialize)]
@@ -112,41 +113,12 @@ fn marks(shown: &Shown) -> String {
 }
 
 fn work(page: &mut Page, body: &Body) {
-    let criteria = body.criteria.iter().map(|c| {
-        let sign = match c.status {
-            CriterionStatus::Completed => "[x]",
-            CriterionStatus::InProgress => "[~]",
-            CriterionStatus::Pending => "[ ]",
-        };
-        format!("{sign} {} {}", c.id, c.subject)
-    });
-    page.section("Criteria", criteria.collect());
-    let tasks = body.tasks.iter().map(|t| {
-        let sign = match (t.is_completed(), t.is_failed()) {
-            (true, _) => "[x]",
-            (_, true) => "[!]",
-            _ => "[ ]",
-        };
-        format!("{sign} {} {} ({})", t.id(), t.title().unwrap_or_default(), t.status())
-    });
-    page.section("Tasks", tasks.collect());
-    if let Some(step) = &body.step_state {
-        let mut lines = Vec::new();
-        let ordinal = step.step_ordinal.map_or(String::new(), |n| format!("{n}. "));
-        let status = step.step_status.map_or(String::new(), |s| format!(" ({s})"));
-        lines.push(format!("{ordinal}{}{status}", step.step_id.as_deref().unwrap_or("-")));
-        lines.extend(step.plan_path.iter().map(|plan| format!("plan {plan}")));
-        lines.extend(step.resume_hints.next_actions.iter().map(|next| format!("next: {next}")));
-        page.section("Step", lines);
-    }
-    let outcomes = body.command_outcomes.iter().map(|o| {
-        let more = if o.summary.is_empty() { String::new() } else { format!(": {}", o.summary) };
-        format!("{} {} {} ({} ms){more}", o.result, o.kind, o.name, o.duration_ms)
-    });
-    page.section("Outcomes", outcomes.collect());
-    page.section("Decisions", body.decisions.iter().map(|d| d.text.clone()).collect());
-    let log = body.log.iter().map(|line| format!("{} {}", words::time(line.at), line.text));
-    page.section("Log", log.collect());
+    page.section("Criteria", work::criteria(&body.criteria));
+    page.section("Tasks", work::tasks(&body.tasks));
+    page.section("Step", body.step_state.as_ref().map(work::step).unwrap_or_default());
+    page.section("Outcomes", work::outcomes(&body.command_outcomes));
+    page.section("Decisions", work::decisions(&body.decisions));
+    page.section("Log", work::log(&body.log));
 }
 
 fn facts(page: &mut Page, body: &Body) {

@@ -22,14 +22,21 @@ struct Line<'a> {
 impl Screen {
     /// Says why a command did not end well, and gives its exit code.
     pub(crate) fn fail(&self, failure: &Failure) -> u8 {
-        let (reason, exit, hint) = match failure {
+        let (inner, own) = match failure {
+            Failure::Own(inner) => (&**inner, true),
+            other => (other, false),
+        };
+        let (reason, exit, hint) = match inner {
             Failure::Library(e) => (e.reason(), e.exit(), e.hint()),
             Failure::Told { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
             Failure::Said(exit) => return *exit as u8,
+            Failure::Child(code) => return *code,
+            Failure::Own(_) => (ReasonCode::Usage, Exit::Supervisor, None),
             // The reader has seen enough.
             Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return 0,
             Failure::Output(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
         };
+        let exit = if own { Exit::Supervisor } else { exit };
         let mut causes = Vec::new();
         let mut source = failure.source();
         while let Some(cause) = source {

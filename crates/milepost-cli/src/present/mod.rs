@@ -8,8 +8,10 @@ mod failure;
 pub(crate) mod prune;
 pub(crate) mod run;
 pub(crate) mod saved;
+pub(crate) mod supervised;
 pub(crate) mod table;
 pub(crate) mod words;
+pub(crate) mod work;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -20,7 +22,7 @@ use crate::cli::Global;
 use crate::failure::Failure;
 
 /// Where everything that is said goes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Screen {
     /// Whether stdout gets one JSON document.
     pub(crate) json: bool,
@@ -77,6 +79,13 @@ impl Screen {
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
             self.say(line);
+        }
+    }
+
+    /// Writes one JSON document as a line of stderr: stdout belongs to the command that is run.
+    pub(crate) fn line<T: Serialize>(&self, document: &T) {
+        if let Ok(text) = serde_json::to_string(document) {
+            self.say(&text);
         }
     }
 

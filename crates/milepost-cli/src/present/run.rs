@@ -1,8 +1,10 @@
 //! Runs: as JSON, and as lines for people.
 
 use jiff::Timestamp;
-use milepost::engine::RunSummary;
-use milepost::model::{CheckpointId, LogLine, Phase, RunId, Status, Task};
+use milepost::engine::{RunDetail, RunSummary};
+use milepost::model::{
+    CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, Status, StepState, Task,
+};
 use milepost::owner::Liveness;
 use serde::Serialize;
 
@@ -39,21 +41,29 @@ pub(crate) struct RunParts {
     failed: Vec<String>,
     phase: Option<Phase>,
     log: Vec<LogLine>,
+    criteria: Vec<Criterion>,
+    step_state: Option<StepState>,
+    context_digest: Option<ContextDigest>,
+    decisions: Vec<Decision>,
+    /// How commands ended since the newest checkpoint.
+    outcomes: Vec<Outcome>,
 }
 
 impl RunParts {
     /// The parts of a run.
-    pub(crate) fn of(summary: &RunSummary) -> Self {
-        let working = summary.record.as_ref().map(|r| r.working.clone()).unwrap_or_default();
-        let ids = |wanted: fn(&Task) -> bool| {
-            working.tasks.iter().filter(|t| wanted(t)).map(|t| t.id().to_owned()).collect()
-        };
+    pub(crate) fn of(detail: &RunDetail) -> Self {
+        let working = detail.summary.record.as_ref().map(|r| r.working.clone()).unwrap_or_default();
         Self {
-            completed: ids(Task::is_completed),
-            failed: ids(Task::is_failed),
+            completed: Task::ids(&working.tasks, Task::is_completed),
+            failed: Task::ids(&working.tasks, Task::is_failed),
             tasks: working.tasks,
             phase: working.phase,
             log: working.log,
+            criteria: working.criteria,
+            step_state: working.step_state,
+            context_digest: working.context_digest,
+            decisions: working.decisions,
+            outcomes: detail.pending_outcomes.clone(),
         }
     }
 }
@@ -84,8 +94,8 @@ impl RunDocument {
     }
 
     /// A run in full.
-    pub(crate) fn in_full(summary: &RunSummary) -> Self {
-        Self { parts: Some(RunParts::of(summary)), ..Self::of(summary) }
+    pub(crate) fn in_full(detail: &RunDetail) -> Self {
+        Self { parts: Some(RunParts::of(detail)), ..Self::of(&detail.summary) }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The answer to a save.
 #[derive(Debug, Serialize)]
-struct SavedDocument<'a> {
+pub(super) struct SavedDocument<'a> {
     schema: &'static str,
     snapshot_id: Option<&'a CheckpointId>,
     run_id: Option<&'a RunId>,
@@ -27,8 +27,112 @@ struct SavedDocument<'a> {
     pointer_error: Option<&'a str>,
 }
 
+impl<'a> SavedDocument<'a> {
+    pub(super) fn of(schema: &'static str, saved: &'a Saved) -> Self {
+        Self {
+            schema,
+            snapshot_id: Some(&saved.snapshot_id),
+            run_id: Some(&saved.run_id),
+            sequence: Some(saved.sequence),
+            coalesced: saved.coalesced,
+            source: Some(saved.source),
+            status: Some(saved.status),
+            file: saved.file.as_ref().map(|path| path.display().to_string()),
+            pruned: &saved.pruned,
+            due: true,
+            queued: false,
+            pointer_error: saved.pointer_error.as_deref(),
+        }
+    }
+
+    /// A checkpoint that waits in the outbox.
+    pub(super) fn waiting(schema: &'static str, queued: &'a Queued, run: &'a RunId) -> Self {
+        Self {
+            snapshot_id: Some(&queued.snapshot_id),
+            file: Some(queued.file.display().to_string()),
+            queued: true,
+            ..Self::none(schema, run, true)
+        }
+    }
+
+    /// No checkpoint: `due` says whether one was asked for.
+    pub(super) fn none(schema: &'static str, run: &'a RunId, due: bool) -> Self {
+        Self {
+            schema,
+            snapshot_id: None,
+            run_id: Some(run),
+            sequence: None,
+            coalesced: false,
+            source: None,
+            status: None,
+            file: None,
+            pruned: &[],
+            due,
+            queued: false,
+            pointer_error: None,
+        }
+    }
+}
+
+/// The answer to a change, with what changed beside the checkpoint it made, if it made one.
+#[derive(Serialize)]
+struct ChangedDocument<'a, T: Serialize> {
+    #[serde(flatten)]
+    saved: SavedDocument<'a>,
+    #[serde(flatten)]
+    what: T,
+}
+
+/// Which answer a change gets, and about what.
+pub(crate) struct Changed<'a, T: Serialize> {
+    pub(crate) schema: &'static str,
+    pub(crate) run: &'a RunId,
+    /// What it made, if it was a boundary.
+    pub(crate) saved: Option<&'a Saved>,
+    /// What changed.
+    pub(crate) what: T,
+}
+
+impl<T: Serialize> Changed<'_, T> {
+    fn document(&self) -> ChangedDocument<'_, &T> {
+        let saved = match self.saved {
+            Some(saved) => SavedDocument::of(self.schema, saved),
+            None => SavedDocument::none(self.schema, self.run, true),
+        };
+        ChangedDocument { saved, what: &self.what }
+    }
+
+    /// Presents the id of its checkpoint, if there is one; the whole for programs.
+    pub(crate) fn present(&self, screen: &Screen) -> Result<(), Failure> {
+        if let Some(saved) = self.saved {
+            talk(screen, saved);
+        }
+        match self.saved {
+            _ if screen.json => screen.document(&self.document()),
+            Some(saved) => screen.text(&format!("{}\n", saved.snapshot_id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Presents it beside a command whose stdout is its own: one line of stderr, for programs alone.
+    pub(crate) fn present_aside(&self, screen: &Screen) {
+        if screen.json {
+            screen.line(&self.document());
+        }
+    }
+}
+
 /// Presents a checkpoint that was saved.
 pub(crate) fn present(screen: &Screen, schema: &'static str, saved: &Saved) -> Result<(), Failure> {
+    talk(screen, saved);
+    if !screen.json {
+        return screen.text(&format!("{}\n", saved.snapshot_id));
+    }
+    screen.document(&SavedDocument::of(schema, saved))
+}
+
+/// What a person should know about it.
+fn talk(screen: &Screen, saved: &Saved) {
     if let Some(why) = &saved.pointer_error {
         screen.talk(&format!("Warning: the checkpoint is saved, its pointer is not: {why}"));
     }
@@ -41,23 +145,6 @@ pub(crate) fn present(screen: &Screen, schema: &'static str, saved: &Saved) -> R
         let n = words::counted(saved.pruned.len() as u64, "old checkpoint");
         screen.detail(&format!("{n} removed, as the run's retention asks"));
     }
-    if !screen.json {
-        return screen.text(&format!("{}\n", saved.snapshot_id));
-    }
-    screen.document(&SavedDocument {
-        schema,
-        snapshot_id: Some(&saved.snapshot_id),
-        run_id: Some(&saved.run_id),
-        sequence: Some(saved.sequence),
-        coalesced: saved.coalesced,
-        source: Some(saved.source),
-        status: Some(saved.status),
-        file: saved.file.as_ref().map(|path| path.display().to_string()),
-        pruned: &saved.pruned,
-        due: true,
-        queued: false,
-        pointer_error: saved.pointer_error.as_deref(),
-    })
 }
 
 /// Presents a save that waits in the outbox.
@@ -76,18 +163,9 @@ pub(crate) fn queued(
         return screen.text(&format!("{}\n", queued.snapshot_id));
     }
     screen.document(&SavedDocument {
-        schema: "milepost.save/1",
-        snapshot_id: Some(&queued.snapshot_id),
-        run_id: Some(run),
-        sequence: None,
-        coalesced: false,
         source: Some(source),
         status: Some(status),
-        file: Some(queued.file.display().to_string()),
-        pruned: &[],
-        due: true,
-        queued: true,
-        pointer_error: None,
+        ..SavedDocument::waiting("milepost.save/1", queued, run)
     })
 }
 
@@ -97,18 +175,5 @@ pub(crate) fn not_due(screen: &Screen, run: &RunId) -> Result<(), Failure> {
     if !screen.json {
         return Ok(());
     }
-    screen.document(&SavedDocument {
-        schema: "milepost.save/1",
-        snapshot_id: None,
-        run_id: Some(run),
-        sequence: None,
-        coalesced: false,
-        source: None,
-        status: None,
-        file: None,
-        pruned: &[],
-        due: false,
-        queued: false,
-        pointer_error: None,
-    })
+    screen.document(&SavedDocument::none("milepost.save/1", run, false))
 }

@@ -7,10 +7,14 @@ mod current_run;
 mod environment;
 mod exact;
 mod house;
+mod items;
 mod look;
 mod prune;
 mod refuse;
+mod run;
 mod save;
+mod script;
+mod task;
 mod tools;
 
 pub(crate) use environment::TestEnvironment;

@@ -225,7 +225,7 @@ fn diff_names_a_damaged_checkpoint() {
     env.save(&["--run", "r", "--summary", "1"]);
     let bad = env.save(&["--run", "r", "--summary", "2"]);
     let db = rusqlite::Connection::open(env.project().join(".milepost/milepost.db")).unwrap();
-    let sql = "UPDATE whole SET data = zeroblob(length(data)) WHERE stamp = (SELECT stamp FROM checkpoint WHERE sequence = 2)";
+    let sql = "UPDATE fresh SET body = zeroblob(length(body)) WHERE sequence = 2";
     assert_eq!(db.execute(sql, []).unwrap(), 1);
     drop(db);
     let ran = env.run(&["diff", "r@1", "--json"]).exits(5);

@@ -135,6 +135,22 @@ fn a_timer_save_waits_until_it_is_due() {
 }
 
 #[test]
+fn a_timer_says_nothing_about_work_that_rests() {
+    let env = TestEnvironment::new();
+    let timer = ["save", "--run", "p", "--source", "timer", "--if-due", "--summary", "new"];
+    env.save(&["--run", "p", "--profile", "pai", "--status", "paused"]);
+    assert_eq!(env.json(&timer)["due"], false);
+    env.save(&["--run", "p", "--status", "failed"]);
+    assert_eq!(env.json(&timer)["due"], false);
+    assert_eq!(env.json(&["runs", "p"])["runs"][0]["status"], "failed", "a heartbeat does not open it again");
+    assert_eq!(
+        env.json(&[&timer[..], &["--status", "in_progress"]].concat())["due"],
+        true,
+        "unless it says so"
+    );
+}
+
+#[test]
 fn pins_and_tags_come_with_the_save() {
     let env = TestEnvironment::new();
     let id = env.save(&["--pin", "--tag", "one", "--tag", "two"]);

@@ -1,30 +1,58 @@
 //! From a run as it stands, what was recorded since, and a draft to a whole body. Pure.
 
 use crate::model::{
-    Body, CheckpointId, Draft, Invalid, Item, Limits, Outcome, PAI_PHASES, Path, Phase, Profile, RunRecord,
-    Source, Status, Working,
+    Body, CheckpointId, Draft, Invalid, Item, Limits, LogLine, Outcome, PAI_PHASES, Path, Phase, Profile,
+    RunRecord, Source, Status, StepState, StepStatus, Working,
 };
 
 /// How many outcomes a checkpoint holds.
-const OUTCOMES: usize = 100;
+pub(super) const OUTCOMES: usize = 100;
 /// Bytes of one outcome's summary.
-const OUTCOME_SUMMARY: usize = 2048;
-/// How many lines of the log a checkpoint holds.
+pub const OUTCOME_SUMMARY: usize = 2048;
+/// How many lines of the log a checkpoint holds, and how many bytes of text in them.
 const LOG_LINES: usize = 200;
+const LOG_BYTES: usize = 128 * 1024;
 
 impl Working {
     /// Takes one item in; outcomes belong to the checkpoint and are collected in `outcomes`.
     pub fn take(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
         match item {
             Item::Outcome(outcome) => outcomes.push(outcome),
-            Item::Note(line) => self.log.push(line),
+            Item::Note(line) => {
+                self.log.push(line);
+                self.trim_log();
+            }
             Item::Decision(decision) => self.decisions.push(decision),
             Item::Task(task) => upsert(&mut self.tasks, task, |a, b| a.id() == b.id()),
             Item::Criterion(criterion) => upsert(&mut self.criteria, criterion, |a, b| a.id == b.id),
-            Item::Step(step) => self.step_state = Some(step),
+            Item::Step(step) => self.enter_step(step),
             Item::Phase(phase) => self.phase = Some(phase),
             Item::Context(context) => self.context_digest = Some(context),
         }
+    }
+
+    /// Makes a step the current one, and remembers it while it is under way.
+    pub(super) fn enter_step(&mut self, step: StepState) {
+        self.open_steps.retain(|open| open.step_id != step.step_id);
+        self.step_state = Some(step);
+        self.reopen_step();
+    }
+
+    /// Remembers the current step if it is under way.
+    pub(super) fn reopen_step(&mut self) {
+        let under_way = |step: &&StepState| step.step_status == Some(StepStatus::InProgress);
+        self.open_steps.extend(self.step_state.as_ref().filter(under_way).cloned());
+    }
+
+    /// Lets the oldest lines of the log go; the newest always stays.
+    fn trim_log(&mut self) {
+        let mut bytes = 0;
+        let fits = |line: &&LogLine| {
+            bytes += line.text.len();
+            bytes <= LOG_BYTES
+        };
+        let kept = self.log.iter().rev().take(LOG_LINES).take_while(fits).count().max(1);
+        self.log.drain(..self.log.len().saturating_sub(kept));
     }
 }
 
@@ -40,6 +68,7 @@ pub(super) struct Frame<'a> {
     pub(super) id: &'a CheckpointId,
     pub(super) created_at: jiff::Timestamp,
     pub(super) elapsed_ms: u64,
+    pub(super) status: Status,
     pub(super) session_id: &'a str,
     pub(super) parent: Option<CheckpointId>,
 }
@@ -59,12 +88,14 @@ pub(super) fn compose(
     outcomes.extend(draft.command_outcomes.iter().cloned());
     working.decisions.extend(draft.decisions.iter().cloned());
     working.log.extend(draft.log.iter().cloned());
-    let surplus = working.log.len().saturating_sub(LOG_LINES);
-    working.log.drain(..surplus);
+    working.trim_log();
     macro_rules! given {
         ($($name:ident),*) => { $( if draft.$name.is_some() { working.$name.clone_from(&draft.$name); } )* };
     }
-    given![phase, task_summary, step_state, context_digest];
+    given![phase, task_summary, context_digest];
+    if let Some(step) = &draft.step_state {
+        working.enter_step(step.clone());
+    }
     if let Some(criteria) = &draft.criteria {
         working.criteria.clone_from(criteria);
     }
@@ -73,6 +104,7 @@ pub(super) fn compose(
     }
     let surplus = outcomes.len().saturating_sub(OUTCOMES);
     outcomes.drain(..surplus);
+    let dropped = std::mem::take(&mut working.outcomes_dropped) + surplus as u64;
     let source = draft.source.unwrap_or(Source::Manual);
     let mut source_details = vec![source.as_str().to_owned()];
     source_details.extend(draft.reasons.iter().cloned());
@@ -87,7 +119,7 @@ pub(super) fn compose(
         files: draft.files.clone(),
         log: working.log.clone(),
         metadata: draft.metadata.clone(),
-        outcomes_dropped: draft.outcomes_dropped + surplus as u64,
+        outcomes_dropped: draft.outcomes_dropped + dropped,
         parent: draft.parent.clone().or(frame.parent),
         phase: working.phase.clone(),
         redacted: draft.redacted.clone(),
@@ -98,7 +130,7 @@ pub(super) fn compose(
         source,
         source_details,
         state: draft.state.clone(),
-        status: draft.status.unwrap_or(Status::InProgress),
+        status: frame.status,
         step_state: working.step_state.clone(),
         task_summary: working.task_summary.clone(),
         tasks: working.tasks.clone(),
@@ -114,12 +146,18 @@ fn check(body: &Body, profile: Profile) -> Result<(), Invalid> {
     let root = Path::Root;
     let outcomes = root.key("command_outcomes");
     for (i, outcome) in body.command_outcomes.iter().enumerate() {
-        if outcome.summary.len() > OUTCOME_SUMMARY {
-            let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", outcome.summary.len());
-            return Err(Invalid::at(&outcomes.index(i).key("summary"), message));
-        }
+        check_outcome(outcome, &outcomes.index(i))?;
     }
     body.phase.as_ref().map_or(Ok(()), |phase| check_phase(phase, profile))
+}
+
+/// Refuses an outcome that no checkpoint can hold.
+pub(super) fn check_outcome(outcome: &Outcome, path: &Path<'_>) -> Result<(), Invalid> {
+    if outcome.summary.len() > OUTCOME_SUMMARY {
+        let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", outcome.summary.len());
+        return Err(Invalid::at(&path.key("summary"), message));
+    }
+    Ok(())
 }
 
 /// Refuses a phase that the profile does not have.

@@ -71,9 +71,4 @@ impl Milepost {
             _ => Ok(Meant::Unclear(here)),
         }
     }
-
-    fn liveness(&self, record: &RunRecord) -> Option<Liveness> {
-        let owner = record.owner.as_ref()?;
-        Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
-    }
 }

@@ -3,6 +3,7 @@
 use super::Milepost;
 use crate::Error;
 use crate::model::RunId;
+use crate::owner::lock;
 
 /// What a deletion removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,10 @@ impl Milepost {
         self.store.delete_run(run, None)?;
         if ours {
             self.point_at(None);
+        }
+        // A lock that a killed owner left; one that is held goes with its holder.
+        if let Some(folder) = self.owners.as_ref().filter(|folder| !lock::is_held(folder, run)) {
+            lock::forget(folder, run);
         }
         let bytes_freed = before.saturating_sub(self.store.info()?.bytes);
         Ok(Deleted { checkpoints: state.row.count, bytes_freed })

@@ -1,10 +1,9 @@
 //! Due: whether a timer's interval has passed since a run was last saved or confirmed.
 
 use super::Milepost;
-use crate::Error;
-use crate::clock::age;
-use crate::model::{Profile, RunId};
+use crate::model::{Profile, RunId, Status};
 use crate::store::Row;
+use crate::{Error, trigger};
 
 impl Milepost {
     /// Says whether a timer save is due by the run's profile, or by the one given. A clock that went back is due.
@@ -16,6 +15,12 @@ impl Milepost {
         let Some(interval) = profile.interval() else { return Ok(true) };
         let last =
             entry.marks.refreshed_at.map_or(entry.header.created_at, |at| at.max(entry.header.created_at));
-        Ok(age(last, self.now()).is_none_or(|age| age >= interval))
+        Ok(trigger::is_due(last, interval, self.now()))
+    }
+
+    /// Says whether a run has ended or rests, so that a timer has nothing to say about it.
+    pub fn is_at_rest(&self, run: &RunId) -> Result<bool, Error> {
+        let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
+        Ok(record.is_some_and(|record| record.status != Status::InProgress))
     }
 }

@@ -2,6 +2,7 @@
 //! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
 
 mod bookkeeping;
+mod change;
 mod complete;
 mod compose;
 pub mod current;
@@ -13,12 +14,15 @@ mod events;
 mod finish;
 mod list;
 mod mark;
+mod opening;
 pub mod outbox;
 pub mod pointer;
 mod prune;
 mod rebuild;
 mod record;
 mod reference;
+mod report;
+mod request;
 mod runs;
 mod save;
 mod show;
@@ -26,10 +30,11 @@ mod start;
 mod state;
 mod verify;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
@@ -37,10 +42,13 @@ pub use events::Events;
 pub use finish::Finish;
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;
+pub use opening::{Opening, Whereabouts};
 pub use prune::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 pub use reference::Reference;
+pub use request::Save;
+pub(crate) use request::While;
 pub use runs::{RunDetail, RunSummary, RunsQuery};
-pub use save::{Opening, Save, Saved, Whereabouts};
+pub use save::Saved;
 pub use show::{Shown, source_details};
 pub use start::{Start, Started};
 pub use state::{Restore, StateOf};
@@ -106,6 +114,10 @@ pub struct Milepost {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     settings: Arc<Settings>,
+    /// Where owners of runs hold their lock files; nowhere for a store of the caller's own.
+    pub(crate) owners: Option<PathBuf>,
+    /// Where work happens that opens a run without saying so.
+    pub(crate) here: Whereabouts,
 }
 
 impl std::fmt::Debug for Milepost {
@@ -123,17 +135,39 @@ impl Milepost {
             what: "read",
             source,
         })?;
-        Self::at(&StoreUrl::Sqlite(place.database), &OpenOptions { create: true, ..OpenOptions::default() })
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let here = Whereabouts {
+            project: Some(text(&place.root)),
+            worktree: place.worktree.as_deref().map(text),
+            branch: place.branch,
+            user: None,
+        };
+        let url = StoreUrl::Sqlite(place.database);
+        let opened = Self::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?;
+        Ok(Self { here, ..opened })
     }
 
     /// Opens the store at an address.
     pub fn at(url: &StoreUrl, options: &OpenOptions) -> Result<Self, Error> {
-        Ok(Self::on(Arc::from(crate::store::open(url, options)?)))
+        let owners = match url {
+            StoreUrl::Sqlite(file) => {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                file.with_file_name(format!("{name}-owners"))
+            }
+            StoreUrl::Files(folder) => folder.join(".owners"),
+        };
+        Ok(Self { owners: Some(owners), ..Self::on(Arc::from(crate::store::open(url, options)?)) })
     }
 
     /// Works on a store of one's own.
     pub fn on(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: Arc::new(SystemClock), settings: Arc::default() }
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            settings: Arc::default(),
+            owners: None,
+            here: Whereabouts::default(),
+        }
     }
 
     /// Works by these settings.

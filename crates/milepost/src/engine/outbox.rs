@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Milepost, Opening, Save, Saved};
 use crate::clock::Clock;
-use crate::model::{CheckpointId, Draft, Fields, Raw, RunId};
+use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
 use crate::redact::{self, Redaction};
 use crate::{Error, atomic};
 
@@ -46,6 +46,8 @@ struct Waiting {
     pin: bool,
     tags: Vec<String>,
     last_of_session: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<Change>,
     draft: Fields,
 }
 
@@ -88,6 +90,7 @@ impl Outbox {
             pin: save.pin,
             tags: save.tags,
             last_of_session: save.last_of_session,
+            changes: save.changes,
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
@@ -172,6 +175,8 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         pin: waiting.pin,
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
+        changes: waiting.changes,
+        only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };
     Ok((waiting.run_id, save))

@@ -75,7 +75,9 @@ impl Milepost {
                         context_digest: body.context_digest,
                         decisions: body.decisions,
                         log: body.log,
+                        ..Working::default()
                     };
+                    record.working.reopen_step();
                 }
             }
             // Not one document is left: the headers have said what there is to know.

@@ -1,32 +1,71 @@
-//! Record: what happened between two checkpoints, durable when it returns, folded into the next one.
+//! Record: items that wait for the next checkpoint, durable when it returns, and never more than a bounded number.
 
-use super::Milepost;
 use super::bookkeeping::{enter_session, open, remember};
-use super::save::Opening;
+use super::compose::OUTCOMES;
+use super::{Milepost, Opening, change};
 use crate::Error;
-use crate::model::{Item, Recent, RunId, Token};
+use crate::model::{Change, Item, Recent, RunId, RunRecord, Token};
 use crate::store::{Commit, Verdict};
+
+/// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
+/// would take them from, so that the cost of a write does not grow with what was recorded.
+const WAITING: usize = 2 * OUTCOMES;
 
 impl Milepost {
     /// Adds items to a run, which is opened if it is not there.
     pub fn record(&self, run: &RunId, items: &[Item], opening: &Opening) -> Result<(), Error> {
+        let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();
+        self.record_changes(run, &changes, opening)
+    }
+
+    pub(super) fn record_changes(
+        &self,
+        run: &RunId,
+        changes: &[Change],
+        opening: &Opening,
+    ) -> Result<(), Error> {
         let moment = self.clock.moment();
         let token = Token::fresh();
+        let mut refused = None;
         self.write(run, &mut |view| {
+            refused = None;
             let mut events = Vec::new();
             let mut record = open(view, run, opening, &self.settings, moment.at, &mut events);
             if record.recent.iter().any(|r| r.token == token) {
+                return Verdict::Nothing;
+            }
+            let mut items = view.items.clone();
+            if let Err(e) = change::resolve(changes, &record, &mut items, moment.at, &self.settings.limits) {
+                refused = Some(e);
                 return Verdict::Nothing;
             }
             enter_session(&mut record, None, &moment, &mut events);
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
+            let (consume, push) = if items.len() > WAITING {
+                (view.items.len(), settle(&mut record, items))
+            } else {
+                (0, items.split_off(view.items.len()))
+            };
             let mut commit = Commit::of(record);
-            commit.push = items.to_vec();
+            commit.consume = consume;
+            commit.push = push;
             commit.events = events;
             Verdict::Commit(Box::new(commit))
         })?;
-        Ok(())
+        refused.map_or(Ok(()), Err)
     }
+}
+
+/// Takes items into the record; gives the newest outcomes, which a record does not hold.
+fn settle(record: &mut RunRecord, items: Vec<Item>) -> Vec<Item> {
+    let mut outcomes = Vec::new();
+    for item in items {
+        record.working.take(item, &mut outcomes);
+    }
+    let surplus = outcomes.len().saturating_sub(OUTCOMES);
+    record.working.outcomes_dropped += surplus as u64;
+    outcomes.drain(..surplus);
+    outcomes.into_iter().map(Item::Outcome).collect()
 }

@@ -4,7 +4,7 @@ use super::Milepost;
 use super::prune::last_write;
 use crate::Error;
 use crate::model::{Outcome, RunId, RunRecord, Status};
-use crate::owner::{self, Liveness};
+use crate::owner::Liveness;
 use crate::store::{Damage, Entry, Row, RunQuery, RunRow};
 
 /// Which runs to list.
@@ -63,7 +63,7 @@ impl Milepost {
     }
 
     /// Reads one run in full.
-    pub fn run(&self, run: &RunId) -> Result<RunDetail, Error> {
+    pub fn run_detail(&self, run: &RunId) -> Result<RunDetail, Error> {
         let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
         let mut summary = self.summarise(state.row);
         let mut pending_outcomes = Vec::new();
@@ -76,10 +76,7 @@ impl Milepost {
     }
 
     pub(super) fn summarise(&self, row: RunRow) -> RunSummary {
-        let owner = row.record.as_ref().ok().and_then(|record| {
-            let owner = record.owner.as_ref()?;
-            Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
-        });
+        let owner = row.record.as_ref().ok().and_then(|record| self.liveness(record));
         RunSummary {
             run_id: row.run_id,
             record: row.record,

@@ -2,142 +2,17 @@
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
-use super::{Milepost, Settings};
+use super::{Milepost, Save, Settings, change};
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CheckpointId, Draft, Event, EventType, Invalid, Marks, Moment, Owner, Profile, Raw, Recent, RunId,
-    Source, Status, Token,
+    CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
 };
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
 use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
 use crate::{Error, redact};
-
-/// Where work happens.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Whereabouts {
-    /// The project's root.
-    pub project: Option<String>,
-    /// The worktree.
-    pub worktree: Option<String>,
-    /// The branch.
-    pub branch: Option<String>,
-    /// The user.
-    pub user: Option<String>,
-}
-
-/// What a run is opened with, if it is not there yet.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Opening {
-    /// Its profile; for a run that is there, its profile from now on.
-    pub profile: Option<Profile>,
-    /// What people call it.
-    pub title: Option<String>,
-    /// The plan it follows.
-    pub plan: Option<String>,
-    /// Who runs it.
-    pub owner: Option<Owner>,
-    /// The checkpoint it continues.
-    pub parent: Option<CheckpointId>,
-    /// The command, where Milepost starts one.
-    pub command: Option<Vec<String>>,
-    /// Where it works.
-    pub whereabouts: Whereabouts,
-}
-
-/// A checkpoint to be saved.
-#[derive(Debug, Clone, Default)]
-pub struct Save {
-    /// What it holds.
-    pub draft: Draft,
-    /// What its run is opened with.
-    pub opening: Opening,
-    /// Whether to pin it.
-    pub pin: bool,
-    /// Tags to give it.
-    pub tags: Vec<String>,
-    /// Whether it is the last of its session, and so always kept.
-    pub last_of_session: bool,
-    /// The id and time it was promised under, where it waited in an outbox.
-    pub(super) promised: Option<(CheckpointId, Timestamp)>,
-}
-
-impl Save {
-    /// A checkpoint of the run as it stands.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Refuses what no run could make valid: sizes, tags, another run's input, and a phase that the asked-for profile
-    /// does not have.
-    pub fn check(&self, run: Option<&RunId>, settings: &Settings) -> Result<(), Error> {
-        if let (Some(given), Some(run)) = (&self.draft.run_id, run)
-            && given != run
-        {
-            let message = format!("{given} is not the run that is saved to, {run}");
-            return Err(Invalid { path: "/run_id".into(), message }.into());
-        }
-        compose::check_limits(&self.draft, &settings.limits)?;
-        if let (Some(profile), Some(phase)) = (self.opening.profile, &self.draft.phase) {
-            compose::check_phase(phase, profile)?;
-        }
-        self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
-    }
-
-    /// Says what the work is about.
-    #[must_use]
-    pub fn summary(mut self, text: impl Into<String>) -> Self {
-        self.draft.task_summary = Some(text.into());
-        self
-    }
-
-    /// Says how the work stands.
-    #[must_use]
-    pub fn status(mut self, status: Status) -> Self {
-        self.draft.status = Some(status);
-        self
-    }
-
-    /// Says what made it happen.
-    #[must_use]
-    pub fn source(mut self, source: Source) -> Self {
-        self.draft.source = Some(source);
-        self
-    }
-
-    /// Says why, beside the source.
-    #[must_use]
-    pub fn reason(mut self, reason: impl Into<String>) -> Self {
-        self.draft.reasons.push(reason.into());
-        self
-    }
-
-    /// Sets the profile of the run.
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.opening.profile = Some(profile);
-        self
-    }
-
-    /// Adds the caller's own state.
-    pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Result<Self, Error> {
-        self.draft.state = Some(Raw::of(state)?);
-        Ok(self)
-    }
-
-    /// Adds the caller's own state as its exact text, which must be strict JSON.
-    pub fn state_text(mut self, text: &str) -> Result<Self, Error> {
-        self.draft.state = Some(seal::strict::raw(text.as_bytes())?);
-        Ok(self)
-    }
-}
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,6 +50,13 @@ struct Request<'a> {
 impl Milepost {
     /// Saves a checkpoint into a run, which is opened if it is not there.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
+        save.only_while = None;
+        let saved = self.save_while(run, save)?;
+        saved.ok_or_else(|| StoreError::Rules("the store did not ask for a decision").into())
+    }
+
+    /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
+    pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
         save.draft = redact::draft(save.draft, self.settings.redaction);
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
@@ -197,7 +79,8 @@ impl Milepost {
             verdict
         });
         let mut saved = match (written, outcome) {
-            (Ok(receipt), Some(Ok(saved))) => Saved { file: receipt.file, ..saved },
+            (Ok(receipt), Some(Ok(Some(saved)))) => Saved { file: receipt.file, ..saved },
+            (Ok(_), Some(Ok(None))) => return Ok(None),
             (Ok(_), Some(Err(e))) => return Err(e),
             // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
             (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => self.already(&id)?,
@@ -208,7 +91,7 @@ impl Milepost {
         let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
         saved.pointer_error = self.point_at(current);
         self.prune_all_of_it(&mut saved);
-        Ok(saved)
+        Ok(Some(saved))
     }
 
     fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
@@ -232,10 +115,15 @@ impl Milepost {
 }
 
 /// Decides what a save does to its run. Pure.
-fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Saved, Error>) {
+fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Option<Saved>, Error>) {
+    if let Some(only) = request.save.only_while
+        && !view.record.as_ref().is_some_and(|record| only.holds(record.status))
+    {
+        return (Verdict::Nothing, Ok(None));
+    }
     match decide_or_fail(view, request) {
-        Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(saved)),
-        Ok((None, saved)) => (Verdict::Nothing, Ok(saved)),
+        Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(Some(saved))),
+        Ok((None, saved)) => (Verdict::Nothing, Ok(Some(saved))),
         Err(e) => (Verdict::Nothing, Err(e)),
     }
 }
@@ -244,13 +132,15 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     let save = request.save;
     let now = request.moment.at;
     let source = save.draft.source.unwrap_or(Source::Manual);
+    let standing = view.record.as_ref().filter(|_| save.only_while.is_some()).map(|record| record.status);
+    let status = save.draft.status.or(standing).unwrap_or(Status::InProgress);
     let mut saved = Saved {
         snapshot_id: request.id.clone(),
         run_id: request.run.clone(),
         sequence: view.slot.sequence(),
         coalesced: false,
         source,
-        status: save.draft.status.unwrap_or(Status::InProgress),
+        status,
         file: None,
         pruned: Vec::new(),
         pointer_error: None,
@@ -280,11 +170,13 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         id: &request.id,
         created_at: now,
         elapsed_ms,
+        status,
         session_id: &session_id,
         parent: view.latest.as_ref().map(|e| e.header.snapshot_id.clone()).or_else(|| record.parent.clone()),
     };
-    let body = compose::compose(&mut record, &view.items, &save.draft, frame)?;
-    let status = body.status;
+    let mut items = view.items.clone();
+    change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
+    let body = compose::compose(&mut record, &items, &save.draft, frame)?;
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();
     let unsealed = Unsealed::new(body, save.draft.state.is_some())?;

@@ -1,8 +1,8 @@
 //! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
+use super::Opening;
 use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
-use super::save::Opening;
 use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
@@ -17,6 +17,8 @@ pub struct Start {
     pub session_id: Option<String>,
     /// What it is opened with.
     pub opening: Opening,
+    /// Refuses a run that is there already.
+    pub only_new: bool,
 }
 
 /// A run that was opened.
@@ -31,19 +33,29 @@ pub struct Started {
 impl Milepost {
     /// Opens a run. One that is there gets a new session, unless its owner is alive.
     pub fn start(&self, start: Start) -> Result<Started, Error> {
+        self.start_holding(start, false)
+    }
+
+    /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
+    pub(crate) fn start_holding(&self, start: Start, locked: bool) -> Result<Started, Error> {
         let moment = self.clock.moment();
         let run = start.run_id.clone().unwrap_or_else(|| RunId::fresh(moment.at));
         let token = Token::fresh();
         loop {
             // Judging a process is not pure, so it happens before the write, which then insists on the same owner.
-            let judged = self.judge_owner(&run)?;
+            let judged = self.judge_owner(&run, locked)?;
             let mut moved = false;
+            let mut taken = false;
             let mut done = None;
             self.write(&run, &mut |view| {
                 let mut events = Vec::new();
                 let mut record = open(view, &run, &start.opening, &self.settings, moment.at, &mut events);
                 if record.recent.iter().any(|r| r.token == token) {
                     done = Some((record, view.count > 0));
+                    return Verdict::Nothing;
+                }
+                taken = start.only_new && view.record.is_some();
+                if taken {
                     return Verdict::Nothing;
                 }
                 if view.record.as_ref().and_then(|r| r.owner.as_ref()) != judged.as_ref() {
@@ -72,6 +84,9 @@ impl Milepost {
                 commit.events = events;
                 Verdict::Commit(Box::new(commit))
             })?;
+            if taken {
+                return Err(Error::RunExists(run));
+            }
             if let Some((record, rejoined)) = done.filter(|_| !moved) {
                 return Ok(Started { record, rejoined });
             }
@@ -79,16 +94,37 @@ impl Milepost {
     }
 
     /// The recorded owner of a run, unless it is alive.
-    fn judge_owner(&self, run: &RunId) -> Result<Option<Owner>, Error> {
+    fn judge_owner(&self, run: &RunId, locked: bool) -> Result<Option<Owner>, Error> {
         let Some(state) = self.store.run(run)? else { return Ok(None) };
         let Ok(record) = state.row.record else { return Ok(None) };
         let Some(owner) = record.owner.clone() else { return Ok(None) };
-        let open = record.is_open();
-        let alive = owner::judge(&owner, record.heartbeat, record.profile.interval(), self.now());
-        if open && alive == Liveness::Alive {
-            let name = owner.name.as_deref().unwrap_or("a process");
-            return Err(Error::OwnerAlive { run: run.clone(), owner: format!("{name} (pid {})", owner.pid) });
+        let judged = if locked { self.liveness_by_process(&record) } else { self.liveness(&record) };
+        let alive = judged == Some(Liveness::Alive);
+        // A process may go on with a run of its own, once it has let go of it.
+        if record.is_open() && alive && !owner::is_this_process(&owner) {
+            return Err(self.owned_by(run, &owner));
         }
         Ok(Some(owner))
+    }
+
+    /// The refusal that names a live owner.
+    pub(crate) fn owned_by(&self, run: &RunId, owner: &Owner) -> Error {
+        let name = owner.name.as_deref().unwrap_or("a process");
+        Error::OwnerAlive { run: run.clone(), owner: format!("{name} (pid {})", owner.pid) }
+    }
+
+    /// Judges a run's owner; `None` for a run kept by hand. Where its process cannot be seen, its lock file can.
+    pub(crate) fn liveness(&self, record: &RunRecord) -> Option<Liveness> {
+        let judged = self.liveness_by_process(record)?;
+        let held = || self.owners.as_ref().is_some_and(|folder| owner::lock::is_held(folder, &record.run_id));
+        Some(match judged {
+            Liveness::Unknown | Liveness::PresumedDead if held() => Liveness::Alive,
+            judged => judged,
+        })
+    }
+
+    fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
+        let owner = record.owner.as_ref()?;
+        Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
     }
 }

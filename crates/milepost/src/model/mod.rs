@@ -2,6 +2,7 @@
 //! In: nothing. Out: what every other room speaks about.
 //! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
 
+mod change;
 mod checkpoint;
 mod event;
 mod facts;
@@ -13,7 +14,9 @@ mod parts;
 mod policy;
 mod run;
 mod schema;
+mod task;
 
+pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange};
 pub use checkpoint::{Body, Draft, RESERVED};
 pub use event::{Event, EventType};
 pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
@@ -23,11 +26,12 @@ pub use json::{Fields, FromRaw, Invalid, Path, Raw};
 pub use marks::Marks;
 pub use parts::{
     ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
-    OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, Task,
+    OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, TaskStatus,
     TodoCompliance,
 };
 pub use policy::{House, Keep, Limits, PAI_PHASES, Profile, Retention};
 pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
 pub use schema::schema;
+pub use task::Task;
 
 pub(crate) use json::{closed_enum, record};

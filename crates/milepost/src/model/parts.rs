@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Fields, FromRaw, Invalid, Path, Raw, closed_enum, record};
+use super::{Raw, closed_enum, record};
 
 closed_enum! {
     /// What made a checkpoint happen.
@@ -67,6 +67,26 @@ closed_enum! {
         Failed = "failed",
         /// Left out.
         Skipped = "skipped",
+    }
+}
+
+closed_enum! {
+    /// How one task stands, in the words that Milepost itself writes; a caller's own objects may hold others.
+    pub enum TaskStatus {
+        /// Not begun.
+        Pending = "pending",
+        /// Under way.
+        InProgress = "in_progress",
+        /// Ended well.
+        Done = "done",
+        /// Ended well, in another word.
+        Completed = "completed",
+        /// Ended badly.
+        Failed = "failed",
+        /// Left out.
+        Skipped = "skipped",
+        /// Begun, and given up by a process that went on living.
+        Interrupted = "interrupted",
     }
 }
 
@@ -252,114 +272,10 @@ record! {
     }
 }
 
-/// One task of a plan: the caller's object, its members in their order and verbatim.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Task {
-    id: String,
-    status: String,
-    fields: Fields,
-}
-
-impl Task {
-    /// A task of one's own.
-    pub fn new(id: &str, status: &str, title: Option<&str>) -> Result<Self, Invalid> {
-        let mut fields = Fields::default();
-        fields.set("id", Raw::of(id)?);
-        if let Some(title) = title {
-            fields.set("title", Raw::of(title)?);
-        }
-        fields.set("status", Raw::of(status)?);
-        Ok(Self { id: id.to_owned(), status: status.to_owned(), fields })
-    }
-
-    /// Its id within the run.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// How it stands, in the caller's words.
-    pub fn status(&self) -> &str {
-        &self.status
-    }
-
-    /// Its title, where it has one.
-    pub fn title(&self) -> Option<String> {
-        self.fields.get("title").and_then(|raw| serde_json::from_str(raw.get()).ok())
-    }
-
-    /// Sets members, keeping the place of those that are there and every other member as it is.
-    pub fn update(&mut self, status: &str, title: Option<&str>) -> Result<(), Invalid> {
-        self.fields.set("status", Raw::of(status)?);
-        self.status = status.to_owned();
-        if let Some(title) = title {
-            self.fields.set("title", Raw::of(title)?);
-        }
-        Ok(())
-    }
-
-    /// Whether it ended well.
-    pub fn is_completed(&self) -> bool {
-        matches!(self.status.as_str(), "done" | "completed" | "complete")
-    }
-
-    /// Whether it ended badly.
-    pub fn is_failed(&self) -> bool {
-        self.status == "failed"
-    }
-}
-
-impl FromRaw for Task {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
-        let fields = Fields::parse(text, path)?;
-        let word = |name: &str| match fields.get(name) {
-            Some(raw) => String::from_raw(raw.get(), &path.key(name)),
-            None => Err(Invalid::at(&path.key(name), "is missing")),
-        };
-        Ok(Self { id: word("id")?, status: word("status")?, fields })
-    }
-}
-
-super::json::deserialize_from_raw!(Task);
-
-impl serde::Serialize for Task {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.fields.serialize(serializer)
-    }
-}
-
-impl schemars::JsonSchema for Task {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Task".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "One task of a plan; members beside these are kept verbatim.",
-            "type": "object",
-            "properties": {
-                "id": { "type": "string" },
-                "title": { "type": "string" },
-                "status": { "type": "string" }
-            },
-            "required": ["id", "status"],
-            "additionalProperties": true
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{FromRaw, Path};
     use super::*;
-
-    #[test]
-    fn a_task_keeps_its_members_in_order() {
-        let text = r#"{"id":"t1","agent":"MARS","n":1.0,"status":"pending","big":9007199254740993}"#;
-        let mut task = Task::from_raw(text, &Path::Root).unwrap();
-        assert_eq!(serde_json::to_string(&task).unwrap(), text);
-        task.update("done", None).unwrap();
-        assert_eq!(serde_json::to_string(&task).unwrap(), text.replace("pending", "done"));
-        assert!(task.is_completed());
-    }
 
     #[test]
     fn records_keep_unknown_members_and_write_them_sorted() {

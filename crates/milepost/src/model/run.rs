@@ -102,6 +102,10 @@ pub struct Working {
     pub decisions: Vec<Decision>,
     /// The newest lines of the log.
     pub log: Vec<LogLine>,
+    /// Steps that have begun and not ended, as they began.
+    pub open_steps: Vec<StepState>,
+    /// Outcomes that were let go before the next checkpoint could hold them.
+    pub outcomes_dropped: u64,
 }
 
 /// The record of one run, rewritten by every write to it.

@@ -1,5 +1,8 @@
 //! Who runs this, and is it alive: alive, dead, unknown.
-//! In: a pid, or a recorded owner. Out: an owner in terms that survive pid reuse, or a judgement. Reads /proc, nothing else.
+//! In: a pid, or a recorded owner. Out: an owner in terms that survive pid reuse, or a judgement; a lock held while it runs.
+//! Reads /proc and takes lock files, nothing else.
+
+pub mod lock;
 
 use std::time::Duration;
 
@@ -74,6 +77,13 @@ pub fn judge(
         Some(age) if age > patience => Liveness::PresumedDead,
         _ => Liveness::Unknown,
     }
+}
+
+/// Whether a recorded owner is this very process.
+pub fn is_this_process(owner: &Owner) -> bool {
+    // Its name does not count: a process may change it.
+    let same = |here: Owner| Owner { name: owner.name.clone(), ..here } == *owner;
+    owner.pid == std::process::id() && describe(owner.pid).is_some_and(same)
 }
 
 /// The pids of this process's ancestors, nearest first.

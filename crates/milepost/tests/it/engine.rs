@@ -126,9 +126,9 @@ fn the_first_of_a_session_and_a_reopened_run_are_kept(#[values(Kind::Sqlite, Kin
     assert!(!world.mp.save(&r, other).unwrap().coalesced, "another session begins");
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(world.mp.complete(&entry).unwrap().len(), 2);
-    assert_eq!(world.mp.run(&r).unwrap().summary.record.unwrap().status, Status::Completed);
+    assert_eq!(world.mp.run_detail(&r).unwrap().summary.record.unwrap().status, Status::Completed);
     assert!(!world.mp.save(&r, say("x")).unwrap().coalesced, "the run is open again");
-    assert_eq!(world.mp.run(&r).unwrap().summary.record.unwrap().status, Status::InProgress);
+    assert_eq!(world.mp.run_detail(&r).unwrap().summary.record.unwrap().status, Status::InProgress);
 }
 
 #[rstest]
@@ -239,7 +239,7 @@ fn items_are_in_the_next_checkpoint_and_in_the_run_before_it(
     let note = LogLine { at: at(START), text: "hello".into(), extra: Default::default() };
     let items = [Item::Note(note), Item::Task(Task::new("t1", "done", Some("first")).unwrap())];
     world.mp.record(&r, &items, &Default::default()).unwrap();
-    let pending = world.mp.run(&r).unwrap().summary.record.unwrap().working;
+    let pending = world.mp.run_detail(&r).unwrap().summary.record.unwrap().working;
     assert_eq!((pending.log.len(), pending.tasks[0].id()), (1, "t1"));
     world.mp.save(&r, Save::new()).unwrap();
     let body = world.mp.show(&Reference::Latest(0), Some(&r)).unwrap().verified.body().unwrap();
@@ -409,11 +409,11 @@ fn a_damaged_record_is_rebuilt_from_what_is_intact() {
     let db = rusqlite::Connection::open(world.dir.path().join("m.db")).unwrap();
     let damage = "UPDATE run SET record = replace(record, 'in_progress', 'in_progresX')";
     assert_eq!(db.execute(damage, []).unwrap(), 1);
-    assert!(world.mp.run(&r).unwrap().summary.record.is_err());
+    assert!(world.mp.run_detail(&r).unwrap().summary.record.is_err());
     assert_eq!(world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged.len(), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     world.mp.mark(&entry, &MarkChange { pin: Some(true), ..MarkChange::default() }).unwrap();
-    let record = world.mp.run(&r).unwrap().summary.record.unwrap();
+    let record = world.mp.run_detail(&r).unwrap().summary.record.unwrap();
     assert_eq!(record.working.decisions.len(), 1);
     assert_eq!(record.working.task_summary.as_deref(), Some(long.as_str()));
     assert_eq!((record.completed_through, record.latest_failed), (1, 1));

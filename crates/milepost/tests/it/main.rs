@@ -4,11 +4,14 @@
 // A test's only way to report is to panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod changes;
 mod conformance;
 mod diff;
 mod engine;
+mod examples;
 mod lost;
 mod property;
 mod prune;
+mod run;
 mod sqlite_damage;
 mod stores;

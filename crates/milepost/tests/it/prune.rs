@@ -174,7 +174,7 @@ fn ended_runs_go_after_ninety_days_as_a_whole(#[values(Kind::Sqlite, Kind::Files
     assert_eq!(report.runs_removed, [run("done")]);
     let gone: Vec<_> = report.plan.iter().filter(|step| step.action == Action::Remove).collect();
     assert!(gone.iter().all(|s| s.run_id == run("done") && s.reasons[0].to_string().contains("90 days ago")));
-    assert!(mp.run(&run("done")).is_err());
+    assert!(mp.run_detail(&run("done")).is_err());
     assert_eq!((world.count("pinned"), world.count("brief"), world.count("open")), (1, 4, 1));
     let order: Vec<_> = mp.runs(&Default::default()).unwrap().into_iter().map(|r| r.run_id).collect();
     assert_eq!(order, ["new", "open", "brief", "pinned"].map(run), "pruning moves no run in lists");

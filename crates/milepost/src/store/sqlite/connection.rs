@@ -238,8 +238,15 @@ impl Db {
             grown if grown > 0 => grown,
             _ => pages,
         };
-        if self.wal && pages > (LONG_WAL_COMMITS * self.grown).clamp(LONG_WAL.0, LONG_WAL.1) {
-            // Not copying back loses nothing: the next writer tries again.
+        if pages > (LONG_WAL_COMMITS * self.grown).clamp(LONG_WAL.0, LONG_WAL.1) {
+            self.copy_back();
+        }
+    }
+
+    /// Copies the WAL back as far as no reader needs it, so that the next commit may start it again in place.
+    /// Not copying back loses nothing: the next writer tries again.
+    pub(super) fn copy_back(&self) {
+        if self.wal {
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }

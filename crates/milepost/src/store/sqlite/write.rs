@@ -30,8 +30,12 @@ pub(super) fn write(
     decide: &mut Decide<'_>,
 ) -> std::result::Result<Receipt, StoreError> {
     match write_once(store, db, run, decide, Settling::Due) {
-        // Taking rows in needs more space than a save by itself; on a disk that is all but full it can wait.
-        Err(StoreError::Write { .. }) => write_once(store, db, run, decide, Settling::Later),
+        // On a disk that is all but full: a WAL that is started again in place needs no more of it, and taking rows in,
+        // which needs more than the save by itself, can wait.
+        Err(StoreError::Write { .. }) => {
+            db.copy_back();
+            write_once(store, db, run, decide, Settling::Later)
+        }
         result => result,
     }
 }

@@ -1,0 +1,47 @@
+//! `criterion`: how a criterion of success stands.
+
+use milepost::model::{CriterionChange, CriterionStatus};
+
+use crate::config::word;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::saved::Changed;
+
+/// Say how a criterion of success stands
+///
+/// It is durable when the command returns, and part of the next checkpoint.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost criterion set tests pending --subject \"all tests pass\"\n  \
+                        milepost criterion set tests completed")]
+pub(crate) struct CriterionArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Say how it stands
+    #[command(after_help = "Examples:\n  milepost criterion set tests completed")]
+    Set {
+        /// The criterion
+        #[arg(value_name = "ID")]
+        id: String,
+        /// How it stands: pending, in_progress or completed
+        #[arg(value_name = "STATUS")]
+        status: String,
+        /// What has to be true
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        subject: Option<String>,
+    },
+}
+
+pub(crate) fn run(args: CriterionArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let What::Set { id, status, subject } = args.what;
+    let status: CriterionStatus = word(&status, "the criterion's status", "/criteria/status")?;
+    let mp = context.writer()?;
+    let run = context.run_to_write(&mp)?;
+    let what = serde_json::json!({ "criterion": { "id": id, "status": status } });
+    let change = CriterionChange { subject, ..CriterionChange::new(id, status) };
+    mp.apply(&run, vec![change.into()], context.plain_save())?;
+    Changed { schema: "milepost.criterion/1", run: &run, saved: None, what }.present(context.screen)
+}

@@ -1,0 +1,27 @@
+//! `note`: a line for the log of a run.
+
+use milepost::model::Change;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::saved::Changed;
+
+/// Add a line to the log of a run
+///
+/// It is durable when the command returns, and part of the next checkpoint. The newest 200 lines are kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost note \"the parser needs a second pass\"\n  \
+                        milepost note --run nightly \"retrying\"")]
+pub(crate) struct NoteArgs {
+    /// What it says
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    text: String,
+}
+
+pub(crate) fn run(args: NoteArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let mp = context.writer()?;
+    let run = context.run_to_write(&mp)?;
+    let what = serde_json::json!({ "text": args.text });
+    mp.apply(&run, vec![Change::Note(args.text)], context.plain_save())?;
+    Changed { schema: "milepost.note/1", run: &run, saved: None, what }.present(context.screen)
+}

@@ -1,0 +1,74 @@
+//! How the work stands, in lines for people: the same in a run and in a checkpoint.
+
+use milepost::model::{Criterion, CriterionStatus, Decision, LogLine, Outcome, StepState, Task};
+
+use super::words;
+
+/// Criteria, with a sign for each.
+pub(crate) fn criteria(criteria: &[Criterion]) -> Vec<String> {
+    let line = |c: &Criterion| {
+        let sign = match c.status {
+            CriterionStatus::Completed => "[x]",
+            CriterionStatus::InProgress => "[~]",
+            CriterionStatus::Pending => "[ ]",
+        };
+        format!("{sign} {} {}", c.id, c.subject)
+    };
+    criteria.iter().map(line).collect()
+}
+
+/// Tasks, with a sign for each, and their own subtasks below them.
+pub(crate) fn tasks(tasks: &[Task]) -> Vec<String> {
+    let line = |indent: &str, t: &Task| {
+        let sign = match (t.is_completed(), t.is_failed(), t.status()) {
+            (true, ..) => "[x]",
+            (_, true, _) => "[!]",
+            (.., "in_progress") => "[~]",
+            (.., "skipped") => "[-]",
+            _ => "[ ]",
+        };
+        let title = t.title().map_or(String::new(), |title| format!(" {title}"));
+        format!("{indent}{sign} {}{title} ({})", t.id(), t.status())
+    };
+    let mut lines = Vec::new();
+    for task in tasks {
+        lines.push(line("", task));
+        lines.extend(task.subtasks().iter().map(|subtask| line("  ", subtask)));
+    }
+    lines
+}
+
+/// The step, its plan, and what comes next.
+pub(crate) fn step(step: &StepState) -> Vec<String> {
+    let ordinal = step.step_ordinal.map_or(String::new(), |n| format!("{n}. "));
+    let status = step.step_status.map_or(String::new(), |s| format!(" ({s})"));
+    let title = step.extra.get("step_title").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let title = title.map_or(String::new(), |title| format!(" {title}"));
+    let mut lines = vec![format!("{ordinal}{}{title}{status}", step.step_id.as_deref().unwrap_or("-"))];
+    lines.extend(step.plan_path.iter().map(|plan| format!("plan {plan}")));
+    lines.extend(step.resume_hints.next_actions.iter().map(|next| format!("next: {next}")));
+    lines
+}
+
+/// How commands ended.
+pub(crate) fn outcomes(outcomes: &[Outcome]) -> Vec<String> {
+    let line = |o: &Outcome| {
+        let more = if o.summary.is_empty() { String::new() } else { format!(": {}", o.summary) };
+        format!("{} {} {} ({} ms){more}", o.result, o.kind, o.name, o.duration_ms)
+    };
+    outcomes.iter().map(line).collect()
+}
+
+/// Decisions, and what each replaces.
+pub(crate) fn decisions(decisions: &[Decision]) -> Vec<String> {
+    let line = |d: &Decision| match &d.supersedes {
+        Some(old) => format!("{} (instead of: {old})", d.text),
+        None => d.text.clone(),
+    };
+    decisions.iter().map(line).collect()
+}
+
+/// The log.
+pub(crate) fn log(log: &[LogLine]) -> Vec<String> {
+    log.iter().map(|line| format!("{} {}", words::time(line.at), line.text)).collect()
+}

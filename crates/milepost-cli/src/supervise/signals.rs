@@ -1,0 +1,72 @@
+//! Signals while another program runs: what a person or a system sends to this process goes on to that one.
+//! A signal of the terminal's reaches both, and is not passed on a second time.
+
+use std::io;
+use std::process::{Child, ExitStatus};
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
+
+/// What is passed on.
+const PASSED: [i32; 8] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2];
+
+/// The signals of this process, caught from now on.
+pub(super) struct Signals(SignalsInfo<WithOrigin>);
+
+impl Signals {
+    /// Catches them before the program starts, so that none is missed. What this process was told to ignore, as by nohup,
+    /// the program ignores as well.
+    pub(super) fn catch() -> io::Result<Self> {
+        let ignored = ignored();
+        let wanted = PASSED.into_iter().filter(|n| ignored >> (n - 1) & 1 == 0).chain([SIGCHLD]);
+        Ok(Self(SignalsInfo::new(wanted)?))
+    }
+
+    /// Waits until the program has ended. Its pid is its own until then, since nobody else waits for it.
+    pub(super) fn wait_for(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
+        // What came before it was there has reached nobody but this process.
+        let mut early = true;
+        loop {
+            let arrived: Vec<_> = if early { self.0.pending().collect() } else { self.0.wait().collect() };
+            for origin in arrived {
+                if early || !matches!(origin.cause, Cause::Kernel) {
+                    pass_on(child, origin.signal);
+                }
+                if origin.signal == SIGTSTP {
+                    // Caught, it no longer stops anybody; the shell that waits for this process has to see it stop.
+                    let _ = kill_process(getpid(), Signal::STOP);
+                }
+            }
+            early = false;
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+        }
+    }
+}
+
+fn pass_on(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal))
+        && signal != Signal::CHILD
+    {
+        // It may have ended just now.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The mask of signals that this process ignores; none where the system does not tell.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
+/// A signal's name.
+pub(super) fn name(signal: i32) -> String {
+    let name = signal_hook::low_level::signal_name(signal);
+    name.map_or_else(|| format!("signal {signal}"), str::to_owned)
+}

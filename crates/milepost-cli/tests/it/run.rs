@@ -1,0 +1,248 @@
+//! `run`: the command's streams, signals and exit code are its own; its checkpoints are there.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::TestEnvironment;
+
+fn sources(env: &TestEnvironment, run: &str) -> Vec<Vec<String>> {
+    let list = env.json(&["list", "--run", run]);
+    let details = |c: &Value| serde_json::from_value(c["source_details"].clone()).unwrap();
+    list["checkpoints"].as_array().unwrap().iter().rev().map(details).collect()
+}
+
+/// Starts a command and waits for its first line.
+fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child =
+        env.command(args).stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    (child, out)
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn a_command_gets_a_first_and_a_last_checkpoint() {
+    let env = TestEnvironment::new();
+    let script = "cat; echo \"$MILEPOST_RUN ${MILEPOST_SESSION%%_*}\"; echo talk >&2";
+    let args = ["run", "--run", "r", "--title", "T", "--plan", "p.md", "--", "sh", "-c", script];
+    let ran = env.run_on(b"stdin\n", &args).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("stdin\nr session\n", "talk\n"));
+    let run = &env.json(&["runs", "r"])["runs"][0];
+    assert_eq!((&run["status"], &run["profile"]), (&json!("completed"), &json!("session")));
+    assert_eq!((&run["title"], &run["plan"], &run["checkpoints"]), (&json!("T"), &json!("p.md"), &json!(2)));
+    assert_eq!(sources(&env, "r"), [["manual", "session_start"], ["manual", "child_exit"]]);
+    let outcome = &env.json(&["show", "r@2"])["checkpoint"]["command_outcomes"][0];
+    assert_eq!((&outcome["result"], &outcome["summary"]), (&json!("PASS"), &json!("exit 0")));
+    env.run(&["run", "--run", "bad", "--", "sh", "-c", "exit 42"]).exits(42);
+    assert_eq!(sources(&env, "bad")[1], ["error_boundary", "child_exit"]);
+    assert_eq!(env.json(&["runs", "bad"])["runs"][0]["status"], "failed");
+}
+
+#[test]
+fn json_lines_go_to_stderr_and_the_last_has_a_summary() {
+    let env = TestEnvironment::new();
+    let ran = env.run(&["run", "--json", "--", "sh", "-c", "echo out; exit 3"]).exits(3);
+    assert_eq!(ran.stdout, "out\n");
+    let lines: Vec<Value> = ran.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        assert_eq!(line["schema"], "milepost.run/1");
+    }
+    assert_eq!((&lines[0]["sequence"], &lines[1]["sequence"]), (&json!(1), &json!(2)));
+    assert_eq!((&lines[1]["status"], &lines[1]["source"]), (&json!("failed"), &json!("error_boundary")));
+    let summary = &lines[1]["summary"];
+    assert_eq!(
+        (&summary["exit"], &summary["result"], &summary["checkpoints"]),
+        (&json!(3), &json!("FAIL"), &json!(2))
+    );
+}
+
+#[test]
+fn failures_of_its_own_have_codes_of_their_own() {
+    let env = TestEnvironment::new();
+    env.run(&["run", "--", "no-such-program"]).exits(127);
+    env.run(&["run", "--", "/etc/passwd"]).exits(126);
+    for every in ["0s", "-5m", "soon", "0"] {
+        let ran = env.run(&["run", "--every", every, "--json", "--", "touch", "started"]).exits(125);
+        assert_eq!(ran.reason(), "usage");
+    }
+    env.run(&["run", "--rejoin", "--", "touch", "started"]).exits(125);
+    env.save(&["--run", "there"]);
+    let ran = env.run(&["run", "--run", "there", "--json", "--", "touch", "started"]).exits(125);
+    assert!(ran.stderr.contains("--rejoin"), "{ran:#?}");
+    assert!(!env.project().join("started").exists());
+    // A month is a month.
+    env.run(&["run", "--every", "30d", "--", "true"]).exits(0);
+}
+
+#[test]
+fn a_run_is_rejoined_and_never_beside_a_live_owner() {
+    let env = TestEnvironment::new();
+    let (mut child, _out) =
+        started(&env, &["run", "--rejoin", "--run", "r", "--", "sh", "-c", "echo ready; exec sleep 5"]);
+    let ran = env.run(&["run", "--rejoin", "--run", "r", "--json", "--", "true"]).exits(125);
+    assert_eq!(ran.reason(), "resume_run_active");
+    assert!(ran.stderr.contains(&child.id().to_string()), "{ran:#?}");
+    assert_eq!(env.json(&["runs"])["runs"][0]["owner_alive"], true);
+    // A command inside finds its run without being told; a run inside is a run of its own.
+    env.run_with(&[("MILEPOST_RUN", "r")], &["run", "--run", "inner", "--", "true"]).exits(0);
+    let ran = env.run_with(&[("MILEPOST_RUN", "r")], &["run", "--json", "--", "true"]).exits(0);
+    assert!(!ran.stderr.contains("\"run_id\":\"r\""), "{ran:#?}");
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    assert_eq!(env.json(&["runs", "r"])["runs"][0]["owner_alive"], false);
+    env.run(&["run", "--rejoin", "--run", "r", "--", "true"]).exits(0);
+    let reasons: Vec<_> = sources(&env, "r").into_iter().map(|details| details[1].clone()).collect();
+    assert_eq!(reasons, ["session_start", "session_start", "child_exit"]);
+}
+
+#[test]
+fn signals_reach_the_command_and_the_last_checkpoint_is_there() {
+    for (signal, name, code) in [
+        (Signal::TERM, "TERM", 143),
+        (Signal::INT, "INT", 130),
+        (Signal::HUP, "HUP", 129),
+        (Signal::QUIT, "QUIT", 131),
+    ] {
+        let env = TestEnvironment::new();
+        let (mut child, _out) =
+            started(&env, &["run", "--run", "r", "--", "sh", "-c", "echo ready; exec sleep 600"]);
+        send(&child, signal);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(code), "{name}: {status:?}");
+        let body = &env.json(&["show"])["checkpoint"];
+        assert_eq!(
+            (&body["status"], &body["source"]),
+            (&json!("failed"), &json!("error_boundary")),
+            "{name}"
+        );
+        assert_eq!(body["command_outcomes"][0]["summary"], format!("ended by SIG{name}"));
+    }
+    // A command that handles a signal decides for itself.
+    let env = TestEnvironment::new();
+    let script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let (mut child, mut out) = started(&env, &["run", "--run", "r", "--", "sh", "-c", script]);
+    send(&child, Signal::TERM);
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!((line.as_str(), child.wait().unwrap().code()), ("caught\n", Some(5)));
+}
+
+#[test]
+fn a_stopped_run_stops_its_command_and_goes_on_with_it() {
+    let env = TestEnvironment::new();
+    let (mut child, mut out) =
+        started(&env, &["run", "--run", "r", "--", "sh", "-c", "echo ready; echo $$; exec sleep 1"]);
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let state = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()).unwrap_or('-')
+    };
+    let both = |wanted: char| {
+        let start = Instant::now();
+        while state(line.trim()) != wanted || state(&child.id().to_string()) != wanted {
+            assert!(
+                start.elapsed() < Duration::from_secs(10),
+                "{wanted}: {} {}",
+                state(line.trim()),
+                state(&child.id().to_string())
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    send(&child, Signal::TSTP);
+    both('T');
+    send(&child, Signal::CONT);
+    both('S');
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_was_told_to_ignore_hangups_goes_on_ignoring_them() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("trap '' HUP; exec {milepost} run --run r -- sh -c 'echo ready; exec sleep 0.3'");
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(env.project())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    send(&child, Signal::HUP);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_timer_ticks_while_the_command_runs() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("sleep 1.4; {milepost} note changed; sleep 1.4");
+    env.run(&["run", "--run", "r", "--every", "1s", "--", "sh", "-c", &script]).exits(0);
+    // The first tick finds nothing new within three seconds and is folded, the second has something to keep.
+    let all = sources(&env, "r");
+    assert_eq!(all, [&["manual", "timer", "session_start"][..], &["timer"], &["manual", "child_exit"]]);
+}
+
+#[test]
+fn a_command_that_ends_its_run_itself_has_the_word() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let inside = |words: &str, code: u8| format!("{milepost} {words}; sleep 1.2; exit {code}");
+    for (run, words, code, status) in [
+        ("paused", "save --status paused", 0, "paused"),
+        ("failed", "finish --status failed", 0, "failed"),
+        ("worse", "finish --status completed", 3, "failed"),
+    ] {
+        let script = inside(words, code);
+        env.run(&["run", "--run", run, "--every", "1s", "--", "sh", "-c", &script]).exits(i32::from(code));
+        assert_eq!(env.json(&["runs", run])["runs"][0]["status"], status, "{run}");
+        let ticks = sources(&env, run).concat().into_iter().filter(|word| word == "timer").count();
+        assert_eq!(ticks, usize::from(run == "paused"), "a tick leaves alone what has ended: {run}");
+    }
+}
+
+#[test]
+fn a_command_goes_on_where_nothing_can_be_saved_unless_that_is_forbidden() {
+    let env = TestEnvironment::new();
+    env.write(".milepost", "in the way");
+    let ran = env.run(&["run", "--", "sh", "-c", "echo worked; exit 6"]).exits(6);
+    assert_eq!(ran.stdout, "worked\n");
+    assert!(ran.stderr.lines().all(|line| line.starts_with("Warning: milepost cannot save")), "{ran:#?}");
+    let ran = env.run(&["run", "--strict", "--json", "--", "touch", "started"]).exits(125);
+    assert!(!env.project().join("started").exists(), "{ran:#?}");
+    // A store that goes away under the command: 125 where that matters, the command's own code where it does not.
+    std::fs::remove_file(env.project().join(".milepost")).unwrap();
+    let vanish = "rm -rf .milepost && echo file > .milepost";
+    env.run(&["run", "--strict", "--", "sh", "-c", vanish]).exits(125);
+    std::fs::remove_file(env.project().join(".milepost")).unwrap();
+    env.run(&["run", "--", "sh", "-c", vanish]).exits(0);
+    std::fs::remove_file(env.project().join(".milepost")).unwrap();
+    // One that comes back is used again.
+    env.write(".milepost", "in the way");
+    env.run(&["run", "--run", "late", "--", "sh", "-c", "rm .milepost"]).exits(0);
+    assert_eq!(env.json(&["runs", "late"])["runs"][0]["status"], "completed");
+}
+
+#[test]
+fn a_store_that_was_named_is_the_commands_store_too() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("cd / && {milepost} task set t done");
+    env.run(&["run", "--store", "files:kept", "--run", "r", "--", "sh", "-c", &script]).exits(0);
+    let run = env.json(&["runs", "r", "--store", "files:kept"]);
+    assert_eq!(run["completed"], json!(["t"]));
+    assert!(!env.project().join(".milepost").exists());
+}

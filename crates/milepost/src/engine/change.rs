@@ -1,0 +1,191 @@
+//! Change: what happened between two checkpoints, durable when it returns; a boundary is a checkpoint at once.
+
+use jiff::Timestamp;
+
+use super::compose::{check_outcome, check_phase};
+use super::{Milepost, Save, Saved};
+use crate::model::{
+    Change, ContextChange, ContextDigest, Criterion, CriterionChange, Decision, Invalid, Item, Limits,
+    LogLine, Path, Raw, RunId, RunRecord, StepChange, StepState, StepStatus, Task, TaskChange, Working,
+};
+use crate::{Error, trigger};
+
+/// Bytes of an id of a task, a criterion or a step.
+const ID: usize = 256;
+/// How many steps may be under way at once.
+const OPEN_STEPS: usize = 100;
+
+impl Milepost {
+    /// Changes a run, which is opened if it is not there. With a boundary among the changes, such as a step that begins or
+    /// a task that ends, they are a checkpoint at once, with what else `save` holds; else they wait for the next one.
+    pub fn apply(&self, run: &RunId, changes: Vec<Change>, mut save: Save) -> Result<Option<Saved>, Error> {
+        let Some(boundary) = changes.iter().find_map(trigger::boundary) else {
+            self.record_changes(run, &changes, &save.opening)?;
+            return Ok(None);
+        };
+        save.draft.source.get_or_insert(boundary.source);
+        save.draft.reasons.push(boundary.reason.to_owned());
+        save.changes.extend(changes);
+        self.save(run, save).map(Some)
+    }
+}
+
+/// Turns changes into items, each seeing those before it. `items` are those that wait already.
+pub(super) fn resolve(
+    changes: &[Change],
+    record: &RunRecord,
+    items: &mut Vec<Item>,
+    now: Timestamp,
+    limits: &Limits,
+) -> Result<(), Error> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut working = record.working.clone();
+    let mut outcomes = Vec::new();
+    for item in items.iter() {
+        working.take(item.clone(), &mut outcomes);
+    }
+    for change in changes {
+        let item = one(change, &working, now, limits)?;
+        match &item {
+            Item::Phase(phase) => check_phase(phase, record.profile)?,
+            Item::Outcome(outcome) => check_outcome(outcome, &Path::Root.key("command_outcomes"))?,
+            _ => {}
+        }
+        working.take(item.clone(), &mut outcomes);
+        bound(&item, &working, limits)?;
+        items.push(item);
+    }
+    Ok(())
+}
+
+fn one(change: &Change, working: &Working, now: Timestamp, limits: &Limits) -> Result<Item, Error> {
+    Ok(match change {
+        Change::Item(item) => item.clone(),
+        Change::Task(TaskChange { id, status, title }) => {
+            named(id, "/tasks/id")?;
+            Item::Task(Task::changed(&working.tasks, id, *status, title.as_deref())?)
+        }
+        Change::Criterion(change) => Item::Criterion(criterion(change, working)?),
+        Change::Step(change) => Item::Step(step(change, working)?),
+        Change::Context(change) => Item::Context(context(change, working)),
+        Change::Note(text) => {
+            said(text, "/log/text", limits)?;
+            Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() })
+        }
+        Change::Decision { text, supersedes } => {
+            said(text, "/decisions/text", limits)?;
+            let supersedes = supersedes.clone();
+            Item::Decision(Decision { at: now, supersedes, text: text.clone(), extra: Default::default() })
+        }
+    })
+}
+
+fn criterion(change: &CriterionChange, working: &Working) -> Result<Criterion, Error> {
+    named(&change.id, "/criteria/id")?;
+    let known = working.criteria.iter().find(|criterion| criterion.id == change.id).cloned();
+    let mut criterion = known.unwrap_or_else(|| Criterion {
+        id: change.id.clone(),
+        status: change.status,
+        subject: String::new(),
+        extra: Default::default(),
+    });
+    criterion.status = change.status;
+    if let Some(subject) = &change.subject {
+        criterion.subject.clone_from(subject);
+    }
+    Ok(criterion)
+}
+
+/// A step as it now is. It ends only once it has begun; to leave one out it need not have.
+fn step(change: &StepChange, working: &Working) -> Result<StepState, Error> {
+    named(&change.id, "/step_state/step_id")?;
+    let this = |step: &&StepState| step.step_id.as_deref() == Some(change.id.as_str());
+    let begun = working.open_steps.iter().find(this);
+    // Asked again, because the reply was lost or a script was: it has ended so already.
+    let current = working.step_state.as_ref().filter(this);
+    let ended_so = current.filter(|step| step.step_status == Some(change.status));
+    let ends = matches!(change.status, StepStatus::Done | StepStatus::Failed);
+    if ends && begun.or(ended_so).is_none() {
+        let open = working.open_steps.iter().filter_map(|step| step.step_id.clone()).collect();
+        return Err(Error::StepNotBegun { step: change.id.clone(), open });
+    }
+    if change.status == StepStatus::InProgress && begun.is_none() && working.open_steps.len() >= OPEN_STEPS {
+        let message = format!("{OPEN_STEPS} steps are under way, which is the limit: end some of them");
+        return Err(Invalid { path: "/step_state".into(), message }.into());
+    }
+    let mut step = begun.or(current).cloned().unwrap_or_else(|| StepState {
+        step_id: Some(change.id.clone()),
+        // Steps of one run mostly belong to one plan.
+        plan_path: working.step_state.as_ref().and_then(|step| step.plan_path.clone()),
+        ..StepState::default()
+    });
+    step.step_status = Some(change.status);
+    if change.plan.is_some() {
+        step.plan_path.clone_from(&change.plan);
+    }
+    if change.ordinal.is_some() {
+        step.step_ordinal = change.ordinal;
+    }
+    if let Some(title) = &change.title {
+        step.extra.set("step_title", Raw::of(title)?);
+    }
+    Ok(step)
+}
+
+fn context(change: &ContextChange, working: &Working) -> ContextDigest {
+    let mut digest = working.context_digest.clone().unwrap_or_default();
+    digest.window_pressure = change.pressure.or(digest.window_pressure);
+    digest.dropped_items = change.dropped.unwrap_or(digest.dropped_items);
+    if change.policy.is_some() {
+        digest.policy_profile.clone_from(&change.policy);
+    }
+    for artifact in &change.protect {
+        if !digest.protected_artifacts.contains(artifact) {
+            digest.protected_artifacts.push(artifact.clone());
+        }
+    }
+    digest
+}
+
+/// Refuses an id that names nothing, or too much.
+fn named(id: &str, path: &str) -> Result<(), Invalid> {
+    let message = match id.len() {
+        0 => "an id must not be empty".to_owned(),
+        n if n > ID => format!("an id of {n} bytes, over the limit of {ID}"),
+        _ => return Ok(()),
+    };
+    Err(Invalid { path: path.to_owned(), message })
+}
+
+/// Refuses a text that says nothing, or too much.
+fn said(text: &str, path: &str, limits: &Limits) -> Result<(), Invalid> {
+    let size = text.len() as u64;
+    let message = if text.trim().is_empty() {
+        "a text must not be empty".to_owned()
+    } else if limits.field > 0 && size > limits.field {
+        format!("{size} bytes, over the limit of {} for one field", limits.field)
+    } else {
+        return Ok(());
+    };
+    Err(Invalid { path: path.to_owned(), message })
+}
+
+/// Refuses what would make a field larger than a save may bring it.
+fn bound(item: &Item, working: &Working, limits: &Limits) -> Result<(), Invalid> {
+    let (path, raw) = match item {
+        Item::Task(_) => ("/tasks", Raw::of(&working.tasks)?),
+        Item::Criterion(_) => ("/criteria", Raw::of(&working.criteria)?),
+        Item::Step(_) => ("/step_state", Raw::of(&working.step_state)?),
+        Item::Context(_) => ("/context_digest", Raw::of(&working.context_digest)?),
+        Item::Outcome(outcome) => ("/command_outcomes", Raw::of(outcome)?),
+        Item::Note(_) | Item::Decision(_) | Item::Phase(_) => return Ok(()),
+    };
+    let size = raw.get().len() as u64;
+    if limits.field > 0 && size > limits.field {
+        let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
+        return Err(Invalid { path: path.to_owned(), message });
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Report: something went wrong beside the work, as an event of the run.
+
+use super::Milepost;
+use super::bookkeeping::remember;
+use crate::Error;
+use crate::model::{Event, EventType, Raw, Recent, RunId, Token};
+use crate::store::{Commit, Verdict};
+
+impl Milepost {
+    /// Adds an event that says what failed; nothing where the run is not there.
+    pub fn report(&self, run: &RunId, what: &str, message: &str, times: u64) -> Result<(), Error> {
+        let now = self.now();
+        let token = Token::fresh();
+        let data = Raw::of(&serde_json::json!({ "what": what, "message": message, "times": times }))?;
+        self.write(run, &mut |view| {
+            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            if record.recent.iter().any(|r| r.token == token) {
+                return Verdict::Nothing;
+            }
+            remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
+            let mut commit = Commit::of(record);
+            commit.events.push(Event {
+                at: now,
+                kind: EventType::Error,
+                run_id: run.clone(),
+                snapshot_id: None,
+                data: data.clone(),
+            });
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+}

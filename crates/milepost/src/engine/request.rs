@@ -1,0 +1,124 @@
+//! What is asked of a save: what it holds, what changes with it, and when it is to happen at all.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Opening, Settings, compose};
+use crate::model::{Change, CheckpointId, Draft, Invalid, Profile, Raw, RunId, Source, Status};
+use crate::{Error, seal};
+
+/// How a run has to stand for a timer to save it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum While {
+    /// Not ended: an auto-save must not open it again.
+    Open,
+    /// Under way: a heartbeat has nothing to say about work that rests.
+    InProgress,
+}
+
+impl While {
+    pub(super) fn holds(self, status: Status) -> bool {
+        match self {
+            Self::Open => !status.is_terminal(),
+            Self::InProgress => status == Status::InProgress,
+        }
+    }
+}
+
+/// A checkpoint to be saved.
+#[derive(Debug, Clone, Default)]
+pub struct Save {
+    /// What it holds.
+    pub draft: Draft,
+    /// What changes with it, in the same transaction.
+    pub changes: Vec<Change>,
+    /// What its run is opened with.
+    pub opening: Opening,
+    /// Whether to pin it.
+    pub pin: bool,
+    /// Tags to give it.
+    pub tags: Vec<String>,
+    /// Whether it is the last of its session, and so always kept.
+    pub last_of_session: bool,
+    /// Only while the run stands so; its status then stays as it is.
+    pub(crate) only_while: Option<While>,
+    /// The id and time it was promised under, where it waited in an outbox.
+    pub(super) promised: Option<(CheckpointId, Timestamp)>,
+}
+
+impl Save {
+    /// A checkpoint of the run as it stands.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Refuses what no run could make valid: sizes, tags, another run's input, and a phase that the asked-for profile
+    /// does not have.
+    pub fn check(&self, run: Option<&RunId>, settings: &Settings) -> Result<(), Error> {
+        if let (Some(given), Some(run)) = (&self.draft.run_id, run)
+            && given != run
+        {
+            let message = format!("{given} is not the run that is saved to, {run}");
+            return Err(Invalid { path: "/run_id".into(), message }.into());
+        }
+        compose::check_limits(&self.draft, &settings.limits)?;
+        if let (Some(profile), Some(phase)) = (self.opening.profile, &self.draft.phase) {
+            compose::check_phase(phase, profile)?;
+        }
+        self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
+    }
+
+    /// Says what the work is about.
+    #[must_use]
+    pub fn summary(mut self, text: impl Into<String>) -> Self {
+        self.draft.task_summary = Some(text.into());
+        self
+    }
+
+    /// Says how the work stands.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.draft.status = Some(status);
+        self
+    }
+
+    /// Says what made it happen.
+    #[must_use]
+    pub fn source(mut self, source: Source) -> Self {
+        self.draft.source = Some(source);
+        self
+    }
+
+    /// Says why, beside the source.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.draft.reasons.push(reason.into());
+        self
+    }
+
+    /// Changes the run in the same transaction.
+    #[must_use]
+    pub fn change(mut self, change: impl Into<Change>) -> Self {
+        self.changes.push(change.into());
+        self
+    }
+
+    /// Sets the profile of the run.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.opening.profile = Some(profile);
+        self
+    }
+
+    /// Adds the caller's own state.
+    pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Result<Self, Error> {
+        self.draft.state = Some(Raw::of(state)?);
+        Ok(self)
+    }
+
+    /// Adds the caller's own state as its exact text, which must be strict JSON.
+    pub fn state_text(mut self, text: &str) -> Result<Self, Error> {
+        self.draft.state = Some(seal::strict::raw(text.as_bytes())?);
+        Ok(self)
+    }
+}

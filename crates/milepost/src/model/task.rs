@@ -1,0 +1,207 @@
+//! One task of a plan: the caller's object, carried verbatim, with its subtasks beside it or inside it.
+//! A subtask is named `PARENT/CHILD`: a task of that id, or the member CHILD of the parent's own `subtasks`.
+
+use super::{Fields, FromRaw, Invalid, Path, Raw, TaskStatus};
+
+/// The member of a task that holds its subtasks.
+const SUBTASKS: &str = "subtasks";
+
+/// One task of a plan: the caller's object, its members in their order and verbatim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    id: String,
+    status: String,
+    fields: Fields,
+}
+
+impl Task {
+    /// A task of one's own.
+    pub fn new(id: &str, status: &str, title: Option<&str>) -> Result<Self, Invalid> {
+        let mut fields = Fields::default();
+        fields.set("id", Raw::of(id)?);
+        if let Some(title) = title {
+            fields.set("title", Raw::of(title)?);
+        }
+        fields.set("status", Raw::of(status)?);
+        Ok(Self { id: id.to_owned(), status: status.to_owned(), fields })
+    }
+
+    /// Its id within the run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How it stands, in the caller's words.
+    pub fn status(&self) -> &str {
+        &self.status
+    }
+
+    /// Its title, where it has one.
+    pub fn title(&self) -> Option<String> {
+        self.fields.get("title").and_then(|raw| serde_json::from_str(raw.get()).ok())
+    }
+
+    /// Sets members, keeping the place of those that are there and every other member as it is.
+    pub fn update(&mut self, status: &str, title: Option<&str>) -> Result<(), Invalid> {
+        self.fields.set("status", Raw::of(status)?);
+        self.status = status.to_owned();
+        if let Some(title) = title {
+            self.fields.set("title", Raw::of(title)?);
+        }
+        Ok(())
+    }
+
+    /// Whether it ended well.
+    pub fn is_completed(&self) -> bool {
+        matches!(self.status.as_str(), "done" | "completed" | "complete")
+    }
+
+    /// Whether it ended badly.
+    pub fn is_failed(&self) -> bool {
+        self.status == "failed"
+    }
+
+    /// Whether it stands so; every word for a good end is as good as the others.
+    pub fn is(&self, status: TaskStatus) -> bool {
+        match status {
+            TaskStatus::Done | TaskStatus::Completed => self.is_completed(),
+            other => self.status == other.as_str(),
+        }
+    }
+
+    /// The subtasks that the caller's object holds itself; none where they are not objects with an id and a status.
+    pub fn subtasks(&self) -> Vec<Self> {
+        let raw = self.fields.get(SUBTASKS);
+        raw.and_then(|raw| Vec::from_raw(raw.get(), &Path::Root).ok()).unwrap_or_default()
+    }
+
+    /// Puts a subtask into the caller's object, in the place of the one with its id.
+    fn set_subtask(&mut self, subtask: Self) -> Result<(), Invalid> {
+        let mut all = self.subtasks();
+        match all.iter_mut().find(|old| old.id == subtask.id) {
+            Some(old) => *old = subtask,
+            None => all.push(subtask),
+        }
+        self.fields.set(SUBTASKS, Raw::of(&all)?);
+        Ok(())
+    }
+
+    /// Finds a task, or a subtask by `PARENT/CHILD`.
+    pub fn find(tasks: &[Self], id: &str) -> Option<Self> {
+        if let Some(task) = tasks.iter().find(|task| task.id == id) {
+            return Some(task.clone());
+        }
+        let (parent, child) = id.split_once('/')?;
+        let parent = tasks.iter().find(|task| task.id == parent)?;
+        parent.subtasks().into_iter().find(|task| task.id == child)
+    }
+
+    /// The task to keep when the task `id` now stands so: its parent where the parent's object holds it.
+    pub fn changed(
+        tasks: &[Self],
+        id: &str,
+        status: TaskStatus,
+        title: Option<&str>,
+    ) -> Result<Self, Invalid> {
+        if let Some(task) = tasks.iter().find(|task| task.id == id) {
+            let mut task = task.clone();
+            task.update(status.as_str(), title)?;
+            return Ok(task);
+        }
+        let inside = id.split_once('/').and_then(|(parent, child)| {
+            let parent = tasks.iter().find(|task| task.id == parent)?;
+            let child = parent.subtasks().into_iter().find(|task| task.id == child)?;
+            Some((parent.clone(), child))
+        });
+        match inside {
+            Some((mut parent, mut child)) => {
+                child.update(status.as_str(), title)?;
+                parent.set_subtask(child)?;
+                Ok(parent)
+            }
+            None => Self::new(id, status.as_str(), title),
+        }
+    }
+
+    /// The ids of tasks and subtasks for which `holds` is true, in their order.
+    pub fn ids(tasks: &[Self], holds: fn(&Self) -> bool) -> Vec<String> {
+        let mut found = Vec::new();
+        for task in tasks {
+            if holds(task) {
+                found.push(task.id.clone());
+            }
+            let inside = task.subtasks().into_iter().filter(holds);
+            found.extend(inside.map(|subtask| format!("{}/{}", task.id, subtask.id)));
+        }
+        found
+    }
+}
+
+impl FromRaw for Task {
+    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+        let fields = Fields::parse(text, path)?;
+        let word = |name: &str| match fields.get(name) {
+            Some(raw) => String::from_raw(raw.get(), &path.key(name)),
+            None => Err(Invalid::at(&path.key(name), "is missing")),
+        };
+        Ok(Self { id: word("id")?, status: word("status")?, fields })
+    }
+}
+
+super::json::deserialize_from_raw!(Task);
+
+impl serde::Serialize for Task {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.fields.serialize(serializer)
+    }
+}
+
+impl schemars::JsonSchema for Task {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Task".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "One task of a plan; members beside these are kept verbatim.",
+            "type": "object",
+            "properties": {
+                "id": { "type": "string" },
+                "title": { "type": "string" },
+                "status": { "type": "string" }
+            },
+            "required": ["id", "status"],
+            "additionalProperties": true
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_keeps_its_members_in_order() {
+        let text = r#"{"id":"t1","agent":"MARS","n":1.0,"status":"pending","big":9007199254740993}"#;
+        let mut task = Task::from_raw(text, &Path::Root).unwrap();
+        assert_eq!(serde_json::to_string(&task).unwrap(), text);
+        task.update("done", None).unwrap();
+        assert_eq!(serde_json::to_string(&task).unwrap(), text.replace("pending", "done"));
+        assert!(task.is_completed());
+    }
+
+    #[test]
+    fn a_subtask_is_found_and_changed_inside_its_parent() {
+        let text = r#"{"id":"t","status":"pending","subtasks":[{"id":"a","n":1.0,"status":"pending"},{"id":"b","status":"done"}],"z":-0.0}"#;
+        let tasks = [Task::from_raw(text, &Path::Root).unwrap()];
+        assert_eq!(Task::find(&tasks, "t/b").unwrap().status(), "done");
+        assert!(Task::find(&tasks, "t/c").is_none() && Task::find(&tasks, "u/a").is_none());
+        let changed = Task::changed(&tasks, "t/a", TaskStatus::Failed, None).unwrap();
+        let expected = text.replacen(r#""n":1.0,"status":"pending""#, r#""n":1.0,"status":"failed""#, 1);
+        assert_eq!(serde_json::to_string(&changed).unwrap(), expected);
+        assert_eq!(Task::ids(std::slice::from_ref(&changed), Task::is_failed), ["t/a"]);
+        assert_eq!(Task::ids(&[changed], Task::is_completed), ["t/b"]);
+        // One that the parent does not hold is a task of its own.
+        assert_eq!(Task::changed(&tasks, "t/new", TaskStatus::Done, None).unwrap().id(), "t/new");
+    }
+}

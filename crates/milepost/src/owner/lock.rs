@@ -1,0 +1,96 @@
+//! The lock file of a run's owner: held as long as the process lives, seen also where its pid is not (another pid
+//! namespace of the same machine). Whether it is held is asked of the kernel; the file's content says nothing.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::atomic;
+use crate::model::RunId;
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct OwnerLock {
+    path: PathBuf,
+    file: File,
+    pid: u32,
+}
+
+fn path_of(folder: &Path, run: &RunId) -> PathBuf {
+    folder.join(format!("{run}.lock"))
+}
+
+/// Takes the lock of a run; `None` where somebody holds it.
+pub fn take(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
+    atomic::create_folder(folder)?;
+    let path = path_of(folder, run);
+    loop {
+        let mut options = OpenOptions::new();
+        let file = atomic::open_private(&path, options.write(true).create(true).truncate(false))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+        // Whoever let go of it may have removed the file in between: a lock on a removed file holds nothing.
+        if is_still_there(&file, &path) {
+            return Ok(Some(OwnerLock { path, file, pid: std::process::id() }));
+        }
+    }
+}
+
+/// Whether somebody holds the lock of a run; never where there is no lock file, or locks do not work.
+pub fn is_held(folder: &Path, run: &RunId) -> bool {
+    let Ok(file) = File::open(path_of(folder, run)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Removes the lock file of a run that is gone.
+pub(crate) fn forget(folder: &Path, run: &RunId) {
+    let _ = fs::remove_file(path_of(folder, run));
+}
+
+fn is_still_there(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+        (held.dev(), held.ino()) == (named.dev(), named.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        true
+    }
+}
+
+impl Drop for OwnerLock {
+    fn drop(&mut self) {
+        // A forked child has the parent's lock in its hands, and it is not the child's to give up.
+        if self.pid == std::process::id() {
+            let _ = fs::remove_file(&self.path);
+            let _ = self.file.unlock();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_at_a_time_and_letting_go_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("owners");
+        let run: RunId = "r".parse().unwrap();
+        assert!(!is_held(&folder, &run));
+        let held = take(&folder, &run).unwrap().unwrap();
+        assert!(is_held(&folder, &run));
+        assert!(take(&folder, &run).unwrap().is_none());
+        assert!(take(&folder, &"other".parse().unwrap()).unwrap().is_some());
+        drop(held);
+        assert!(!is_held(&folder, &run));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        assert!(take(&folder, &run).unwrap().is_some());
+    }
+}

@@ -1,0 +1,130 @@
+//! Opening a run for this process: the same id after a crash, never beside a live owner.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use super::{Inner, Run};
+use crate::engine::{Milepost, Opening, Start};
+use crate::model::{Profile, RunId, Task};
+use crate::owner::{self, lock};
+use crate::{Error, engine::RunDetail};
+
+/// A run to be opened.
+#[derive(Debug, Clone)]
+pub struct RunBuilder {
+    mp: Milepost,
+    id: Option<String>,
+    session: Option<String>,
+    opening: Opening,
+}
+
+impl Milepost {
+    /// Names a run to work on; `rejoin_or_start` opens it.
+    pub fn run(&self, id: impl Into<String>) -> RunBuilder {
+        RunBuilder { id: Some(id.into()), ..self.new_run() }
+    }
+
+    /// A run with an id of its own, that is not there yet.
+    pub fn new_run(&self) -> RunBuilder {
+        let opening = Opening { whereabouts: self.here.clone(), ..Opening::default() };
+        RunBuilder { mp: self.clone(), id: None, session: None, opening }
+    }
+}
+
+impl RunBuilder {
+    /// Sets its profile; a run that is there has it from now on.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.opening.profile = Some(profile);
+        self
+    }
+
+    /// Says which plan it follows.
+    #[must_use]
+    pub fn plan(mut self, path: impl Into<String>) -> Self {
+        self.opening.plan = Some(path.into());
+        self
+    }
+
+    /// Says what people call it.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.opening.title = Some(title.into());
+        self
+    }
+
+    /// Names the session that begins.
+    #[must_use]
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// Says everything it is opened with; the owner is this process all the same.
+    #[must_use]
+    pub fn opening(mut self, opening: Opening) -> Self {
+        self.opening = opening;
+        self
+    }
+
+    /// Goes on with the run if it is there, or opens it. An error that names the owner if it is alive.
+    pub fn rejoin_or_start(self) -> Result<Run, Error> {
+        self.open(false)
+    }
+
+    /// Opens the run, which must not be there yet.
+    pub fn start(self) -> Result<Run, Error> {
+        self.open(true)
+    }
+
+    fn open(mut self, only_new: bool) -> Result<Run, Error> {
+        let mp = self.mp;
+        let id = match self.id {
+            Some(id) => id.parse::<RunId>()?,
+            None => RunId::fresh(mp.now()),
+        };
+        let pid = std::process::id();
+        self.opening.owner = owner::describe(pid);
+        // A lock that cannot be had for any other reason than a holder is done without: the record names the owner.
+        let taken = mp.owners.as_ref().map(|folder| lock::take(folder, &id));
+        let lock = match taken {
+            Some(Ok(None)) => {
+                let detail = known(&mp, &id)?;
+                let record = detail.as_ref().and_then(|detail| detail.summary.record.as_ref().ok());
+                // Held by another handle of this process: the record alone would let it pass.
+                let ours =
+                    record.and_then(|r| r.owner.as_ref()).filter(|owner| owner::is_this_process(owner));
+                if let Some(owner) = ours {
+                    return Err(mp.owned_by(&id, owner));
+                }
+                None
+            }
+            Some(Ok(lock)) => lock,
+            Some(Err(_)) | None => None,
+        };
+        let start =
+            Start { run_id: Some(id.clone()), session_id: self.session, opening: self.opening, only_new };
+        let started = mp.start_holding(start, lock.is_some())?;
+        let tasks = &started.record.working.tasks;
+        let done: HashSet<String> = Task::ids(tasks, Task::is_completed).into_iter().collect();
+        Ok(Run {
+            inner: Arc::new(Inner {
+                mp,
+                id,
+                pid,
+                rejoined: started.rejoined,
+                state: Mutex::new(None),
+                done: Mutex::new(done),
+                lock: Mutex::new(lock),
+            }),
+        })
+    }
+}
+
+fn known(mp: &Milepost, id: &RunId) -> Result<Option<RunDetail>, Error> {
+    match mp.run_detail(id) {
+        Ok(detail) => Ok(Some(detail)),
+        Err(Error::NoRun(_)) => Ok(None),
+        Err(e) => Err(e),
+    }
+}

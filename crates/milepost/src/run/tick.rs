@@ -1,0 +1,208 @@
+//! Timers that save by themselves. A provider that fails or panics, a full disk, a busy store: each is reported, as an
+//! event where the store can be written and to the callback always, and the next tick runs.
+
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Run, held};
+use crate::Error;
+use crate::engine::{Save, Saved, While};
+use crate::model::Raw;
+use crate::trigger::Timer;
+
+/// Why a tick saved nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TickError {
+    /// The provider gave no state.
+    #[error("the provider failed: {0}")]
+    Provider(String),
+    /// The provider panicked.
+    #[error("the provider panicked: {0}")]
+    Panicked(String),
+    /// The checkpoint could not be saved.
+    #[error(transparent)]
+    Save(#[from] Error),
+}
+
+impl TickError {
+    /// The whole story on one line.
+    fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text.push_str(": ");
+            text.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        text
+    }
+}
+
+type Provider = Box<dyn FnMut() -> Result<Raw, TickError> + Send>;
+type Callback = Box<dyn FnMut(&TickError) + Send>;
+
+/// What every tick does.
+struct Ticker {
+    run: Run,
+    what: &'static str,
+    only_while: While,
+    provider: Option<Provider>,
+    on_error: Option<Callback>,
+    /// Failures that no event tells of yet, oldest first: what, and how often in a row.
+    untold: Vec<(String, u64)>,
+}
+
+/// How many failures wait to be told; of more, the last is counted with the one before it.
+const UNTOLD: usize = 16;
+
+impl Ticker {
+    fn new(run: Run, what: &'static str, only_while: While) -> Self {
+        Self { run, what, only_while, provider: None, on_error: None, untold: Vec::new() }
+    }
+
+    fn tick(&mut self) -> Option<Saved> {
+        let result = self.save();
+        if let Err(e) = &result {
+            self.remember(e.in_full());
+            if let Some(on_error) = &mut self.on_error {
+                // The callback is the host's code as well.
+                let _ = catch_unwind(AssertUnwindSafe(|| on_error(e)));
+            }
+        }
+        self.tell();
+        result.ok().flatten()
+    }
+
+    fn save(&mut self) -> Result<Option<Saved>, TickError> {
+        self.run.engine()?;
+        if let Some(provider) = &mut self.provider {
+            let given = catch_unwind(AssertUnwindSafe(provider));
+            let state = given.map_err(|panic| TickError::Panicked(words(&*panic)))??;
+            *held(&self.run.inner.state) = Some(state);
+        }
+        Ok(self.run.save_while(Save::new().reason(self.what), self.only_while)?)
+    }
+
+    fn remember(&mut self, message: String) {
+        let full = self.untold.len() >= UNTOLD;
+        match self.untold.last_mut() {
+            Some((last, times)) if *last == message || full => {
+                *last = message;
+                *times += 1;
+            }
+            _ => self.untold.push((message, 1)),
+        }
+    }
+
+    /// Writes the events of what failed, once the store can be written.
+    fn tell(&mut self) {
+        let Ok(mp) = self.run.engine() else { return };
+        while let Some((message, times)) = self.untold.first() {
+            if mp.report(&self.run.inner.id, self.what, message, *times).is_err() {
+                return;
+            }
+            self.untold.remove(0);
+        }
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+/// A timer that runs. Dropping it ends it without waiting.
+#[derive(Debug)]
+#[must_use = "a timer ends with its guard"]
+pub struct TimerGuard {
+    timer: Timer,
+}
+
+impl TimerGuard {
+    fn start(ticker: Arc<Mutex<Ticker>>, interval: Duration) -> Result<Self, Error> {
+        let timer = Timer::every(interval, move || drop(held(&ticker).tick()))?;
+        Ok(Self { timer })
+    }
+
+    /// Ends the timer and waits for a tick that is under way. As often as one likes.
+    pub fn stop(&self) {
+        self.timer.stop();
+    }
+}
+
+/// An auto-save to be started: saves what was last put, or what a provider gives. An idle one confirms the checkpoint
+/// before and flushes nothing out of the history; a run that has ended stays so.
+#[must_use = "an auto-save does nothing before it is started"]
+pub struct Autosave {
+    ticker: Ticker,
+    interval: Duration,
+}
+
+impl Autosave {
+    pub(super) fn new(run: Run, interval: Duration) -> Self {
+        Self { ticker: Ticker::new(run, "autosave", While::Open), interval }
+    }
+
+    /// Asks for the state at every tick, instead of taking what was last put.
+    pub fn provider<T: Serialize, E: Display>(
+        mut self,
+        mut state: impl FnMut() -> Result<T, E> + Send + 'static,
+    ) -> Self {
+        self.ticker.provider = Some(Box::new(move || {
+            let state = state().map_err(|e| TickError::Provider(e.to_string()))?;
+            Raw::of(&state).map_err(|e| TickError::Provider(e.to_string()))
+        }));
+        self
+    }
+
+    /// Is called with whatever a tick fails with, on the timer's thread.
+    pub fn on_error(mut self, callback: impl FnMut(&TickError) + Send + 'static) -> Self {
+        self.ticker.on_error = Some(Box::new(callback));
+        self
+    }
+
+    /// Does what one tick does, now and on this thread, for programs with a timer of their own. `None` where it failed,
+    /// which the callback and the events tell, or where the run has ended.
+    pub fn tick(&mut self) -> Option<Saved> {
+        self.ticker.tick()
+    }
+
+    /// Starts the timer. An interval of 0 is refused.
+    pub fn start(self) -> Result<TimerGuard, Error> {
+        TimerGuard::start(Arc::new(Mutex::new(self.ticker)), self.interval)
+    }
+}
+
+/// A heartbeat to be started: says that the work is under way, and only while it is.
+#[must_use = "a heartbeat does nothing before it is started"]
+pub struct Heartbeat {
+    ticker: Ticker,
+    interval: Duration,
+}
+
+impl Heartbeat {
+    pub(super) fn new(run: Run, interval: Duration) -> Self {
+        Self { ticker: Ticker::new(run, "heartbeat", While::InProgress), interval }
+    }
+
+    /// Is called with whatever a beat fails with, on the timer's thread.
+    pub fn on_error(mut self, callback: impl FnMut(&TickError) + Send + 'static) -> Self {
+        self.ticker.on_error = Some(Box::new(callback));
+        self
+    }
+
+    /// Does what one beat does, now and on this thread. `None` where it failed, or where the work is not under way.
+    pub fn tick(&mut self) -> Option<Saved> {
+        self.ticker.tick()
+    }
+
+    /// Starts the timer. An interval of 0 is refused.
+    pub fn start(self) -> Result<TimerGuard, Error> {
+        TimerGuard::start(Arc::new(Mutex::new(self.ticker)), self.interval)
+    }
+}

@@ -1,0 +1,205 @@
+//! A thread that ticks. It sleeps on a condition until the next tick or the end, so that a month costs nothing and an end
+//! is noticed at once. It never keeps its host alive and never takes it down: a tick that panics is followed by the next.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+/// Why there is no timer.
+#[derive(Debug, thiserror::Error)]
+pub enum TimerError {
+    /// An interval in which nothing can happen.
+    #[error("an interval of 0 is not possible: it must be longer")]
+    Interval,
+    /// The system gives no thread.
+    #[error("the timer's thread could not be started")]
+    Thread(#[source] io::Error),
+}
+
+/// Whether the timer has been told to end.
+#[derive(Debug, Default)]
+struct Ended {
+    flag: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Ended {
+    fn say(&self) {
+        *self.flag.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until `next`, or for ever where no clock can count so far; says whether the timer has to end.
+    fn wait_until(&self, next: Option<Instant>) -> bool {
+        let mut flag = self.flag.lock().unwrap_or_else(|e| e.into_inner());
+        while !*flag {
+            flag = match next.map(|next| next.saturating_duration_since(Instant::now())) {
+                None => self.changed.wait(flag).unwrap_or_else(|e| e.into_inner()),
+                Some(Duration::ZERO) => return false,
+                Some(left) => self.changed.wait_timeout(flag, left).unwrap_or_else(|e| e.into_inner()).0,
+            };
+        }
+        true
+    }
+}
+
+/// A running timer. Dropping it tells it to end; `stop` also waits until it has.
+#[derive(Debug)]
+pub struct Timer {
+    ended: Arc<Ended>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    id: ThreadId,
+    pid: u32,
+}
+
+impl Timer {
+    /// Ticks every `interval`, for the first time when one has passed. A tick that takes longer than that delays the next.
+    pub fn every(interval: Duration, mut tick: impl FnMut() + Send + 'static) -> Result<Self, TimerError> {
+        if interval.is_zero() {
+            return Err(TimerError::Interval);
+        }
+        let ended = Arc::new(Ended::default());
+        let seen = ended.clone();
+        let work = move || {
+            let mut next = Instant::now().checked_add(interval);
+            while !seen.wait_until(next) {
+                // The host's code runs in here: whatever it does, the next tick comes.
+                let _ = catch_unwind(AssertUnwindSafe(&mut tick));
+                let now = Instant::now();
+                next = next.and_then(|at| at.checked_add(interval));
+                if next.is_some_and(|at| at <= now) {
+                    next = now.checked_add(interval);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("milepost-timer".into()).spawn(work);
+        let thread = thread.map_err(TimerError::Thread)?;
+        let id = thread.thread().id();
+        Ok(Self { ended, thread: Mutex::new(Some(thread)), id, pid: std::process::id() })
+    }
+
+    /// Ends the timer and waits for a tick that is under way. As often as one likes; from inside a tick it does not wait.
+    pub fn stop(&self) {
+        // In a forked child there is no such thread, and its locks may be held by nobody.
+        if self.pid != std::process::id() {
+            return;
+        }
+        self.ended.say();
+        if std::thread::current().id() == self.id {
+            return;
+        }
+        let mut thread = self.thread.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(thread) = thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            self.ended.say();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn no_interval_is_refused() {
+        assert!(matches!(Timer::every(Duration::ZERO, || {}), Err(TimerError::Interval)));
+    }
+
+    #[test]
+    fn the_longest_interval_ends_at_once_when_told() {
+        for interval in [Duration::from_secs(30 * 86_400), Duration::MAX] {
+            let ticks = Arc::new(AtomicU32::new(0));
+            let seen = ticks.clone();
+            let count = move || {
+                seen.fetch_add(1, Ordering::Relaxed);
+            };
+            let timer = Timer::every(interval, count).unwrap();
+            let start = Instant::now();
+            timer.stop();
+            timer.stop();
+            assert!(start.elapsed() < Duration::from_secs(5));
+            assert_eq!(ticks.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn ticks_go_on_after_a_panic_and_end_with_stop() {
+        let (sender, ticks) = mpsc::channel();
+        let mut n = 0;
+        let timer = Timer::every(Duration::from_millis(1), move || {
+            n += 1;
+            sender.send(n).unwrap();
+            assert!(n % 2 == 0, "every second tick");
+        });
+        let timer = timer.unwrap();
+        let seen: Vec<i32> = ticks.iter().take(5).collect();
+        assert_eq!(seen, [1, 2, 3, 4, 5]);
+        timer.stop();
+        // The sender went with the thread: the channel ends.
+        assert!(ticks.iter().all(|n| n > 5));
+    }
+
+    #[test]
+    fn stop_waits_for_a_tick_and_drop_does_not() {
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let timer = Timer::every(Duration::from_millis(1), move || {
+            let _ = begun.send(());
+            let _ = released.recv();
+        });
+        let timer = timer.unwrap();
+        has_begun.recv().unwrap();
+        let done = Arc::new(AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            let (timer, done) = (&timer, &done);
+            scope.spawn(move || {
+                timer.stop();
+                done.store(1, Ordering::Relaxed);
+            });
+            std::thread::sleep(Duration::from_millis(30));
+            assert_eq!(done.load(Ordering::Relaxed), 0, "the tick is still under way");
+            drop(release);
+        });
+        assert_eq!(done.load(Ordering::Relaxed), 1);
+        let (begun, has_begun) = mpsc::channel();
+        let timer = Timer::every(Duration::from_millis(1), move || {
+            let _ = begun.send(());
+            std::thread::sleep(Duration::from_secs(3600));
+        });
+        let timer = timer.unwrap();
+        has_begun.recv().unwrap();
+        let start = Instant::now();
+        drop(timer);
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_tick_may_stop_its_own_timer() {
+        let slot: Arc<Mutex<Option<Timer>>> = Arc::default();
+        let inside = slot.clone();
+        let (sender, ticked) = mpsc::channel();
+        let mut held = slot.lock().unwrap();
+        let timer = Timer::every(Duration::from_millis(1), move || {
+            if let Some(timer) = inside.lock().unwrap().as_ref() {
+                timer.stop();
+            }
+            sender.send(()).unwrap();
+        });
+        *held = Some(timer.unwrap());
+        drop(held);
+        ticked.recv().unwrap();
+        assert!(ticked.recv().is_err(), "no tick after the one that ended it");
+    }
+}

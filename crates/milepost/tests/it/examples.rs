@@ -1,0 +1,57 @@
+//! The examples, run as programs of their own.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The program of an example: `cargo test` builds it beside this test, a narrower call may not have.
+fn example(name: &str) -> Command {
+    let own = std::env::current_exe().unwrap();
+    let built: PathBuf = own.parent().unwrap().parent().unwrap().join("examples").join(name);
+    if !built.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "milepost", "--example", name]);
+        assert!(cargo.status().unwrap().success());
+    }
+    Command::new(built)
+}
+
+fn said(output: &Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_orchestrator_crashes_anywhere_and_goes_on() {
+    use std::os::unix::process::ExitStatusExt;
+    let plan = ["fetch", "parse", "build", "test", "publish"];
+    let dir = tempfile::tempdir().unwrap();
+    for (n, task) in plan.iter().enumerate() {
+        let output = example("orchestrator").arg(dir.path()).arg(task).output().unwrap();
+        assert_eq!(output.status.signal(), Some(6), "{output:?}");
+        // Every task before it was done once, in the run before this one or in this one.
+        let before: Vec<_> =
+            plan[..n.saturating_sub(1)].iter().map(|t| format!("done before: {t}")).collect();
+        let now = n.checked_sub(1).map(|n| format!("done now: {}", plan[n]));
+        assert_eq!(said(&output), before.into_iter().chain(now).collect::<Vec<_>>());
+    }
+    let output = example("orchestrator").arg(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        said(&output).last().unwrap(),
+        "pieces: fetch parse build test publish",
+        "the state came back"
+    );
+}
+
+#[test]
+fn a_provider_that_panics_takes_nothing_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = example("panicking_provider").arg(dir.path()).arg("400").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let counts: serde_json::Value = serde_json::from_str(&said(&output)[0]).unwrap();
+    assert!(counts["panicked"].as_u64().unwrap() > 0 && counts["refused"] == 0, "{counts}");
+    assert!(counts["given"].as_u64().unwrap() > 0 && counts["given"] == counts["saved"], "{counts}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("not saved: the provider panicked: tick 2 is a bad one")
+    );
+}

@@ -1,0 +1,91 @@
+//! A program whose auto-save provider panics every second tick, on a disk that fills up and is freed again: it ends
+//! normally, every checkpoint that could be saved is there, and it says what failed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::mount::Mount;
+use super::project::{Kind, Project, scratch};
+use super::{End, Lab};
+use crate::shell::{cargo, pass};
+
+const EXAMPLE: &str = "panicking_provider";
+
+pub fn run(lab: &Lab) -> Result<End> {
+    let folder = scratch()?;
+    let mount = match Mount::memory(folder.path(), "24m") {
+        Ok(mount) => mount,
+        Err(why) => return Ok(End::Skipped(why)),
+    };
+    pass(cargo().args(["build", "--quiet", "--package", "milepost", "--example", EXAMPLE]))?;
+    let (rounds, lasting) = lab.pick((1, 3500), (4, 14_000));
+    let program = lab.milepost.with_file_name("examples").join(EXAMPLE);
+    let mut child = Command::new(program)
+        .arg(&mount.folder)
+        .arg(lasting.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let said = BufReader::new(child.stderr.take().context("no stderr")?);
+    let (panics, refusals) = (AtomicU64::new(0), AtomicU64::new(0));
+    let filled = std::thread::scope(|scope| {
+        let (panics, refusals) = (&panics, &refusals);
+        scope.spawn(move || {
+            for line in said.lines().map_while(Result::ok).filter(|line| line.starts_with("not saved: ")) {
+                let count = if line.contains("the provider panicked") { panics } else { refusals };
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        (0..rounds).try_for_each(|_| fill_and_free(&mount.folder, refusals))
+    });
+    let output = child.wait_with_output()?;
+    filled?;
+    ensure!(output.status.success(), "the program ended with {}", output.status);
+    let counts: Value = serde_json::from_slice(&output.stdout).context("no counts on stdout")?;
+    let count = |name: &str| counts[name].as_u64().unwrap_or_default();
+    let (given, saved, refused) = (count("given"), count("saved"), count("refused"));
+    ensure!(refused >= rounds && count("panicked") > 0, "nothing failed: {counts}");
+    ensure!(saved == given - refused, "{saved} saved of {given} given and {refused} refused");
+    ensure!(
+        panics.into_inner() == count("panicked") && refusals.into_inner() == refused,
+        "not all of it was said: {counts}"
+    );
+    let project = Project::at(lab, Kind::Sqlite, &mount.folder);
+    let listed = project.holds(&[])? as u64;
+    ensure!(listed == saved + 1, "{listed} listed, {saved} saved by the timer and one in the end");
+    let events = project.run(&["events", "--limit", "0", "--json"])?.expect(0)?.json()?;
+    let told = |word: &str| events["events"].to_string().contains(word);
+    ensure!(told("the provider panicked"), "the events do not tell of the panics");
+    ensure!(told("writing "), "the events do not tell of the full disk");
+    project.run(&["doctor"])?.expect(0)?;
+    Ok(End::Held(format!(
+        "{given} states given, {saved} saved, {refused} refused on {rounds} full disks, {} panics; ended normally",
+        count("panicked")
+    )))
+}
+
+/// Takes all space until some saves have been refused, and gives it back.
+fn fill_and_free(folder: &Path, refusals: &AtomicU64) -> Result<()> {
+    std::thread::sleep(Duration::from_millis(700));
+    let before = refusals.load(Ordering::SeqCst);
+    let filler = folder.join("filler");
+    let mut file = std::fs::File::create(&filler)?;
+    let start = Instant::now();
+    while refusals.load(Ordering::SeqCst) < before + 3 {
+        // What the store gives back meanwhile is taken as well.
+        while file.write_all(&[1; 4096]).is_ok() {}
+        if start.elapsed() > Duration::from_secs(2) {
+            bail!("the disk is full, and hardly a save was refused in 2 s");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(file);
+    std::fs::remove_file(filler)?;
+    Ok(())
+}
