@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 
+use milepost::clock::SystemClock;
 use milepost::engine::current::{Asker, Meant};
-use milepost::engine::outbox::Outbox;
+use milepost::engine::outbox::{Outbox, Queued};
 use milepost::engine::{Opening, Settings, Whereabouts};
-use milepost::model::RunId;
+use milepost::model::{Change, RunId};
 use milepost::redact::Redaction;
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
-use milepost::{Error, Milepost, Save};
+use milepost::{Error, Milepost, Save, Saved};
 
 use crate::config::{Config, Retain};
 use crate::failure::Failure;
@@ -20,6 +21,27 @@ use crate::present::words::counted;
 pub(crate) struct Context<'a> {
     pub(crate) config: Config,
     pub(crate) screen: &'a Screen,
+}
+
+/// The run that a change is meant for.
+pub(crate) enum Target {
+    /// The one that is meant, or a new one.
+    Any,
+    /// The one that is meant, which has to be there.
+    There,
+    /// This one.
+    Run(RunId),
+}
+
+/// What became of a change.
+pub(crate) struct Applied {
+    pub(crate) run: RunId,
+    /// The checkpoint it made, if it was a boundary.
+    pub(crate) saved: Option<Saved>,
+    /// Where it waits, if the store could not be written.
+    pub(crate) queued: Option<Queued>,
+    /// The store it is in.
+    pub(crate) mp: Option<Milepost>,
 }
 
 /// What to do with checkpoints that wait in the outbox.
@@ -186,6 +208,54 @@ impl<'a> Context<'a> {
                 Err(Error::WhichRun { open }.into())
             }
         }
+    }
+
+    /// The run of a save that has to wait, by what can still be read; a new one where nothing can.
+    pub(crate) fn run_by_reading(&self) -> RunId {
+        if let Some(run) = &self.config.run {
+            return run.clone();
+        }
+        match self.examiner().and_then(|mp| self.current_run(&mp)) {
+            Ok(Meant::Run(run)) => run,
+            Ok(Meant::Unclear(_)) | Err(_) => RunId::fresh(milepost::clock::Clock::now(&SystemClock)),
+        }
+    }
+
+    /// Changes a run. Where the default store cannot be written, the change waits in the outbox as a save of its own.
+    pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, Failure> {
+        let waiting = self.plain_save().with_changes(changes.clone());
+        let error = match self.apply_in_store(changes, to) {
+            Err(Failure::Library(error @ Error::Store(StoreError::ReadOnly { .. }))) => error,
+            other => return other,
+        };
+        let run = match to {
+            Target::Run(run) => run.clone(),
+            Target::Any | Target::There => self.run_by_reading(),
+        };
+        let (settings, outbox) = (self.settings(), self.outbox());
+        let posted = outbox
+            .and_then(|o| o.post(&run, waiting, settings.redaction, &settings.limits, &SystemClock).ok());
+        // Where there is no outbox either, the store is what the person has to look at.
+        let queued = posted.ok_or(error)?;
+        Ok(Applied { run, saved: None, queued: Some(queued), mp: None })
+    }
+
+    fn apply_in_store(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, Failure> {
+        let (mp, run) = match to {
+            Target::Run(run) => (self.writer()?, run.clone()),
+            Target::Any => {
+                let mp = self.writer()?;
+                let run = self.run_to_write(&mp)?;
+                (mp, run)
+            }
+            Target::There => {
+                let mp = self.reader()?;
+                let run = self.run_that_is_there(&mp)?;
+                (mp, run)
+            }
+        };
+        let saved = mp.apply(&run, changes, self.plain_save())?;
+        Ok(Applied { run, saved, queued: None, mp: Some(mp) })
     }
 
     /// A save of a command that gives nothing but changes.

@@ -134,6 +134,10 @@ impl Recorder {
     fn open(&mut self) -> Result<Run, Error> {
         let options = OpenOptions { create: true, wait: self.wait };
         let mp = Milepost::at(&self.url, &options)?.with_settings(self.settings.clone());
+        // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
+        if let Some(outbox) = &self.outbox {
+            let _ = outbox.take_in(&mp);
+        }
         let builder = mp.run(self.id.as_str()).session(&self.session).opening(self.opening.clone());
         let run = if self.rejoin { builder.rejoin_or_start()? } else { builder.start()? };
         // What waited in the outbox may have made the run by the time of a second try.

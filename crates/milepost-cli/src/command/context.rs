@@ -4,7 +4,7 @@ use milepost::model::{ContextChange, Pressure};
 
 use super::number;
 use crate::config::word;
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 
@@ -51,11 +51,10 @@ pub(crate) fn run(args: ContextArgs, context: &Context<'_>) -> Result<(), Failur
         let message = "nothing to change: --pressure, --dropped, --protect or --policy is needed";
         return Err(Failure::usage(message).hint("`milepost help context` has examples"));
     }
-    let mp = context.writer()?;
-    let run = context.run_to_write(&mp)?;
-    mp.apply(&run, vec![change.into()], context.plain_save())?;
-    let record = if context.screen.json { mp.run_detail(&run)?.summary.record.ok() } else { None };
+    let applied = context.apply(vec![change.into()], &Target::Any)?;
+    let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
+    let record = applied.mp.as_ref().filter(|_| context.screen.json).and_then(read);
     let digest = record.and_then(|record| record.working.context_digest);
     let what = serde_json::json!({ "context_digest": digest });
-    Changed { schema: "milepost.context/1", run: &run, saved: None, what }.present(context.screen)
+    Changed { schema: "milepost.context/1", applied: &applied, what }.present(context.screen)
 }

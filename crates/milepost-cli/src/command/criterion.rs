@@ -3,7 +3,7 @@
 use milepost::model::{CriterionChange, CriterionStatus};
 
 use crate::config::word;
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 
@@ -38,10 +38,8 @@ enum What {
 pub(crate) fn run(args: CriterionArgs, context: &Context<'_>) -> Result<(), Failure> {
     let What::Set { id, status, subject } = args.what;
     let status: CriterionStatus = word(&status, "the criterion's status", "/criteria/status")?;
-    let mp = context.writer()?;
-    let run = context.run_to_write(&mp)?;
     let what = serde_json::json!({ "criterion": { "id": id, "status": status } });
     let change = CriterionChange { subject, ..CriterionChange::new(id, status) };
-    mp.apply(&run, vec![change.into()], context.plain_save())?;
-    Changed { schema: "milepost.criterion/1", run: &run, saved: None, what }.present(context.screen)
+    let applied = context.apply(vec![change.into()], &Target::Any)?;
+    Changed { schema: "milepost.criterion/1", applied: &applied, what }.present(context.screen)
 }

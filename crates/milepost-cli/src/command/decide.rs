@@ -1,9 +1,8 @@
 //! `decide`: a decision that must not be asked again.
 
 use milepost::model::Change;
-use milepost::{Error, Milepost};
 
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 
@@ -23,28 +22,18 @@ pub(crate) struct DecideArgs {
 }
 
 pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let mp = context.writer()?;
-    let run = context.run_to_write(&mp)?;
-    if let Some(old) = &args.supersedes
-        && !is_known(&mp, &run, old)?
-    {
-        context
-            .screen
-            .talk(&format!("Warning: no decision of {run} reads {old:?}; it is noted all the same"));
-    }
     let what = serde_json::json!({ "text": args.text, "supersedes": args.supersedes });
-    let change = Change::Decision { text: args.text, supersedes: args.supersedes };
-    mp.apply(&run, vec![change], context.plain_save())?;
-    Changed { schema: "milepost.decide/1", run: &run, saved: None, what }.present(context.screen)
-}
-
-fn is_known(mp: &Milepost, run: &milepost::model::RunId, text: &str) -> Result<bool, Error> {
-    match mp.run_detail(run) {
-        Ok(detail) => {
-            let record = detail.summary.record;
-            Ok(record.is_ok_and(|record| record.working.decisions.iter().any(|known| known.text == text)))
+    let change = Change::Decision { text: args.text, supersedes: args.supersedes.clone() };
+    let applied = context.apply(vec![change], &Target::Any)?;
+    if let (Some(old), Some(mp)) = (&args.supersedes, &applied.mp) {
+        let record = mp.run_detail(&applied.run)?.summary.record;
+        let known = record.is_ok_and(|record| record.working.decisions.iter().any(|d| d.text == *old));
+        if !known {
+            let run = &applied.run;
+            context
+                .screen
+                .talk(&format!("Warning: no decision of {run} reads {old:?}; it is noted all the same"));
         }
-        Err(Error::NoRun(_)) => Ok(false),
-        Err(e) => Err(e),
     }
+    Changed { schema: "milepost.decide/1", applied: &applied, what }.present(context.screen)
 }

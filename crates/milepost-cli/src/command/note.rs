@@ -2,7 +2,7 @@
 
 use milepost::model::Change;
 
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 
@@ -19,9 +19,7 @@ pub(crate) struct NoteArgs {
 }
 
 pub(crate) fn run(args: NoteArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let mp = context.writer()?;
-    let run = context.run_to_write(&mp)?;
     let what = serde_json::json!({ "text": args.text });
-    mp.apply(&run, vec![Change::Note(args.text)], context.plain_save())?;
-    Changed { schema: "milepost.note/1", run: &run, saved: None, what }.present(context.screen)
+    let applied = context.apply(vec![Change::Note(args.text)], &Target::Any)?;
+    Changed { schema: "milepost.note/1", applied: &applied, what }.present(context.screen)
 }

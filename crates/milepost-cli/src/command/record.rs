@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 
+use milepost::Error;
 use milepost::engine::OUTCOME_SUMMARY;
 use milepost::model::{Invalid, Outcome, OutcomeKind, OutcomeResult};
-use milepost::{Error, Milepost};
 
 use super::number;
 use crate::config::word;
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 use crate::supervise::{self, Attempt};
@@ -74,20 +74,17 @@ pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Failure
         summary,
         extra: Default::default(),
     };
-    let mp = context.writer()?;
-    keep(&mp, outcome, context, |changed| changed.present(context.screen))
+    keep(outcome, context, |changed| changed.present(context.screen))
 }
 
 fn keep(
-    mp: &Milepost,
     outcome: Outcome,
     context: &Context<'_>,
     present: impl Fn(&Changed<'_, serde_json::Value>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let run = context.run_to_write(mp)?;
     let what = serde_json::json!({ "outcome": &outcome });
-    mp.apply(&run, vec![outcome.into()], context.plain_save())?;
-    present(&Changed { schema: "milepost.record/1", run: &run, saved: None, what })
+    let applied = context.apply(vec![outcome.into()], &Target::Any)?;
+    present(&Changed { schema: "milepost.record/1", applied: &applied, what })
 }
 
 /// The command runs whatever the store says; that its outcome could not be kept is said afterwards.
@@ -105,11 +102,9 @@ fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) 
     if args.reason_code.is_some() {
         outcome.reason_code.clone_from(&args.reason_code);
     }
-    let kept = context.writer().map_err(Failure::from).and_then(|mp: Milepost| {
-        keep(&mp, outcome, context, |changed| {
-            changed.present_aside(context.screen);
-            Ok(())
-        })
+    let kept = keep(outcome, context, |changed| {
+        changed.present_aside(context.screen);
+        Ok(())
     });
     let ending = ended.map_err(|e| attempt.failure(&e))?;
     if let Err(Failure::Library(e @ (Error::Store(_) | Error::File { .. }))) = &kept

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use milepost::clock::SystemClock;
 use milepost::engine::Save;
-use milepost::engine::current::Meant;
 use milepost::model::{self, Draft, Fields, Invalid, PAI_PHASES, Phase, Profile, RunId, Source, Status};
 use milepost::seal::strict;
 use milepost::store::StoreError;
@@ -99,7 +98,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
     };
     match (result, context.outbox()) {
         (Err(Failure::Library(error @ Error::Store(StoreError::ReadOnly { .. }))), Some(outbox)) => {
-            let run = named.map_or_else(|| run_by_reading(context), Ok)?;
+            let run = named.unwrap_or_else(|| context.run_by_reading());
             let source = save.draft.source.unwrap_or(Source::Manual);
             let status = save.draft.status.unwrap_or(Status::InProgress);
             asked.fill_phase(&mut save, context.config.profile);
@@ -147,15 +146,6 @@ fn into_store(
     }
     let done = mp.save(&run, save)?;
     saved::present(context.screen, "milepost.save/1", &done)
-}
-
-/// The run of a save that has to wait, by what can still be read; a new one where nothing can.
-fn run_by_reading(context: &Context<'_>) -> Result<RunId, Failure> {
-    let meant = context.examiner().and_then(|mp| context.current_run(&mp));
-    Ok(match meant {
-        Ok(Meant::Run(run)) => run,
-        Ok(Meant::Unclear(_)) | Err(_) => RunId::fresh(milepost::clock::Clock::now(&SystemClock)),
-    })
 }
 
 impl Asked {

@@ -4,7 +4,7 @@ use milepost::Error;
 use milepost::model::{Invalid, StepChange, StepStatus};
 
 use super::number;
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 
@@ -54,16 +54,8 @@ pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), Failure> 
         StepChange { plan: args.plan, ordinal, title: args.title, ..StepChange::new(args.id, *status) };
     // Only what has begun can end: for that there must be a store and a run already.
     let ends = matches!(status, StepStatus::Done | StepStatus::Failed);
-    let (mp, run) = if ends {
-        let mp = context.reader()?;
-        let run = context.run_that_is_there(&mp)?;
-        (mp, run)
-    } else {
-        let mp = context.writer()?;
-        let run = context.run_to_write(&mp)?;
-        (mp, run)
-    };
+    let to = if ends { Target::There } else { Target::Any };
     let what = serde_json::json!({ "step_id": change.id, "step_status": change.status });
-    let saved = mp.apply(&run, vec![change.into()], context.plain_save())?;
-    Changed { schema: "milepost.step/1", run: &run, saved: saved.as_ref(), what }.present(context.screen)
+    let applied = context.apply(vec![change.into()], &to)?;
+    Changed { schema: "milepost.step/1", applied: &applied, what }.present(context.screen)
 }

@@ -7,7 +7,7 @@ use milepost::{Error, Exit, Milepost};
 use serde::Serialize;
 
 use crate::config::word;
-use crate::context::Context;
+use crate::context::{Context, Target};
 use crate::failure::Failure;
 use crate::present::saved::Changed;
 use crate::supervise::{self, Attempt};
@@ -91,13 +91,12 @@ pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), Failure> 
     match args.what {
         What::Set { id, status, title } => {
             let status = parsed(&status)?;
-            let mp = context.writer()?;
-            let run = context.run_to_write(&mp)?;
             let change = TaskChange { title, ..TaskChange::new(&id, status) };
-            let saved = mp.apply(&run, vec![change.into()], context.plain_save())?;
-            let task = if context.screen.json { find(&mp, &run, &id)? } else { None };
+            let applied = context.apply(vec![change.into()], &Target::Any)?;
+            let mp = applied.mp.as_ref().filter(|_| context.screen.json);
+            let task = mp.map(|mp| find(mp, &applied.run, &id)).transpose()?.flatten();
             let what = About { task, exit: None };
-            Changed { schema: SCHEMA, run: &run, saved: saved.as_ref(), what }.present(context.screen)
+            Changed { schema: SCHEMA, applied: &applied, what }.present(context.screen)
         }
         What::Is { id, status } => ask(&id, parsed(&status)?, context),
         What::Run { id, title, command } => execute(&id, title, &command, context).map_err(Failure::own),
@@ -136,10 +135,8 @@ fn execute(
     command: &[OsString],
     context: &Context<'_>,
 ) -> Result<(), Failure> {
-    let mp = context.writer()?;
-    let run = context.run_to_write(&mp)?;
     let begun = TaskChange { title, ..TaskChange::new(id, TaskStatus::InProgress) };
-    mp.apply(&run, vec![begun.into()], context.plain_save())?;
+    let run = context.apply(vec![begun.into()], &Target::Any)?.run;
     let attempt = Attempt::new(command);
     let mut child = attempt.command();
     child.envs(context.for_a_child(&run));
@@ -151,16 +148,16 @@ fn execute(
         TaskStatus::Failed
     };
     let changes = vec![TaskChange::new(id, status).into(), outcome.into()];
-    let kept = mp.apply(&run, changes, context.plain_save());
+    let kept = context.apply(changes, &Target::Run(run));
     let ending = ended.map_err(|e| attempt.failure(&e))?;
-    let saved = kept.map_err(|e| {
+    let applied = kept.inspect_err(|_| {
         let words = ending.words();
         context
             .screen
             .talk(&format!("Warning: the command has ended ({words}), and that could not be saved"));
-        Failure::from(e)
     })?;
-    let what = About { task: find(&mp, &run, id).unwrap_or_default(), exit: Some(ending.code()) };
-    Changed { schema: SCHEMA, run: &run, saved: saved.as_ref(), what }.present_aside(context.screen);
+    let task = applied.mp.as_ref().and_then(|mp| find(mp, &applied.run, id).ok().flatten());
+    let what = About { task, exit: Some(ending.code()) };
+    Changed { schema: SCHEMA, applied: &applied, what }.present_aside(context.screen);
     ending.pass_through()
 }

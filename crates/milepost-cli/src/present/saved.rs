@@ -6,6 +6,7 @@ use milepost::model::{CheckpointId, RunId, Source, Status};
 use serde::Serialize;
 
 use super::{Screen, words};
+use crate::context::Applied;
 use crate::failure::Failure;
 
 /// The answer to a save.
@@ -86,40 +87,58 @@ struct ChangedDocument<'a, T: Serialize> {
 /// Which answer a change gets, and about what.
 pub(crate) struct Changed<'a, T: Serialize> {
     pub(crate) schema: &'static str,
-    pub(crate) run: &'a RunId,
-    /// What it made, if it was a boundary.
-    pub(crate) saved: Option<&'a Saved>,
+    pub(crate) applied: &'a Applied,
     /// What changed.
     pub(crate) what: T,
 }
 
 impl<T: Serialize> Changed<'_, T> {
     fn document(&self) -> ChangedDocument<'_, &T> {
-        let saved = match self.saved {
-            Some(saved) => SavedDocument::of(self.schema, saved),
-            None => SavedDocument::none(self.schema, self.run, true),
+        let Applied { run, saved, queued, .. } = self.applied;
+        let saved = match (saved, queued) {
+            (Some(saved), _) => SavedDocument::of(self.schema, saved),
+            (None, Some(queued)) => SavedDocument::waiting(self.schema, queued, run),
+            (None, None) => SavedDocument::none(self.schema, run, true),
         };
         ChangedDocument { saved, what: &self.what }
     }
 
     /// Presents the id of its checkpoint, if there is one; the whole for programs.
     pub(crate) fn present(&self, screen: &Screen) -> Result<(), Failure> {
-        if let Some(saved) = self.saved {
-            talk(screen, saved);
-        }
-        match self.saved {
+        let id = match (&self.applied.saved, &self.applied.queued) {
+            (Some(saved), _) => {
+                talk(screen, saved);
+                Some(&saved.snapshot_id)
+            }
+            (None, Some(queued)) => {
+                talk_of_waiting(screen, queued);
+                Some(&queued.snapshot_id)
+            }
+            (None, None) => None,
+        };
+        match id {
             _ if screen.json => screen.document(&self.document()),
-            Some(saved) => screen.text(&format!("{}\n", saved.snapshot_id)),
+            Some(id) => screen.text(&format!("{id}\n")),
             None => Ok(()),
         }
     }
 
     /// Presents it beside a command whose stdout is its own: one line of stderr, for programs alone.
     pub(crate) fn present_aside(&self, screen: &Screen) {
+        if let Some(queued) = &self.applied.queued {
+            talk_of_waiting(screen, queued);
+        }
         if screen.json {
             screen.line(&self.document());
         }
     }
+}
+
+fn talk_of_waiting(screen: &Screen, queued: &Queued) {
+    screen.talk(&format!(
+        "the store cannot be written: the checkpoint waits in {} for a command that can",
+        queued.file.display()
+    ));
 }
 
 /// Presents a checkpoint that was saved.
@@ -155,10 +174,7 @@ pub(crate) fn queued(
     source: Source,
     status: Status,
 ) -> Result<(), Failure> {
-    screen.talk(&format!(
-        "the store cannot be written: the checkpoint waits in {} for a command that can",
-        queued.file.display()
-    ));
+    talk_of_waiting(screen, queued);
     if !screen.json {
         return screen.text(&format!("{}\n", queued.snapshot_id));
     }

@@ -255,4 +255,25 @@ fn a_save_waits_where_the_store_is_read_only() {
     assert_eq!(list["checkpoints"][0]["snapshot_id"], saved["snapshot_id"]);
     assert_eq!(list["checkpoints"][0]["sequence"], 2);
     assert_eq!(env.json(&["status"])["waiting"], 0);
+    // What else is a checkpoint waits as well, and comes in its order; so do the checkpoints of a command.
+    let commands = ["step begin s", "note noted", "task run t -- true", "step done s", "step done never"];
+    for (n, args) in commands.into_iter().enumerate() {
+        let output = within(&format!("{args} --json")).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args}: {output:?}");
+        assert_eq!(
+            env.project().join(".milepost/outbox").read_dir().unwrap().count(),
+            n + 1 + usize::from(n >= 2)
+        );
+    }
+    assert_eq!(within("run --run sandboxed -- true").unwrap().status.code(), Some(0));
+    let run = env.json(&["runs", "r"]);
+    assert_eq!((&run["completed"], &run["log"][0]["text"]), (&serde_json::json!(["t"]), &"noted".into()));
+    assert_eq!(
+        (&run["step_state"]["step_id"], &run["step_state"]["step_status"]),
+        (&"s".into(), &"done".into())
+    );
+    assert_eq!(env.json(&["runs", "sandboxed"])["runs"][0]["status"], "completed");
+    // The one that no run can take stays, and is named.
+    assert_eq!(env.json(&["status"])["waiting"], 1);
+    assert!(env.run(&["status"]).exits(0).stderr.contains("\"never\" has not begun"));
 }

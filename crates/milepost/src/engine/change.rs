@@ -18,15 +18,12 @@ const OPEN_STEPS: usize = 100;
 impl Milepost {
     /// Changes a run, which is opened if it is not there. With a boundary among the changes, such as a step that begins or
     /// a task that ends, they are a checkpoint at once, with what else `save` holds; else they wait for the next one.
-    pub fn apply(&self, run: &RunId, changes: Vec<Change>, mut save: Save) -> Result<Option<Saved>, Error> {
-        let Some(boundary) = changes.iter().find_map(trigger::boundary) else {
-            self.record_changes(run, &changes, &save.opening)?;
-            return Ok(None);
-        };
-        save.draft.source.get_or_insert(boundary.source);
-        save.draft.reasons.push(boundary.reason.to_owned());
-        save.changes.extend(changes);
-        self.save(run, save).map(Some)
+    pub fn apply(&self, run: &RunId, changes: Vec<Change>, save: Save) -> Result<Option<Saved>, Error> {
+        if changes.iter().any(|change| trigger::boundary(change).is_some()) {
+            return self.save(run, save.with_changes(changes)).map(Some);
+        }
+        self.record_changes(run, &changes, &save.opening)?;
+        Ok(None)
     }
 }
 

@@ -148,7 +148,9 @@ impl Outbox {
             };
             match engine.save(&run, save) {
                 Ok(saved) => intake.saved.push(saved),
-                Err(e @ (Error::Schema(_) | Error::Id(_) | Error::Value { .. })) => {
+                Err(
+                    e @ (Error::Schema(_) | Error::Id(_) | Error::Value { .. } | Error::StepNotBegun { .. }),
+                ) => {
                     intake.refused.push((file, e.to_string()));
                     continue;
                 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Opening, Settings, compose};
 use crate::model::{Change, CheckpointId, Draft, Invalid, Profile, Raw, RunId, Source, Status};
-use crate::{Error, seal};
+use crate::{Error, seal, trigger};
 
 /// How a run has to stand for a timer to save it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +100,17 @@ impl Save {
     #[must_use]
     pub fn change(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
+        self
+    }
+
+    /// Adds changes, and says of the first boundary among them that it is what made the checkpoint happen.
+    #[must_use]
+    pub fn with_changes(mut self, changes: Vec<Change>) -> Self {
+        if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
+            self.draft.source.get_or_insert(boundary.source);
+            self.draft.reasons.push(boundary.reason.to_owned());
+        }
+        self.changes.extend(changes);
         self
     }
 
