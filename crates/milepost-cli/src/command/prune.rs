@@ -108,8 +108,8 @@ fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), F
             .hint("try again; if it lasts, a stopped process may hold the lock"));
     }
     let message = format!(
-        "{} failed; {} removed and {} compressed so far",
-        words::counted(report.failed.len() as u64, "removal"),
+        "{} while pruning; {} removed and {} compressed so far",
+        words::counted(report.failed.len() as u64, "problem"),
         words::counted(report.removed, "checkpoint"),
         words::count(report.compressed),
     );

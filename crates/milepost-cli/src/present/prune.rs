@@ -180,6 +180,9 @@ pub(crate) fn summary(report: &PruneReport) -> String {
             "{removed} would go{runs}, {compressed} would be compressed, {kept} stay. About {freed} would come back{}.\n",
             if report.compressed > 0 { ", without what compression wins" } else { "" }
         ),
+        (false, 0) if !report.failed.is_empty() => {
+            format!("Nothing was removed or compressed; {} stay.\n", counted(report.kept, "checkpoint"))
+        }
         (false, 0) => {
             format!("Nothing to remove or compress; {} stay.\n", counted(report.kept, "checkpoint"))
         }

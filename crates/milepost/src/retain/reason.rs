@@ -64,8 +64,22 @@ impl fmt::Display for Reason {
             Self::OlderThan(seconds) => write!(f, "older than {}", Span(*seconds)),
             Self::RunEnded(seconds) => write!(f, "its run ended more than {} ago", Span(*seconds)),
             Self::StoreFull(bytes) => {
-                write!(f, "the store takes more than {bytes} bytes, and its run is the oldest that has ended")
+                write!(f, "the store takes more than {}: its run is the oldest that has ended", Size(*bytes))
             }
+        }
+    }
+}
+
+/// A number of bytes in the largest unit that fits it.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 4] =
+            [(1 << 30, "GiB"), (1 << 20, "MiB"), (1_000_000_000, "GB"), (1_000_000, "MB")];
+        match UNITS.iter().find(|(unit, _)| self.0 > 0 && self.0.is_multiple_of(*unit)) {
+            Some((unit, name)) => write!(f, "{} {name}", self.0 / unit),
+            None => write!(f, "{} bytes", self.0),
         }
     }
 }

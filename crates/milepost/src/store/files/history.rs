@@ -155,9 +155,12 @@ impl History {
 
     /// Bytes that a document takes, in the form that the log names.
     pub(super) fn weight(&self, live: &Live) -> u64 {
-        let id = &live.entry.header.snapshot_id;
-        let path = if live.gz.is_some() { self.compressed(id) } else { self.plain(id) };
-        fs::metadata(path).map_or(0, |meta| meta.len())
+        let header = &live.entry.header;
+        match live.gz {
+            Some(_) => fs::metadata(self.compressed(&header.snapshot_id)).map_or(0, |meta| meta.len()),
+            // The file is the document, and nothing else.
+            None => header.size,
+        }
     }
 
     /// Removes a document in whatever form; gives what could not be removed, which is an orphan from now on.
