@@ -1,10 +1,11 @@
 //! The arguments: global flags, the list of commands, and the way from them to an exit code.
 //! Values that are a matter of the contract (ids, sources, statuses) are parsed by the commands, not here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use milepost::ReasonCode;
 
 use crate::command::Command;
@@ -67,7 +68,7 @@ pub(crate) struct Global {
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match quick(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
         Err(e) => return unparsed(&e, json),
     };
@@ -76,6 +77,18 @@ pub(crate) fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => ExitCode::from(screen.fail(&failure)),
     }
+}
+
+/// Parses with the one command that is named: making all of them takes a good part of a short command's time.
+/// Whatever does not fit at once, help and mistakes among it, is for the whole parser.
+fn quick(arguments: &[OsString]) -> Option<Cli> {
+    let named = arguments.iter().skip(1).find_map(|argument| Command::alone(argument.to_str()?))?;
+    let bare = clap::Command::new("milepost").disable_help_subcommand(true);
+    let mut parser = Global::augment_args(bare).subcommand(named);
+    let matches = parser.try_get_matches_from_mut(arguments).ok()?;
+    // The process ends before its memory is needed again.
+    std::mem::forget(parser);
+    Cli::from_arg_matches(&matches).ok()
 }
 
 fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
@@ -116,4 +129,39 @@ fn unparsed(e: &clap::Error, json: bool) -> ExitCode {
 /// The whole command line as clap has it, every command visible.
 pub(crate) fn whole() -> clap::Command {
     Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_can_be_made_alone() {
+        for command in whole().get_subcommands() {
+            let alone = Command::alone(command.get_name()).unwrap();
+            let ids = |command: &clap::Command| -> Vec<_> {
+                command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+            };
+            assert_eq!(ids(&alone), ids(command), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn the_quick_way_takes_what_the_whole_parser_takes() {
+        let parse = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for line in [
+            "milepost save --summary x --run r",
+            "milepost --json --run save list --limit 3",
+            "milepost -C / task set save done",
+            "milepost run --run r -- milepost save --summary x",
+        ] {
+            let whole = format!("{:?}", Cli::try_parse_from(parse(line)).unwrap());
+            let quick = quick(&parse(line)).map(|cli| format!("{cli:?}"));
+            assert!(quick.is_none_or(|quick| quick == whole), "{line}");
+        }
+        assert!(quick(&parse("milepost save --summary x")).is_some());
+        for line in ["milepost", "milepost save --help", "milepost --version", "milepost save --bogus"] {
+            assert!(quick(&parse(line)).is_none(), "{line}");
+        }
+    }
 }

@@ -38,61 +38,80 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::Screen;
 
-/// Every command. Those that are hidden stand in `help --all`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Init(init::InitArgs),
-    Status(status::StatusArgs),
-    Run(run::RunArgs),
-    Save(Box<save::SaveArgs>),
-    Show(show::ShowArgs),
-    Diff(diff::DiffArgs),
-    Prune(prune::PruneArgs),
-    Doctor(doctor::DoctorArgs),
+/// Makes the list of commands, and the way to one of them that leaves the others alone.
+macro_rules! commands {
+    ($( $(#[$meta:meta])* $variant:ident = $name:literal ($args:ty), )*) => {
+        /// Every command. Those that are hidden stand in `help --all`.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $( $(#[$meta])* $variant($args), )*
+        }
+
+        impl Command {
+            /// One command as clap has it, by its name.
+            pub(crate) fn alone(name: &str) -> Option<clap::Command> {
+                match name {
+                    $( $name => Some(<$args as clap::Args>::augment_args(clap::Command::new($name))), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Init = "init" (init::InitArgs),
+    Status = "status" (status::StatusArgs),
+    Run = "run" (run::RunArgs),
+    Save = "save" (Box<save::SaveArgs>),
+    Show = "show" (show::ShowArgs),
+    Diff = "diff" (diff::DiffArgs),
+    Prune = "prune" (prune::PruneArgs),
+    Doctor = "doctor" (doctor::DoctorArgs),
     #[command(hide = true)]
-    Start(start::StartArgs),
+    Start = "start" (start::StartArgs),
     #[command(hide = true)]
-    Finish(finish::FinishArgs),
+    Finish = "finish" (finish::FinishArgs),
     #[command(hide = true)]
-    Step(step::StepArgs),
+    Step = "step" (step::StepArgs),
     #[command(hide = true)]
-    Task(task::TaskArgs),
+    Task = "task" (task::TaskArgs),
     #[command(hide = true)]
-    Criterion(criterion::CriterionArgs),
+    Criterion = "criterion" (criterion::CriterionArgs),
     #[command(hide = true)]
-    Record(record::RecordArgs),
+    Record = "record" (record::RecordArgs),
     #[command(hide = true)]
-    Note(note::NoteArgs),
+    Note = "note" (note::NoteArgs),
     #[command(hide = true)]
-    Decide(decide::DecideArgs),
+    Decide = "decide" (decide::DecideArgs),
     #[command(hide = true)]
-    Context(context::ContextArgs),
+    Context = "context" (context::ContextArgs),
     #[command(hide = true)]
-    Runs(runs::RunsArgs),
+    Runs = "runs" (runs::RunsArgs),
     #[command(hide = true)]
-    List(list::ListArgs),
+    List = "list" (list::ListArgs),
     #[command(hide = true)]
-    Mark(mark::MarkArgs),
+    Mark = "mark" (mark::MarkArgs),
     #[command(hide = true)]
-    Complete(complete::CompleteArgs),
+    Complete = "complete" (complete::CompleteArgs),
     #[command(hide = true)]
-    State(state::StateArgs),
+    State = "state" (state::StateArgs),
     #[command(hide = true)]
-    Delete(delete::DeleteArgs),
+    Delete = "delete" (delete::DeleteArgs),
     #[command(hide = true)]
-    Verify(verify::VerifyArgs),
+    Verify = "verify" (verify::VerifyArgs),
     #[command(hide = true)]
-    Events(events::EventsArgs),
+    Events = "events" (events::EventsArgs),
     #[command(hide = true)]
-    Config(config::ConfigArgs),
+    Config = "config" (config::ConfigArgs),
     #[command(hide = true)]
-    Schema(schema::SchemaArgs),
+    Schema = "schema" (schema::SchemaArgs),
     #[command(hide = true)]
-    Completions(completions::CompletionsArgs),
+    Completions = "completions" (completions::CompletionsArgs),
     #[command(hide = true)]
-    Man(man::ManArgs),
+    Man = "man" (man::ManArgs),
     #[command(hide = true)]
-    Help(help::HelpArgs),
+    Help = "help" (help::HelpArgs),
 }
 
 impl Command {
