@@ -1,6 +1,7 @@
 //! One changed row in a SQLite store: reported for that row, and everything else stays readable and writable.
 //! In: statements that change a value behind the store's back. Damage to pages is not tried here.
 
+use milepost::model::Marks;
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{
     Commit, Damage, EventQuery, Find, HeaderQuery, OpenOptions, Part, Row, RunView, Store, StoreError,
@@ -152,6 +153,34 @@ fn a_fresh_record_is_reported_and_can_be_written_anew() {
         assert_eq!((seen.record, seen.count, seen.slot.sequence()), (None, 4, 8));
         assert!(store.run(hurt.run()).unwrap().unwrap().row.record.is_ok());
     });
+}
+
+#[test]
+fn events_stay_bounded_over_plain_saves_and_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let run = doc::run_id("long");
+    let hurt = Ledger::begin(&store, "long");
+    for n in 1..=1500_u64 {
+        let doc = hurt.doc(n);
+        store
+            .write(&run, &mut |view| {
+                let mut commit = Commit::of(doc::next_record(&run, view));
+                commit.puts.push(doc.seal(&view.slot));
+                commit.drops.extend((view.count >= 20).then(|| view.oldest[0].header.sequence));
+                commit.events.push(doc::event(&run, n));
+                if n % 53 == 0 {
+                    commit.marks.push((n, Marks { revision: 1, ..Marks::default() }));
+                }
+                Verdict::Commit(Box::new(commit))
+            })
+            .unwrap();
+    }
+    let events = store.events(&EventQuery { run: Some(&run), ..EventQuery::default() }).unwrap().events;
+    assert!((1000..=1200).contains(&events.len()), "{} events", events.len());
+    assert_eq!(events.last().unwrap().1, doc::event(&run, 1500));
+    assert_eq!(store.run(&run).unwrap().unwrap().row.count, 20);
 }
 
 const HURT: &str = "(SELECT n FROM run WHERE run_id = 'hurt')";

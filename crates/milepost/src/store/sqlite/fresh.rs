@@ -91,7 +91,8 @@ impl Fresh {
         self.rows.iter().filter(|row| !row.kept).map(|row| row.n).collect()
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether there are enough rows to take them in.
+    pub(super) fn is_full(&self) -> bool {
         let waiting = self.rows.iter().filter(|row| !row.kept);
         let (rows, size) = waiting.fold((0, 0), |(rows, size), row| (rows + 1, size + row.size));
         rows >= MOST || size >= LARGEST
@@ -198,11 +199,6 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Takes the rows in where there are enough of them.
-pub(super) fn settle_full(tx: &Connection, fresh: &Fresh) -> Result<()> {
-    if fresh.is_full() { settle(tx, fresh) } else { Ok(()) }
-}
-
 /// Takes every row into the other tables, byte for byte: what is damaged stays damaged, and named. A row whose header
 /// cannot be trusted to say where it belongs stays here with its document, for repair.
 pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
@@ -248,12 +244,10 @@ pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
 /// Writes a run's own row as its newest row here has it. All its events are in their table by now.
 fn speak(tx: &Connection, fresh: &Fresh, row: &Appended) -> Result<()> {
     let Some(before) = read::own_line(tx, row.n)? else { return Ok(()) };
-    let events = if before.record.is_ok() {
-        let added = "SELECT sum(event_count) FROM fresh WHERE run_n = ?1";
-        before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?
-    } else {
-        let counted = "SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1";
-        tx.query_row(counted, [row.n], |found| number(found, 0))?
+    let added = "SELECT sum(event_count) FROM fresh WHERE run_n = ?1";
+    let events = match &before.record {
+        Ok(_) => before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?,
+        Err(_) => read::events_of(tx, row.n)?,
     };
     let mut line = line(tx, fresh, row, &before.run_id)?;
     // What was removed from the oldest is known to the run's own row only.

@@ -117,6 +117,18 @@ pub(super) fn own_line(tx: &Connection, n: i64) -> Result<Option<RunLine>> {
     tx.prepare_cached(&sql)?.query_row([n], run_line).optional()
 }
 
+/// How many events a run's own row counts; a row that cannot say is counted.
+pub(super) fn events_of(tx: &Connection, n: i64) -> Result<u64> {
+    match own_line(tx, n)? {
+        Some(line) if line.record.is_ok() => Ok(line.events),
+        _ => settled_events(tx, n),
+    }
+}
+
+fn settled_events(tx: &Connection, n: i64) -> Result<u64> {
+    tx.query_row("SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1", [n], |row| number(row, 0))
+}
+
 /// Finds a run by its id, also where a damaged byte has changed the id in its row.
 pub(super) fn line(tx: &Connection, fresh: &Fresh, run: &RunId) -> Result<Option<RunLine>> {
     if let Some(n) = numbered(tx, run)? {
@@ -168,10 +180,7 @@ fn counted(tx: &Connection, fresh: &Fresh, mut line: RunLine) -> Result<RunLine>
             .fold((0, 0, 0), |(count, last, newest), (sequence, stamp)| {
                 (count + 1, last.max(sequence), newest.max(stamp))
             });
-        let events = "SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1";
-        line.events = tx.query_row(events, [line.n], |row| number(row, 0))?;
-        let waiting = "SELECT ifnull(sum(event_count), 0) FROM fresh WHERE run_n = ?1";
-        line.events += tx.query_row(waiting, [line.n], |row| number(row, 0))?;
+        line.events = settled_events(tx, line.n)?;
     }
     Ok(line)
 }

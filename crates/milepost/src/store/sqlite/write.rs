@@ -50,7 +50,7 @@ fn write_once(
     let failed = |e| store.write_error(e);
     let tx = db.begin().map_err(failed)?;
     let fresh = Fresh::load(&tx).map_err(failed)?;
-    let line = read::line(&tx, &fresh, run).map_err(failed)?;
+    let mut line = read::line(&tx, &fresh, run).map_err(failed)?;
     let (view, places) = view(&tx, &fresh, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
@@ -63,15 +63,20 @@ fn write_once(
         }
     }
     let work = Work { tx: &tx, run, view: &view, commit: &commit, places: &places };
-    match line {
-        Some(line) if work.is_plain(&line).map_err(failed)? => {
-            if settling == Settling::Due {
-                fresh::settle_full(&tx, &fresh).map_err(failed)?;
-            }
-            work.append(line, &fresh).map_err(failed)?;
+    let plain = match &line {
+        Some(line) => work.is_plain(line).map_err(failed)?,
+        None => false,
+    };
+    if !plain || (settling == Settling::Due && fresh.is_full()) {
+        fresh::settle(&tx, &fresh).map_err(failed)?;
+        if let Some(line) = &mut line {
+            // Some of its events may have had to go.
+            line.events = read::events_of(&tx, line.n).map_err(failed)?;
         }
+    }
+    match line {
+        Some(line) if plain => work.append(line, &fresh).map_err(failed)?,
         line => {
-            fresh::settle(&tx, &fresh).map_err(failed)?;
             for sealed in &commit.puts {
                 let id = &sealed.header().snapshot_id;
                 if is_taken(&tx, id).map_err(failed)? {
@@ -451,8 +456,14 @@ pub(super) fn trim_events(tx: &Connection, line: &mut RunLine) -> Result<()> {
     }
     while line.events >= EVENTS_KEPT + EVENT_SLACK {
         let oldest = "SELECT n, count FROM event WHERE run_n = ?1 ORDER BY n LIMIT 1";
-        let (n, count) =
-            tx.prepare_cached(oldest)?.query_row([line.n], |row| Ok((number(row, 0)?, number(row, 1)?)))?;
+        let found = tx
+            .prepare_cached(oldest)?
+            .query_row([line.n], |row| Ok((number(row, 0)?, number(row, 1)?)))
+            .optional()?;
+        let Some((n, count)) = found else {
+            line.events = 0;
+            break;
+        };
         tx.prepare_cached("DELETE FROM event WHERE run_n = ?1 AND n = ?2")?
             .execute(params![line.n, integer(n)])?;
         line.events = line.events.saturating_sub(count);
