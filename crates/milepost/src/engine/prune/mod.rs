@@ -26,7 +26,7 @@ const TRIES: u32 = 10;
 /// Saves between two looks at all checkpoints of a run, where the policy protects many.
 const LOOK_AT_ALL_EVERY: u64 = 32;
 /// Rows read at a time.
-const PAGE: usize = 512;
+const PAGE: usize = 2048;
 /// Ids that the event of a large removal names.
 const NAMED: usize = 16;
 

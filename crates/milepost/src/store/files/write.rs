@@ -93,7 +93,9 @@ impl FilesStore {
             None if drops_newest => self.refresh_latest(run),
             None => {}
         }
-        let left = dropped.iter().flat_map(|id| history.remove(id)).collect();
+        let left = history.remove_all(&dropped);
+        // Held no longer, so that what is cached can grow in place.
+        drop(log);
         self.compact_if_long(run);
         Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
     }
