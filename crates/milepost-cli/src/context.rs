@@ -113,7 +113,7 @@ impl<'a> Context<'a> {
     }
 
     fn open(&self, create: bool, waiting: Waiting) -> Result<Milepost, Error> {
-        let options = OpenOptions { create, wait: self.config.wait };
+        let options = OpenOptions { create, wait: self.config.wait, one_shot: true };
         let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
         if waiting == Waiting::TakeIn && self.waits() {
             self.take_in(&mp);

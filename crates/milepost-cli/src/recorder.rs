@@ -132,7 +132,7 @@ impl Recorder {
     }
 
     fn open(&mut self) -> Result<Run, Error> {
-        let options = OpenOptions { create: true, wait: self.wait };
+        let options = OpenOptions { create: true, wait: self.wait, ..OpenOptions::default() };
         let mp = Milepost::at(&self.url, &options)?.with_settings(self.settings.clone());
         // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
         if let Some(outbox) = &self.outbox {

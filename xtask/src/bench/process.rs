@@ -32,19 +32,25 @@ fn ok(command: &mut Command) -> Result<()> {
 /// Whole-process `save` beside a process that does nothing, and the median of its own fsyncs.
 pub fn whole(short: bool) -> Result<Vec<Line>> {
     let (binary, folder) = (binary()?, folder()?);
-    let input = folder.path().join("input.json");
     let mut work = Work::new(4 * 1024);
-    let rounds = if short { 30 } else { 200 };
-    for _ in 0..60 {
+    let (before, rounds) = (60, if short { 30 } else { 200 });
+    // All inputs are on disk beforehand: a file that is still on its way there would be in the way of every fsync.
+    let mut inputs = Vec::new();
+    for n in 0..before + rounds {
+        let input = folder.path().join(format!("input-{n}.json"));
         write_input(&input, &mut work)?;
-        ok(&mut save(&binary, folder.path(), &input))?;
+        fs::File::open(&input)?.sync_all()?;
+        inputs.push(input);
+    }
+    let measured = inputs.split_off(before);
+    for input in &inputs {
+        ok(&mut save(&binary, folder.path(), input))?;
     }
     let mut floor = Floor::new(folder.path())?;
     let (mut saves, mut fsyncs, mut bare) = (Sample::default(), Sample::default(), Sample::default());
-    for _ in 0..rounds {
-        write_input(&input, &mut work)?;
+    for input in &measured {
         bare.time(|| ok(Command::new("true").stdout(Stdio::null())))?;
-        saves.time(|| ok(&mut save(&binary, folder.path(), &input)))?;
+        saves.time(|| ok(&mut save(&binary, folder.path(), input)))?;
         fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
     }
     // Two fsyncs: the commit's, and the folder's that SQLite adds for every process.

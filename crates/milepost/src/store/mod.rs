@@ -38,11 +38,13 @@ pub struct OpenOptions {
     pub create: bool,
     /// How long a writer waits for its turn.
     pub wait: Duration,
+    /// The process ends with its work, so that memory and handles need not be put away one by one.
+    pub one_shot: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { create: false, wait: DEFAULT_WAIT }
+        Self { create: false, wait: DEFAULT_WAIT, one_shot: false }
     }
 }
 

@@ -262,7 +262,8 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
 fn a_busy_store_is_reported_and_the_next_tick_runs() {
     let dir = tempfile::tempdir().unwrap();
     for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
-        let open = |wait| Milepost::at(&url, &OpenOptions { create: true, wait }).unwrap();
+        let open =
+            |wait| Milepost::at(&url, &OpenOptions { create: true, wait, ..OpenOptions::default() }).unwrap();
         let mp = open(Duration::from_millis(30));
         let r = mp.run("r").rejoin_or_start().unwrap();
         let told: Arc<Mutex<Vec<ReasonCode>>> = Arc::default();

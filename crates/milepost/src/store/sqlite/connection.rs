@@ -1,6 +1,6 @@
 //! One connection: how it is opened, made durable, and how its WAL is kept small.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
 use super::schema;
+use crate::atomic;
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,17 @@ pub(super) fn file_number(path: &Path) -> Option<u64> {
     }
 }
 
+/// A file beside the database.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn io(e: std::io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(e.into())
+}
+
 /// A connection and what it knows of its WAL.
 #[derive(Debug)]
 pub(super) struct Db {
@@ -39,8 +51,11 @@ pub(super) struct Db {
     /// The folder of the copy that is read instead, if it is one.
     #[allow(dead_code)]
     copy: Option<tempfile::TempDir>,
+    path: PathBuf,
     /// Which file was opened, by its number on the disk.
     file: Option<u64>,
+    /// Whether the folder's entry of the WAL or journal is known to be on disk.
+    named: bool,
     read_only: bool,
     wal: bool,
     /// Pages in the WAL after the last commit of this connection.
@@ -125,18 +140,12 @@ impl Db {
 
     /// Without its `-shm` file a WAL cannot be read where no file can be made: a copy of both can, elsewhere.
     fn open_copy(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
-        let copied = |e: std::io::Error| rusqlite::Error::ToSqlConversionFailure(e.into());
-        let folder = tempfile::tempdir().map_err(copied)?;
+        let folder = tempfile::tempdir().map_err(io)?;
         let copy = folder.path().join("copy.db");
-        std::fs::copy(path, &copy).map_err(copied)?;
+        std::fs::copy(path, &copy).map_err(io)?;
         for suffix in ["-wal", "-journal"] {
-            let beside = |path: &Path| {
-                let mut name = path.as_os_str().to_owned();
-                name.push(suffix);
-                std::path::PathBuf::from(name)
-            };
-            if beside(path).exists() {
-                std::fs::copy(beside(path), beside(&copy)).map_err(copied)?;
+            if beside(path, suffix).exists() {
+                std::fs::copy(beside(path, suffix), beside(&copy, suffix)).map_err(io)?;
             }
         }
         let connection = Connection::open_with_flags(&copy, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -152,16 +161,14 @@ impl Db {
         // Without it, a cached statement is compiled again whenever its parameters change.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let wal_pages = Arc::new(AtomicI32::new(0));
-        let mut wal_file = path.as_os_str().to_owned();
-        wal_file.push("-wal");
-        let length = std::fs::metadata(wal_file).map_or(0, |meta| meta.len());
+        let length = std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
         let pages_on_disk = i32::try_from(length / WAL_PAGE).unwrap_or(i32::MAX);
         if !read_only {
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             connection.execute_batch("PRAGMA synchronous = FULL")?;
             if !wal {
-                connection.pragma_update(None, "journal_mode", "DELETE")?;
+                connection.pragma_update(None, "journal_mode", "TRUNCATE")?;
             }
             // The hook also replaces SQLite's own checkpoints.
             let pages = Arc::clone(&wal_pages);
@@ -173,7 +180,9 @@ impl Db {
         Ok(Self {
             connection,
             copy: None,
+            path: path.to_owned(),
             file: file_number(path),
+            named: false,
             read_only,
             wal,
             wal_pages,
@@ -203,7 +212,7 @@ impl Db {
 
     pub(super) fn make(&mut self, wal: bool) -> Result<()> {
         self.connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")?;
-        let mode = if wal { "WAL" } else { "DELETE" };
+        let mode = if wal { "WAL" } else { "TRUNCATE" };
         self.connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(schema::TABLES)?;
@@ -226,7 +235,30 @@ impl Db {
 
     /// Begins a write; always immediate, since a read that turns into a write fails under contention.
     pub(super) fn begin(&mut self) -> Result<Tx<'_>> {
-        Tx::begin(&self.connection, "BEGIN IMMEDIATE")
+        if !self.wal {
+            self.name_journal()?;
+        }
+        let tx = Tx::begin(&self.connection, "BEGIN IMMEDIATE")?;
+        if self.wal && !self.named {
+            // Whoever wrote into it has seen to its name. One that is empty may have been made a moment ago, by a reader too.
+            let wal = beside(&self.path, "-wal");
+            if !std::fs::metadata(wal).is_ok_and(|meta| meta.len() > 0) {
+                atomic::sync_folder(atomic::folder_of(&self.path)).map_err(io)?;
+            }
+            self.named = true;
+        }
+        Ok(tx)
+    }
+
+    /// Makes an empty journal with a name that is on disk: one without would not be there to roll back after a power cut.
+    fn name_journal(&self) -> Result<()> {
+        let journal = beside(&self.path, "-journal");
+        if !journal.exists() {
+            let mut options = std::fs::OpenOptions::new();
+            atomic::open_private(&journal, options.write(true).create(true).truncate(false)).map_err(io)?;
+            atomic::sync_folder(atomic::folder_of(&self.path)).map_err(io)?;
+        }
+        Ok(())
     }
 
     /// After a commit: copies a long WAL back, so that the next commit starts it again in place. That costs fewer fsyncs

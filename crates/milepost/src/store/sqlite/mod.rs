@@ -251,6 +251,9 @@ impl Drop for SqliteStore {
         {
             let _ = db.empty_wal();
         }
+        if self.options.one_shot {
+            pool.idle.drain(..).for_each(std::mem::forget);
+        }
     }
 }
 

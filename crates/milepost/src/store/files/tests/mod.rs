@@ -17,7 +17,7 @@ fn run(name: &str) -> RunId {
 }
 
 fn open(dir: &Path) -> FilesStore {
-    FilesStore::open(dir, &OpenOptions { create: true, wait: Duration::from_secs(10) }).unwrap()
+    FilesStore::open(dir, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap()
 }
 
 fn record(run: &RunId) -> RunRecord {
@@ -343,8 +343,11 @@ fn two_handles_write_in_turn() {
 #[test]
 fn a_busy_store_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let store =
-        FilesStore::open(dir.path(), &OpenOptions { create: true, wait: Duration::from_millis(20) }).unwrap();
+    let store = FilesStore::open(
+        dir.path(),
+        &OpenOptions { create: true, wait: Duration::from_millis(20), ..OpenOptions::default() },
+    )
+    .unwrap();
     let held = store.gate.enter(Duration::ZERO).unwrap();
     assert!(matches!(change(&store, &run("r"), |_, _| {}), Err(StoreError::Busy { .. })));
     drop(held);
