@@ -53,13 +53,11 @@ pub fn whole(short: bool) -> Result<Vec<Line>> {
         saves.time(|| ok(&mut save(&binary, folder.path(), input)))?;
         fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
     }
-    // Two fsyncs: the commit's, and the folder's that SQLite adds for every process.
-    let allowed = bare.median() * 4 + fsyncs.median() * 2;
-    let base = bare.median() + fsyncs.median() * 2;
+    let allowed = bare.median() * 4 + fsyncs.median();
+    let base = bare.median() + fsyncs.median();
     let mut line = Line::times("whole process: `save --no-capture`, 4 KB", saves.median(), base, 4.0);
     line.bound = allowed.as_secs_f64() / base.as_secs_f64();
-    line.floor
-        .push_str(&format!(" (a bare process {:.0} µs, two fsyncs)", bare.median().as_secs_f64() * 1e6));
+    line.floor.push_str(&format!(" (a bare process {:.0} µs, one fsync)", bare.median().as_secs_f64() * 1e6));
     let show = || {
         let mut command = Command::new(&binary);
         command.arg("-C").arg(folder.path()).arg("--store").arg(store(folder.path()).to_string());

@@ -150,8 +150,16 @@ fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links
         .collect()
 }
 
+/// A document that was read.
+pub(super) struct Last {
+    n: i64,
+    sequence: u64,
+    document: Vec<u8>,
+}
+
 /// Packs the document two before `newest` against the one between them, so that the newest two stay whole.
-pub(super) fn settle(tx: &Connection, n: i64, newest: u64) -> Result<()> {
+/// `last` is the document that was between them, and will be the one that is packed next.
+pub(super) fn settle(tx: &Connection, n: i64, newest: u64, last: &mut Option<Last>) -> Result<()> {
     let [base, old, below @ ..] = &older(tx, n, newest, 3)?[..] else { return Ok(()) };
     if old.base != 0 || old.length <= SMALL {
         return Ok(());
@@ -161,7 +169,13 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64) -> Result<()> {
         _ => 0,
     };
     // A damaged neighbour is left alone: nothing may be packed against it.
-    let Some(Ok(document)) = read(tx, n, old.sequence)? else { return Ok(()) };
+    let document = match last.take() {
+        Some(last) if (last.n, last.sequence) == (n, old.sequence) => last.document,
+        _ => match read(tx, n, old.sequence)? {
+            Some(Ok(document)) => document,
+            _ => return Ok(()),
+        },
+    };
     if dependants + 1 > MOST_DEPENDANTS {
         // It stays whole for good, and small.
         let data = frame::whole(&document).map_err(packing)?;
@@ -188,6 +202,7 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64) -> Result<()> {
             data
         ])?;
     }
+    *last = Some(Last { n, sequence: base.sequence, document: base_document });
     Ok(())
 }
 

@@ -202,42 +202,49 @@ pub(super) fn append(
 /// Takes every row into the other tables, byte for byte: what is damaged stays damaged, and named. A row whose header
 /// cannot be trusted to say where it belongs stays here with its document, for repair.
 pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
-    let mut untrusted = Vec::new();
-    for row in fresh.rows.iter().filter(|row| !row.kept) {
-        let stamp = integer(row.stamp);
-        let trusted = matches!(entry(tx, row)?, Row::Good(_));
-        if trusted {
-            tx.prepare_cached("INSERT INTO whole SELECT stamp, body_sum, body FROM fresh WHERE stamp = ?1")?
-                .execute([stamp])?;
-            tx.prepare_cached(
-                "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM fresh \
-                 WHERE stamp = ?1",
-            )?
-            .execute([stamp])?;
-            frames::settle(tx, row.n, row.sequence)?;
-        }
-        write::drop_checkpoints(tx, row.n, row.drops.as_deref().unwrap_or_default())?;
-        tx.prepare_cached(
-            "INSERT INTO event SELECT run_n, stamp * ?2, event_count, event_sum, event FROM fresh \
-             WHERE stamp = ?1 AND event_count > 0",
-        )?
-        .execute(params![stamp, integer(EVENT_PLACES)])?;
-        if !trusted {
-            untrusted.push(stamp);
-        }
+    let waiting: Vec<_> = fresh.rows.iter().filter(|row| !row.kept).collect();
+    if waiting.is_empty() {
+        return Ok(());
     }
+    tx.prepare_cached(
+        "INSERT INTO event SELECT run_n, stamp * ?1, event_count, event_sum, event FROM fresh WHERE event_count > 0",
+    )?
+    .execute([integer(EVENT_PLACES)])?;
     for n in fresh.runs() {
         if let Some(row) = fresh.speaker(n) {
             speak(tx, fresh, row)?;
         }
     }
-    for stamp in untrusted {
-        tx.execute(
-            "UPDATE fresh SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 WHERE stamp = ?1",
-            [stamp],
-        )?;
+    let mut trusted = Vec::new();
+    for row in &waiting {
+        match entry(tx, row)? {
+            Row::Good(_) => trusted.push((row.n, row.sequence)),
+            Row::Damaged { .. } => {
+                let keep = "UPDATE fresh SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
+                            WHERE stamp = ?1";
+                tx.execute(keep, [integer(row.stamp)])?;
+            }
+        }
     }
-    tx.prepare_cached("DELETE FROM fresh WHERE run_sum <> x''")?.execute([])?;
+    for take in [
+        "INSERT INTO whole SELECT stamp, body_sum, body FROM fresh WHERE run_sum <> x''",
+        "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM fresh \
+         WHERE run_sum <> x''",
+        "DELETE FROM fresh WHERE run_sum <> x''",
+    ] {
+        tx.prepare_cached(take)?.execute([])?;
+    }
+    let mut last = None;
+    for (n, sequence) in trusted {
+        frames::settle(tx, n, sequence, &mut last)?;
+    }
+    // Many at once: those of one run mostly follow each other.
+    for n in fresh.runs() {
+        let mut drops: Vec<_> =
+            fresh.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
+        drops.sort_unstable();
+        write::drop_checkpoints(tx, n, &drops)?;
+    }
     Ok(())
 }
 

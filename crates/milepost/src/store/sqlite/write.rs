@@ -318,7 +318,7 @@ fn put(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     if let Some(id) = &header.imported_id {
         set_name(tx, n, header.sequence, id)?;
     }
-    frames::settle(tx, n, header.sequence)
+    frames::settle(tx, n, header.sequence, &mut None)
 }
 
 /// A header as it is stored, and its checksum.
