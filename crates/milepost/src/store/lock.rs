@@ -1,8 +1,10 @@
 //! Turn-taking between writers of any process: lock `turn`, lock `write`, unlock `turn`, work, unlock `write`.
-//! The one who waits for `write` holds `turn`, so nobody overtakes. A stopped holder ends in a deadline, not in a hang.
+//! The one who waits for `write` holds `turn`. Those who wait for `turn` stand in a line: the kernel wakes all waiters of
+//! a lock at once, and whoever runs first has it, so each holds a place of its own and waits for the place before.
+//! A process that dies lets go of its locks. A stopped holder ends in a deadline, not in a hang.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -45,10 +47,47 @@ impl Turnstile {
     /// Waits for its turn, at most `wait`.
     pub(crate) fn enter(&self, wait: Duration) -> Result<Turn, LockError> {
         let start = Instant::now();
-        let turn = lock(&self.turn, start, wait)?;
+        let mut file = open(&self.turn)?;
+        let turn = if newest_in_line(&mut file) == 0 && try_lock(&file, &self.turn)? {
+            file
+        } else {
+            self.stand_in_line(start, wait)?
+        };
         let write = lock(&self.write, start, wait)?;
         drop(turn);
         Ok(Turn { _write: write })
+    }
+
+    /// Takes a place at the end of the line and gives it up with `turn` in hand.
+    fn stand_in_line(&self, start: Instant, wait: Duration) -> Result<File, LockError> {
+        let beside = |suffix: &dyn std::fmt::Display| {
+            let mut name = self.turn.as_os_str().to_owned();
+            name.push(format!(".{suffix}"));
+            PathBuf::from(name)
+        };
+        let place = |number: u64| beside(&(number % PLACES));
+        let mut line = open(&self.turn)?;
+        let list = lock(&beside(&"line"), start, wait)?;
+        let number = newest_in_line(&mut line) + 1;
+        set_newest(&mut line, number);
+        let mine = open(&place(number))?;
+        // Taken where the line is longer than there are places: then it is one of several who have this one.
+        let _ = try_lock(&mine, &self.turn)?;
+        drop(list);
+        if number > 1 {
+            let left = wait.saturating_sub(start.elapsed());
+            match lock(&place(number - 1), Instant::now(), COURTESY.min(left)) {
+                Ok(_) | Err(LockError::Busy(_)) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let turn = lock(&self.turn, start, wait)?;
+        let list = lock(&beside(&"line"), start, wait)?;
+        if newest_in_line(&mut line) == number {
+            set_newest(&mut line, 0);
+        }
+        drop((list, mine));
+        Ok(turn)
     }
 
     /// Takes the turn only if nobody else wants it.
@@ -57,16 +96,46 @@ impl Turnstile {
     }
 }
 
+/// Places in line; with more waiters some share one.
+const PLACES: u64 = 8;
+
+/// How long the order of the line is kept behind one who does not move, such as a stopped process.
+const COURTESY: Duration = Duration::from_secs(1);
+
+/// The number of the place that was given out last, 0 where nobody stands in line. What a crash leaves here only sends
+/// the next one into a line that is empty.
+fn newest_in_line(turn: &mut File) -> u64 {
+    let mut bytes = [0; 8];
+    let read = turn.rewind().and_then(|()| turn.read_exact(&mut bytes));
+    read.map_or(0, |()| u64::from_le_bytes(bytes) % (u64::MAX / 2))
+}
+
+/// A number that cannot be written costs the order, not the lock.
+fn set_newest(turn: &mut File, number: u64) {
+    let _ = turn.rewind().and_then(|()| turn.write_all(&number.to_le_bytes()));
+}
+
+fn open(path: &Path) -> Result<File, LockError> {
+    let mut options = OpenOptions::new();
+    atomic::open_private(path, options.read(true).write(true).create(true).truncate(false))
+        .map_err(|e| LockError::Io(path.to_owned(), e))
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(e)) => Err(LockError::Io(path.to_owned(), e)),
+    }
+}
+
 /// Locks one file before `start + wait`. The kernel queues waiters in order, so the wait is a blocking lock in a thread
 /// of its own; if the deadline passes, that thread lets go of the lock as soon as it gets it.
 fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> {
     let io = |e| LockError::Io(path.to_owned(), e);
-    let mut options = OpenOptions::new();
-    let file = atomic::open_private(path, options.write(true).create(true).truncate(false)).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(e)) => return Err(io(e)),
+    let file = open(path)?;
+    if try_lock(&file, path)? {
+        return Ok(file);
     }
     let left = wait.saturating_sub(start.elapsed());
     if left.is_zero() {
@@ -96,14 +165,13 @@ fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> 
 /// For hosts that have too many waiting threads already.
 fn poll(file: File, path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> {
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(e)) => return Err(LockError::Io(path.to_owned(), e)),
-            Err(TryLockError::WouldBlock) if start.elapsed() >= wait => {
-                return Err(LockError::Busy(start.elapsed()));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(200)),
+        if try_lock(&file, path)? {
+            return Ok(file);
         }
+        if start.elapsed() >= wait {
+            return Err(LockError::Busy(start.elapsed()));
+        }
+        std::thread::sleep(Duration::from_micros(200));
     }
 }
 
@@ -123,5 +191,56 @@ mod tests {
         // The thread that waited may hold the lock for an instant before it notices that nobody wants it.
         drop(gate.enter(Duration::from_secs(5)).unwrap());
         assert!(gate.enter(Duration::from_secs(5)).is_ok());
+    }
+
+    #[test]
+    fn those_who_wait_come_in_the_order_in_which_they_came() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
+        let held = gate.enter(Duration::ZERO).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let waiters: Vec<_> = (0..6)
+            .map(|n| {
+                let (gate, sender) = (gate.clone(), sender.clone());
+                let waiter = std::thread::spawn(move || {
+                    let _turn = gate.enter(Duration::from_secs(20)).unwrap();
+                    sender.send(n).unwrap();
+                });
+                // The first waits for `write`, the others for a place; each must be there before the next comes.
+                std::thread::sleep(Duration::from_millis(60));
+                waiter
+            })
+            .collect();
+        drop(held);
+        for waiter in waiters {
+            waiter.join().unwrap();
+        }
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(newest_in_line(&mut open(&gate.turn).unwrap()), 0);
+    }
+
+    #[test]
+    fn a_number_that_a_crash_left_sends_nobody_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
+        for left in [1_u64, 7, u64::MAX] {
+            set_newest(&mut open(&gate.turn).unwrap(), left);
+            drop(gate.enter(Duration::from_secs(5)).unwrap());
+            assert_eq!(newest_in_line(&mut open(&gate.turn).unwrap()), 0);
+        }
+        open(&gate.turn).unwrap().set_len(3).unwrap();
+        drop(gate.enter(Duration::ZERO).unwrap());
+    }
+
+    #[test]
+    fn one_who_stands_in_line_and_does_not_move_keeps_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
+        set_newest(&mut open(&gate.turn).unwrap(), 3);
+        let asleep = open(&dir.path().join("turn.3")).unwrap();
+        assert!(try_lock(&asleep, dir.path()).unwrap());
+        let start = Instant::now();
+        drop(gate.enter(Duration::from_secs(20)).unwrap());
+        assert!(start.elapsed() >= COURTESY && start.elapsed() < Duration::from_secs(10));
     }
 }
