@@ -3,6 +3,7 @@
 //! a lock at once, and whoever runs first has it, so each holds a place of its own and waits for the place before.
 //! A process that dies lets go of its locks. A stopped holder ends in a deadline, not in a hang.
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -12,9 +13,62 @@ use std::time::{Duration, Instant};
 
 use crate::atomic;
 
-/// Threads that wait for a lock. Behind a holder that was stopped for hours they must not pile up without end.
+/// Threads that wait for locks. Behind a holder that was stopped for hours they must not pile up without end.
 static WAITERS: AtomicUsize = AtomicUsize::new(0);
 const MOST_WAITERS: usize = 32;
+
+/// A thread that waits for locks on behalf of another, which keeps it for the next time.
+struct Waiter {
+    pid: u32,
+    jobs: mpsc::Sender<Job>,
+}
+
+/// A lock to wait for, and whom to tell. Where nobody listens any more, it is let go.
+type Job = (File, mpsc::SyncSender<io::Result<File>>);
+
+thread_local! {
+    static WAITER: RefCell<Option<Waiter>> = const { RefCell::new(None) };
+}
+
+impl Waiter {
+    /// This thread's, or a new one; `None` where there are too many.
+    fn get() -> io::Result<Option<Self>> {
+        let pid = std::process::id();
+        // After a fork, the thread is the parent's.
+        if let Some(waiter) = WAITER.take().filter(|waiter| waiter.pid == pid) {
+            return Ok(Some(waiter));
+        }
+        if WAITERS.fetch_add(1, Ordering::Relaxed) >= MOST_WAITERS {
+            WAITERS.fetch_sub(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let (jobs, todo) = mpsc::channel::<Job>();
+        let thread = std::thread::Builder::new().name("milepost-lock".into()).stack_size(64 * 1024);
+        let spawned = thread.spawn(move || {
+            for (file, answer) in todo {
+                let locked = file.lock().map(|()| file);
+                let _ = answer.send(locked);
+            }
+            WAITERS.fetch_sub(1, Ordering::Relaxed);
+        });
+        match spawned {
+            Ok(_) => Ok(Some(Self { pid, jobs })),
+            Err(e) => {
+                WAITERS.fetch_sub(1, Ordering::Relaxed);
+                Err(e)
+            }
+        }
+    }
+
+    /// Waits for a lock, at most `left`. One who still waits then is left alone, and ends when it has its lock.
+    fn wait(self, file: File, left: Duration) -> Option<io::Result<File>> {
+        let (sender, receiver) = mpsc::sync_channel(0);
+        self.jobs.send((file, sender)).ok()?;
+        let locked = receiver.recv_timeout(left).ok()?;
+        WAITER.set(Some(self));
+        Some(locked)
+    }
+}
 
 /// The two lock files of a store.
 #[derive(Debug, Clone)]
@@ -129,8 +183,8 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
     }
 }
 
-/// Locks one file before `start + wait`. The kernel queues waiters in order, so the wait is a blocking lock in a thread
-/// of its own; if the deadline passes, that thread lets go of the lock as soon as it gets it.
+/// Locks one file before `start + wait`. The wait is a blocking lock in a thread of its own; if the deadline passes, that
+/// thread lets go of the lock as soon as it gets it.
 fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> {
     let io = |e| LockError::Io(path.to_owned(), e);
     let file = open(path)?;
@@ -141,24 +195,12 @@ fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> 
     if left.is_zero() {
         return Err(LockError::Busy(start.elapsed()));
     }
-    if WAITERS.fetch_add(1, Ordering::Relaxed) >= MOST_WAITERS {
-        WAITERS.fetch_sub(1, Ordering::Relaxed);
-        return poll(file, path, start, wait);
-    }
-    let (sender, receiver) = mpsc::sync_channel(0);
-    let waiter =
-        std::thread::Builder::new().name("milepost-lock".into()).stack_size(64 * 1024).spawn(move || {
-            let locked = file.lock().map(|()| file);
-            let _ = sender.send(locked);
-            WAITERS.fetch_sub(1, Ordering::Relaxed);
-        });
-    if let Err(e) = waiter {
-        WAITERS.fetch_sub(1, Ordering::Relaxed);
-        return Err(io(e));
-    }
-    match receiver.recv_timeout(left) {
-        Ok(locked) => locked.map_err(io),
-        Err(_) => Err(LockError::Busy(start.elapsed())),
+    match Waiter::get().map_err(io)? {
+        Some(waiter) => match waiter.wait(file, left) {
+            Some(locked) => locked.map_err(io),
+            None => Err(LockError::Busy(start.elapsed())),
+        },
+        None => poll(file, path, start, wait),
     }
 }
 
