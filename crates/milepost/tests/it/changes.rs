@@ -130,6 +130,25 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
     assert_eq!(world.body().tasks, all);
 }
 
+#[test]
+fn a_task_given_whole_saves_when_it_or_a_subtask_has_ended() {
+    let world = World::new(Kind::Sqlite);
+    let give = |text: &str| {
+        let saved = world.apply(Item::Task(Task::from_raw(text, &Path::Root).unwrap())).unwrap();
+        saved.map(|_| world.body().source_details[1].clone())
+    };
+    let with = |status: &str| {
+        give(&format!(
+            r#"{{"id":"t","status":"in_progress","subtasks":[{{"id":"a","status":"pending"}},{{"id":"b","status":"{status}"}}]}}"#
+        ))
+    };
+    assert_eq!(with("in_progress"), None);
+    assert_eq!(with("done").as_deref(), Some("task_done"));
+    assert_eq!(with("failed").as_deref(), Some("task_failed"));
+    assert_eq!(with("skipped").as_deref(), Some("task_skipped"));
+    assert_eq!(give(r#"{"id":"u","status":"skipped"}"#).as_deref(), Some("task_skipped"));
+}
+
 #[rstest]
 fn what_is_recorded_is_in_the_next_checkpoint(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
