@@ -119,8 +119,11 @@ fn unparsed(e: &clap::Error, json: bool) -> ExitCode {
         return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
     }
     let text = e.render().to_string();
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(first);
+    // The first paragraph, which also names the arguments that are missing.
+    let lines: Vec<_> =
+        text.trim_start().lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let first = lines.join(" ");
+    let message = first.strip_prefix("error: ").unwrap_or(&first);
     let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
     let failure = Failure::told(ReasonCode::Usage, message).hint(hint);
     ExitCode::from(Screen::for_json().fail(&failure))

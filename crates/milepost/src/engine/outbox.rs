@@ -79,6 +79,8 @@ impl Outbox {
     ) -> Result<Queued, Error> {
         save.draft = redact::draft(save.draft, redaction);
         super::compose::check_limits(&save.draft, limits)?;
+        // What no run could take would wait for ever.
+        super::change::check(&save.changes, limits)?;
         save.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))?;
         let now = clock.now();
         let snapshot_id = CheckpointId::fresh(now);
