@@ -134,6 +134,20 @@ pub(crate) fn whole() -> clap::Command {
     Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
 }
 
+/// A command by its words, such as `task set`; the whole command line for none.
+pub(crate) fn named(words: &[String]) -> Result<clap::Command, Failure> {
+    let mut command = whole();
+    command.build();
+    for name in words {
+        let Some(found) = command.find_subcommand(name) else {
+            let message = format!("no command {:?}", words.join(" "));
+            return Err(Failure::usage(message).hint("`milepost help --all` lists them"));
+        };
+        command = found.clone();
+    }
+    Ok(command)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
