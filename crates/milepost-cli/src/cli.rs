@@ -119,8 +119,11 @@ fn unparsed(e: &clap::Error, json: bool) -> ExitCode {
         return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
     }
     let text = e.render().to_string();
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(first);
+    // The first paragraph, which also names the arguments that are missing.
+    let lines: Vec<_> =
+        text.trim_start().lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let first = lines.join(" ");
+    let message = first.strip_prefix("error: ").unwrap_or(&first);
     let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
     let failure = Failure::told(ReasonCode::Usage, message).hint(hint);
     ExitCode::from(Screen::for_json().fail(&failure))
@@ -129,6 +132,20 @@ fn unparsed(e: &clap::Error, json: bool) -> ExitCode {
 /// The whole command line as clap has it, every command visible.
 pub(crate) fn whole() -> clap::Command {
     Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
+}
+
+/// A command by its words, such as `task set`; the whole command line for none.
+pub(crate) fn named(words: &[String]) -> Result<clap::Command, Failure> {
+    let mut command = whole();
+    command.build();
+    for name in words {
+        let Some(found) = command.find_subcommand(name) else {
+            let message = format!("no command {:?}", words.join(" "));
+            return Err(Failure::usage(message).hint("`milepost help --all` lists them"));
+        };
+        command = found.clone();
+    }
+    Ok(command)
 }
 
 #[cfg(test)]

@@ -51,6 +51,14 @@ enum Waiting {
     Leave,
 }
 
+/// What is wrong with a change is wrong with the arguments: no document was given.
+fn given(error: Error) -> Error {
+    match error {
+        Error::Schema(source) => Error::Value { name: "what was given".into(), source },
+        other => other,
+    }
+}
+
 impl<'a> Context<'a> {
     /// Joins what is known; opens nothing.
     pub(crate) fn new(config: Config, screen: &'a Screen) -> Self {
@@ -130,7 +138,10 @@ impl<'a> Context<'a> {
                     self.screen.talk(&format!("{n} taken in"));
                 }
                 for (file, why) in intake.refused {
-                    self.screen.talk(&format!("Warning: {} stays in the outbox: {why}", file.display()));
+                    self.screen.talk(&format!(
+                        "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
+                        file.display()
+                    ));
                 }
             }
             // They wait on; a command that only reads is not stopped by that, and one that writes says why itself.
@@ -233,10 +244,14 @@ impl<'a> Context<'a> {
             Target::Any | Target::There => self.run_by_reading(),
         };
         let (settings, outbox) = (self.settings(), self.outbox());
-        let posted = outbox
-            .and_then(|o| o.post(&run, waiting, settings.redaction, &settings.limits, &SystemClock).ok());
-        // Where there is no outbox either, the store is what the person has to look at.
-        let queued = posted.ok_or(error)?;
+        let posted =
+            outbox.map(|o| o.post(&run, waiting, settings.redaction, &settings.limits, &SystemClock));
+        let queued = match posted {
+            Some(Ok(queued)) => queued,
+            Some(Err(e @ Error::Schema(_))) => return Err(given(e).into()),
+            // Where there is no outbox either, the store is what the person has to look at.
+            Some(Err(_)) | None => return Err(error.into()),
+        };
         Ok(Applied { run, saved: None, queued: Some(queued), mp: None })
     }
 
@@ -254,7 +269,7 @@ impl<'a> Context<'a> {
                 (mp, run)
             }
         };
-        let saved = mp.apply(&run, changes, self.plain_save())?;
+        let saved = mp.apply(&run, changes, self.plain_save()).map_err(given)?;
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })
     }
 

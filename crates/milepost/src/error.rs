@@ -265,7 +265,7 @@ impl Error {
             Self::Id(_) => {
                 "use letters, digits, '.', '_' and '-', at most 128, starting with a letter or digit".into()
             }
-            Self::Schema(invalid) if invalid.message.contains("limit") => {
+            Self::Schema(invalid) | Self::Value { source: invalid, .. } if is_over_a_setting(invalid) => {
                 "store a reference (`files`) instead of the content, or raise [limits] in milepost.toml"
                     .into()
             }
@@ -318,6 +318,11 @@ impl Error {
             },
         })
     }
+}
+
+/// Whether it is too large by what can be set; other bounds are fixed.
+fn is_over_a_setting(invalid: &Invalid) -> bool {
+    ["for one field", "for a checkpoint"].iter().any(|end| invalid.message.ends_with(end))
 }
 
 fn damage_reason(damage: &Damage) -> ReasonCode {

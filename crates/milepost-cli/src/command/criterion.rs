@@ -38,8 +38,15 @@ enum What {
 pub(crate) fn run(args: CriterionArgs, context: &Context<'_>) -> Result<(), Failure> {
     let What::Set { id, status, subject } = args.what;
     let status: CriterionStatus = word(&status, "the criterion's status", "/criteria/status")?;
-    let what = serde_json::json!({ "criterion": { "id": id, "status": status } });
-    let change = CriterionChange { subject, ..CriterionChange::new(id, status) };
+    let waits = serde_json::json!({ "id": id, "status": status, "subject": subject });
+    let change = CriterionChange { subject, ..CriterionChange::new(&id, status) };
     let applied = context.apply(vec![change.into()], &Target::Any)?;
+    let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
+    let record = applied.mp.as_ref().filter(|_| context.screen.json).and_then(read);
+    let stands = record.and_then(|record| record.working.criteria.into_iter().find(|c| c.id == id));
+    let what = match stands {
+        Some(criterion) => serde_json::json!({ "criterion": criterion }),
+        None => serde_json::json!({ "criterion": waits }),
+    };
     Changed { schema: "milepost.criterion/1", applied: &applied, what }.present(context.screen)
 }

@@ -15,7 +15,7 @@ use crate::present::diff::{Document, page};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost diff latest~1\n  milepost diff nightly@3 nightly@7\n  \
                   milepost diff before-refactoring latest --json\n  \
-                  milepost diff a@1 b@1 --exit-code -q || echo they differ")]
+                  milepost diff a@1 b@1 --exit-code > /dev/null || echo they differ")]
 pub(crate) struct DiffArgs {
     /// The checkpoint to start from
     #[arg(value_name = "A")]

@@ -1,6 +1,6 @@
 //! `man`: the manual page, of everything or of one command.
 
-use crate::cli::whole;
+use crate::cli::named;
 use crate::failure::Failure;
 use crate::present::Screen;
 
@@ -9,20 +9,11 @@ use crate::present::Screen;
 #[command(after_help = "Examples:\n  milepost man | man -l -\n  milepost man save | man -l -")]
 pub(crate) struct ManArgs {
     /// The command to print the page of
-    command: Option<String>,
+    command: Vec<String>,
 }
 
 pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<(), Failure> {
-    let mut command = whole();
-    command.build();
-    if let Some(name) = &args.command {
-        let Some(found) = command.find_subcommand(name) else {
-            return Err(
-                Failure::usage(format!("no command {name:?}")).hint("`milepost help --all` lists them")
-            );
-        };
-        command = found.clone();
-    }
+    let command = named(&args.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(Failure::Output)?;
     if screen.json {

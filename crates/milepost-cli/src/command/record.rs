@@ -55,7 +55,8 @@ pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Failure
     let summary = args.summary.clone().unwrap_or_default();
     if summary.len() > OUTCOME_SUMMARY {
         let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", summary.len());
-        return Err(Invalid { path: "/command_outcomes/summary".into(), message }.into());
+        let source = Invalid { path: "/command_outcomes/summary".into(), message };
+        return Err(Error::Value { name: "--summary".into(), source }.into());
     }
     if !args.command.is_empty() {
         return execute(&args, kind, context).map_err(Failure::own);

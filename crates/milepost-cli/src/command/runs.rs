@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::run::{RunDocument, RunParts, owner, phase};
 use crate::present::table::{cell, lines, status, table};
-use crate::present::words::{ago, bold, clean, lasting, time};
+use crate::present::words::{ago, bold, clean, counted, lasting, time};
 use crate::present::work;
 
 /// List runs, or show one in full
@@ -140,7 +140,10 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
     line("profile", record.profile.as_str());
     line("started", &format!("{} ({})", time(record.started_at), ago(record.started_at, now)));
     line("last write", &format!("{} ({})", time(record.updated_at), ago(record.updated_at, now)));
-    line("worked", &format!("{} in {} session(s)", lasting(record.total_ms() / 1000), record.sessions));
+    line(
+        "worked",
+        &format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions, "session")),
+    );
     line("checkpoints", &summary.checkpoints.to_string());
     if let Some(latest) = &summary.latest {
         line("latest", latest.header.snapshot_id.as_str());

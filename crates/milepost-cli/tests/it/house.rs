@@ -204,16 +204,14 @@ fn the_pointer_is_kept_in_a_file_of_ones_own() {
 #[test]
 fn what_waits_in_the_outbox_is_taken_in() {
     use milepost::engine::{Save, outbox::Outbox};
+    use milepost::model::{StepChange, StepStatus};
     let env = TestEnvironment::repository();
     let outbox = Outbox::new(env.project().join(".milepost/outbox"));
-    let post = |summary: &str| {
-        let save = Save::new().summary(summary);
+    let post_save = |save: Save| {
         let (redaction, limits) = Default::default();
-        outbox
-            .post(&"r".parse().unwrap(), save, redaction, &limits, &milepost::clock::SystemClock)
-            .unwrap()
-            .snapshot_id
+        outbox.post(&"r".parse().unwrap(), save, redaction, &limits, &milepost::clock::SystemClock)
     };
+    let post = |summary: &str| post_save(Save::new().summary(summary)).unwrap().snapshot_id;
     let waiting = post("waited");
     let ran = env.run(&["list", "--json"]).exits(0);
     assert_eq!(ran.json()["checkpoints"][0]["snapshot_id"], waiting.as_str(), "a reader takes it in, too");
@@ -223,6 +221,14 @@ fn what_waits_in_the_outbox_is_taken_in() {
     assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains("outbox"));
     env.run(&["doctor", "--fix"]).exits(0);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 2);
+    // What no run could ever take does not wait; what this run cannot take is named, with what to do.
+    let done = |id: &str| Save::new().change(StepChange::new(id, StepStatus::Done));
+    assert!(matches!(post_save(done("")), Err(milepost::Error::Schema(_))));
+    let file = post_save(done("never")).unwrap().file;
+    let problems = env.run(&["doctor", "--fix", "--json"]).exits(5).json()["problems"].clone();
+    assert!(problems[0]["message"].as_str().unwrap().contains(file.to_str().unwrap()), "{problems}");
+    assert!(problems[0]["fix"].as_str().unwrap().contains("remove"), "{problems}");
+    assert_eq!(problems.as_array().unwrap().len(), 1);
 }
 
 /// The only way to make a folder read-only for root as well; where it is not allowed, there is nothing to see.

@@ -126,6 +126,40 @@ fn what_is_said_is_in_the_run_at_once_and_in_the_next_checkpoint() {
 }
 
 #[test]
+fn values_that_no_run_takes_are_wrong_arguments() {
+    let env = TestEnvironment::new();
+    env.save(&["--run", "r"]);
+    let (long, huge) = ("i".repeat(257), "x".repeat(300_000 / 4));
+    let cases: [&[&str]; 6] = [
+        &["note", " "],
+        &["decide", ""],
+        &["task", "set", "", "done"],
+        &["task", "set", &long, "done"],
+        &["criterion", "set", "", "pending"],
+        &["step", "begin", ""],
+    ];
+    for args in cases {
+        let ran = env.run(&[args, &["--json"]].concat()).exits(2);
+        assert_eq!(ran.reason(), "checkpoint_schema_invalid", "{args:?}");
+        assert!(!ran.stderr.contains("[limits]"), "no setting helps: {ran:#?}");
+    }
+    env.write("milepost.toml", "[limits]\nfield = \"1KiB\"\n");
+    let ran = env.run(&["note", &huge]).exits(2);
+    assert!(ran.stderr.contains("[limits]"), "a setting helps: {ran:#?}");
+    let ran = env.run(&["record", "--json"]).exits(2);
+    assert!(ran.stderr.contains("--duration-ms"), "what is missing is named: {ran:#?}");
+    assert_eq!(env.json(&["runs", "r"])["runs"][0]["checkpoints"], 1);
+}
+
+#[test]
+fn a_criterion_is_answered_as_it_stands() {
+    let env = TestEnvironment::new();
+    env.json(&["criterion", "set", "c", "pending", "--subject", "all pass", "--run", "r"]);
+    let answer = env.json(&["criterion", "set", "c", "completed"]);
+    assert_eq!(answer["criterion"], json!({ "id": "c", "status": "completed", "subject": "all pass" }));
+}
+
+#[test]
 fn a_summary_that_is_too_long_is_refused_before_it_can_stop_a_save() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r"]);
@@ -143,7 +177,9 @@ fn a_summary_that_is_too_long_is_refused_before_it_can_stop_a_save() {
         "--summary",
         &long,
     ];
-    assert_eq!(env.run(&[&args[..], &["--json"]].concat()).exits(1).reason(), "checkpoint_schema_invalid");
+    let refused = env.run(&[&args[..], &["--json"]].concat()).exits(2);
+    assert_eq!(refused.reason(), "checkpoint_schema_invalid");
+    assert!(!refused.stderr.contains("[limits]"), "no setting raises that: {refused:#?}");
     assert_eq!(env.json(&["save", "--summary", "goes on"])["sequence"], 2);
 }
 

@@ -56,3 +56,12 @@ fn help_is_short_unless_all_is_asked_for() {
     }
     env.run(&["help", "teapot"]).exits(2);
 }
+
+#[test]
+fn help_knows_commands_of_two_words() {
+    let env = TestEnvironment::new();
+    let help = env.run(&["help", "task", "set"]).exits(0).stdout;
+    assert!(help.contains("milepost task set parse in_progress"), "{help}");
+    assert!(env.run(&["man", "task", "run"]).exits(0).stdout.contains("in_progress"));
+    assert!(env.run(&["help", "task", "nope"]).exits(2).stderr.contains("task nope"));
+}

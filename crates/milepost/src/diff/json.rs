@@ -149,6 +149,15 @@ impl Comparison<'_> {
         for (place, id) in by_place(b).into_iter().filter(|(_, id)| !a.contains_key(id.as_str())) {
             self.at(&format!("[{}]", escaped(&id)), None, after.get(place))?;
         }
+        // Files are a set. Elsewhere the order of those that stayed is part of the value.
+        let stayed = |ids: Vec<(usize, String)>, others: &HashMap<&str, usize>| -> Vec<String> {
+            ids.into_iter().map(|(_, id)| id).filter(|id| others.contains_key(id.as_str())).collect()
+        };
+        let (was, is) = (stayed(by_place(a), b), stayed(by_place(b), a));
+        if was != is && self.path != "/files" {
+            let path = format!("{}[]", self.path);
+            self.changed.push(Change { path, before: Some(Raw::of(&was)?), after: Some(Raw::of(&is)?) });
+        }
         Ok(())
     }
 }

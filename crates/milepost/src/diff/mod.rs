@@ -10,13 +10,13 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{Body, Invalid, PathText, Raw};
+use crate::model::{Body, Invalid, LogLine, PathText, Raw};
 
 /// One value that is not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where: members and positions as in a JSON pointer, elements that have an id as `[id]`, sections of the brief by
-    /// their heading.
+    /// Where: members and positions as in a JSON pointer, elements that have an id as `[id]`, their order as `[]`,
+    /// sections of the brief by their heading.
     pub path: String,
     /// What stood there; `None` for nothing.
     pub before: Option<Raw>,
@@ -84,12 +84,15 @@ pub fn compare(from: &Body, to: &Body) -> Result<Difference, Invalid> {
     let others: BTreeSet<_> =
         others.filter(|name| !MEMBERS.contains(name) && !APART.contains(name)).collect();
     for name in MEMBERS.into_iter().chain(others) {
-        let (before, after) = (before.get(name), after.get(name));
-        json::compare(name, before.map(Raw::get), after.map(Raw::get), &mut changed)?;
+        json::compare(name, text(&before, name), text(&after, name), &mut changed)?;
     }
-    // Files that came or went are told below; here, how those changed that stayed.
-    let stayed = |change: &Change| change.before.is_some() && change.after.is_some();
-    changed.retain(|change| !change.path.starts_with("/files") || stayed(change));
+    changed.retain(|change| match (&change.before, &change.after) {
+        (Some(_), Some(_)) => true,
+        // Files that came or went are told below; here, how those changed that stayed.
+        _ if is_whole_file(&change.path) => false,
+        (Some(one), None) | (None, Some(one)) => !is_known_leaf(&change.path) || !says_nothing(one),
+        (None, None) => false,
+    });
     brief::compare(from.brief.as_deref(), to.brief.as_deref(), &mut changed)?;
     log(from, to, &mut changed)?;
     let (before, after) = (touched(from), touched(to));
@@ -100,6 +103,39 @@ pub fn compare(from: &Body, to: &Body) -> Result<Difference, Invalid> {
     Ok(Difference { changed, files })
 }
 
+/// A member's text. Of one that is absent, what is as good, so that what came or went is told item by item.
+fn text<'m>(members: &'m HashMap<String, Raw>, name: &str) -> Option<&'m str> {
+    match (members.get(name), name) {
+        (Some(raw), _) => Some(raw.get()),
+        (None, "criteria" | "tasks" | "decisions") => Some("[]"),
+        (None, "phase" | "step_state" | "context_digest") => Some("{}"),
+        (None, _) => None,
+    }
+}
+
+/// Whether a path names one of the `files`, or all of them, and not something in one.
+fn is_whole_file(path: &str) -> bool {
+    // An id has no slash of its own.
+    path == "/files" || path.strip_prefix("/files[").is_some_and(|rest| !rest.contains("]/"))
+}
+
+fn is_known_leaf(path: &str) -> bool {
+    ["/phase/", "/step_state/", "/context_digest/"].iter().any(|member| path.starts_with(member))
+}
+
+/// Whether a value is as good as absent: null, empty, or an object of such.
+fn says_nothing(raw: &Raw) -> bool {
+    fn nothing(value: &serde_json::Value) -> bool {
+        match value {
+            serde_json::Value::Null => true,
+            serde_json::Value::Array(list) => list.is_empty(),
+            serde_json::Value::Object(members) => members.values().all(nothing),
+            _ => false,
+        }
+    }
+    serde_json::from_str(raw.get()).is_ok_and(|value| nothing(&value))
+}
+
 /// The members by name; what is empty is as good as absent.
 fn members(body: &Body) -> Result<HashMap<String, Raw>, Invalid> {
     let mut members = body.members()?;
@@ -107,11 +143,28 @@ fn members(body: &Body) -> Result<HashMap<String, Raw>, Invalid> {
     Ok(members.into_iter().collect())
 }
 
-/// The log only grows, and forgets its oldest lines: what is new is what counts.
+/// The log grows, and forgets its oldest lines, which is no change.
 fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), Invalid> {
-    let known: BTreeSet<_> = from.log.iter().map(|line| (line.at, &line.text)).collect();
-    for (i, line) in to.log.iter().enumerate().filter(|(_, line)| !known.contains(&(line.at, &line.text))) {
-        changed.push(Change { path: format!("/log/{i}"), before: None, after: Some(Raw::of(&line.text)?) });
+    let known = |body: &Body| -> BTreeSet<_> { body.log.iter().map(|l| (l.at, l.text.clone())).collect() };
+    let (before, after) = (known(from), known(to));
+    let forgotten = |line: &LogLine| to.log.first().is_some_and(|oldest| line.at < oldest.at);
+    for (i, line) in from.log.iter().enumerate().filter(|(_, line)| !forgotten(line)) {
+        if !after.contains(&(line.at, line.text.clone())) {
+            changed.push(Change {
+                path: format!("/log/{i}"),
+                before: Some(Raw::of(&line.text)?),
+                after: None,
+            });
+        }
+    }
+    for (i, line) in to.log.iter().enumerate() {
+        if !before.contains(&(line.at, line.text.clone())) {
+            changed.push(Change {
+                path: format!("/log/{i}"),
+                before: None,
+                after: Some(Raw::of(&line.text)?),
+            });
+        }
     }
     Ok(())
 }

@@ -49,8 +49,10 @@ fn elements_with_an_id_are_found_by_it() {
             change("/state[a]", r#"{"id":"a","n":1}"#, "-"),
             change("/state[b]/n", "2", "9"),
             change("/state[c]", "-", r#"{"id":"c"}"#),
+            change("/state[]", r#"["b","3"]"#, r#"["3","b"]"#),
         ]
     );
+    assert_eq!(changes(r#"[{"id":"b"}]"#, r#"[{"id":"a"},{"id":"b"}]"#).len(), 1, "moved by what came");
     let doubled = r#"[{"id":"a"},{"id":"a"}]"#;
     assert_eq!(changes(doubled, "[{\"id\":\"a\"}]").len(), 1, "an id that two have names neither");
 }
@@ -82,7 +84,7 @@ fn value(depth: u32) -> BoxedStrategy<String> {
     ];
     leaf.prop_recursive(depth, 40, 5, |inner| {
         let list = prop::collection::vec(inner.clone(), 0..5).prop_map(|all| format!("[{}]", all.join(",")));
-        let object = prop::collection::btree_map("[a-d/~]{1,2}", inner, 0..5).prop_map(|all| {
+        let object = prop::collection::btree_map("[a-d/~]{1,2}|id", inner, 0..5).prop_map(|all| {
             let members = all.into_iter().map(|(k, v)| format!("{}:{v}", serde_json::to_string(&k).unwrap()));
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         });

@@ -27,6 +27,19 @@ impl Milepost {
     }
 }
 
+/// Refuses what no run could take, whatever it holds.
+pub(super) fn check(changes: &[Change], limits: &Limits) -> Result<(), Invalid> {
+    changes.iter().try_for_each(|change| match change {
+        Change::Task(change) => named(&change.id, "/tasks/id"),
+        Change::Criterion(change) => named(&change.id, "/criteria/id"),
+        Change::Step(change) => named(&change.id, "/step_state/step_id"),
+        Change::Note(text) => said(text, "/log/text", limits),
+        Change::Decision { text, .. } => said(text, "/decisions/text", limits),
+        Change::Item(Item::Outcome(outcome)) => check_outcome(outcome, &Path::Root.key("command_outcomes")),
+        Change::Context(_) | Change::Item(_) => Ok(()),
+    })
+}
+
 /// Turns changes into items, each seeing those before it. `items` are those that wait already.
 pub(super) fn resolve(
     changes: &[Change],
@@ -43,12 +56,11 @@ pub(super) fn resolve(
     for item in items.iter() {
         working.take(item.clone(), &mut outcomes);
     }
+    check(changes, limits)?;
     for change in changes {
-        let item = one(change, &working, now, limits)?;
-        match &item {
-            Item::Phase(phase) => check_phase(phase, record.profile)?,
-            Item::Outcome(outcome) => check_outcome(outcome, &Path::Root.key("command_outcomes"))?,
-            _ => {}
+        let item = one(change, &working, now)?;
+        if let Item::Phase(phase) = &item {
+            check_phase(phase, record.profile)?;
         }
         working.take(item.clone(), &mut outcomes);
         bound(&item, &working, limits)?;
@@ -57,22 +69,17 @@ pub(super) fn resolve(
     Ok(())
 }
 
-fn one(change: &Change, working: &Working, now: Timestamp, limits: &Limits) -> Result<Item, Error> {
+fn one(change: &Change, working: &Working, now: Timestamp) -> Result<Item, Error> {
     Ok(match change {
         Change::Item(item) => item.clone(),
         Change::Task(TaskChange { id, status, title }) => {
-            named(id, "/tasks/id")?;
             Item::Task(Task::changed(&working.tasks, id, *status, title.as_deref())?)
         }
         Change::Criterion(change) => Item::Criterion(criterion(change, working)?),
         Change::Step(change) => Item::Step(step(change, working)?),
         Change::Context(change) => Item::Context(context(change, working)),
-        Change::Note(text) => {
-            said(text, "/log/text", limits)?;
-            Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() })
-        }
+        Change::Note(text) => Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() }),
         Change::Decision { text, supersedes } => {
-            said(text, "/decisions/text", limits)?;
             let supersedes = supersedes.clone();
             Item::Decision(Decision { at: now, supersedes, text: text.clone(), extra: Default::default() })
         }
@@ -80,7 +87,6 @@ fn one(change: &Change, working: &Working, now: Timestamp, limits: &Limits) -> R
 }
 
 fn criterion(change: &CriterionChange, working: &Working) -> Result<Criterion, Error> {
-    named(&change.id, "/criteria/id")?;
     let known = working.criteria.iter().find(|criterion| criterion.id == change.id).cloned();
     let mut criterion = known.unwrap_or_else(|| Criterion {
         id: change.id.clone(),
@@ -97,7 +103,6 @@ fn criterion(change: &CriterionChange, working: &Working) -> Result<Criterion, E
 
 /// A step as it now is. It ends only once it has begun; to leave one out it need not have.
 fn step(change: &StepChange, working: &Working) -> Result<StepState, Error> {
-    named(&change.id, "/step_state/step_id")?;
     let this = |step: &&StepState| step.step_id.as_deref() == Some(change.id.as_str());
     let begun = working.open_steps.iter().find(this);
     // Asked again, because the reply was lost or a script was: it has ended so already.

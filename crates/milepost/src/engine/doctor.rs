@@ -96,10 +96,23 @@ impl Milepost {
         }
         let taken = if fix { outbox.take_in(self) } else { Ok(super::outbox::Intake::default()) };
         let fixed = taken.as_ref().is_ok_and(|intake| intake.saved.len() == waiting);
+        let refused = taken.map(|intake| intake.refused).unwrap_or_default();
+        for (file, why) in &refused {
+            report.problems.push(Diagnosis {
+                reason_code: ReasonCode::CheckpointSchemaInvalid,
+                message: format!("{} cannot be taken in: {why}", file.display()),
+                fix: "remove the file if what it holds is not needed".into(),
+                fixed: false,
+            });
+        }
+        if !refused.is_empty() && refused.len() == waiting {
+            return;
+        }
         report.problems.push(Diagnosis {
             reason_code: ReasonCode::CheckpointAtomicWriteFailed,
-            message: format!("{waiting} checkpoints wait in {}", outbox.folder().display()),
-            fix: "the next command that can write the store takes them in".into(),
+            message: format!("waiting in {}: {waiting}", outbox.folder().display()),
+            fix: "the next command that can write the store takes in what it can; `milepost doctor --fix` names the rest"
+                .into(),
             fixed,
         });
     }

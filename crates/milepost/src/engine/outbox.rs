@@ -79,9 +79,11 @@ impl Outbox {
     ) -> Result<Queued, Error> {
         save.draft = redact::draft(save.draft, redaction);
         super::compose::check_limits(&save.draft, limits)?;
+        // What no run could take would wait for ever.
+        super::change::check(&save.changes, limits)?;
         save.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))?;
         let now = clock.now();
-        let snapshot_id = CheckpointId::fresh(now);
+        let snapshot_id = self.next_id(now);
         let waiting = Waiting {
             run_id: run.clone(),
             snapshot_id: snapshot_id.clone(),
@@ -107,6 +109,20 @@ impl Outbox {
         };
         write().map_err(|source| Error::File { path: file.clone(), what: "written", source })?;
         Ok(Queued { snapshot_id, file })
+    }
+
+    /// An id that comes after those that wait, also within a millisecond and after a clock that went back: what waits is
+    /// taken in by the order of ids, and a step must not end before it begins.
+    fn next_id(&self, now: Timestamp) -> CheckpointId {
+        let id = CheckpointId::fresh(now);
+        let waiting = self.waiting().unwrap_or_default();
+        let last = waiting.last().and_then(|file| file.file_stem()?.to_str());
+        match last.filter(|last| *last >= id.as_str()).and_then(time_of) {
+            Some(last) => {
+                CheckpointId::fresh(last.saturating_add(jiff::Span::new().milliseconds(1)).unwrap_or(now))
+            }
+            None => id,
+        }
     }
 
     /// The files that wait, oldest first.
@@ -162,6 +178,13 @@ impl Outbox {
         let _ = fs::remove_dir(&self.folder);
         Ok(intake)
     }
+}
+
+/// The time that a fresh id begins with.
+fn time_of(id: &str) -> Option<Timestamp> {
+    let (time, _) = id.rsplit_once('_')?;
+    let time = jiff::civil::DateTime::strptime("cp_%Y%m%dT%H%M%S%fZ", time).ok()?;
+    Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
 }
 
 fn read(file: &Path) -> Result<(RunId, Save), String> {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use jiff::{RoundMode, TimestampRound, Unit};
+
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
 use super::{Milepost, Save, Settings, change};
@@ -68,8 +70,9 @@ impl Milepost {
             }
             None => CheckpointId::fresh(moment.at),
         };
-        // What is written has milliseconds, and what is compared must be what was written.
-        moment.at = moment.at.round(jiff::Unit::Millisecond).unwrap_or(moment.at);
+        // What is written has milliseconds, and what is compared must be what was written: those of the id, never later.
+        let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
+        moment.at = moment.at.round(down).unwrap_or(moment.at);
         let request =
             Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings };
         let mut outcome = None;

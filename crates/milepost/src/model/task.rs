@@ -69,31 +69,51 @@ impl Task {
         }
     }
 
-    /// The subtasks that the caller's object holds itself; none where they are not objects with an id and a status.
+    /// Whether it has ended, well or not, or was left out.
+    pub fn has_ended(&self) -> bool {
+        self.is_completed() || self.is_failed() || self.status == "skipped"
+    }
+
+    /// The subtasks that the caller's object holds itself: those that are objects with an id and a status.
     pub fn subtasks(&self) -> Vec<Self> {
+        self.elements().iter().filter_map(Self::subtask).collect()
+    }
+
+    /// What the member `subtasks` holds, whatever it is.
+    fn elements(&self) -> Vec<Raw> {
         let raw = self.fields.get(SUBTASKS);
         raw.and_then(|raw| Vec::from_raw(raw.get(), &Path::Root).ok()).unwrap_or_default()
     }
 
-    /// Puts a subtask into the caller's object, in the place of the one with its id.
-    fn set_subtask(&mut self, subtask: Self) -> Result<(), Invalid> {
-        let mut all = self.subtasks();
-        match all.iter_mut().find(|old| old.id == subtask.id) {
-            Some(old) => *old = subtask,
-            None => all.push(subtask),
+    fn subtask(element: &Raw) -> Option<Self> {
+        Self::from_raw(element.get(), &Path::Root).ok()
+    }
+
+    /// Puts a subtask into the caller's object, in the place of the one with its id; the others stay as they are.
+    fn set_subtask(&mut self, subtask: &Self) -> Result<(), Invalid> {
+        let mut all = self.elements();
+        let same = |element: &&mut Raw| Self::subtask(element).is_some_and(|old| old.id == subtask.id);
+        if let Some(old) = all.iter_mut().find(same) {
+            *old = Raw::of(subtask)?;
         }
         self.fields.set(SUBTASKS, Raw::of(&all)?);
         Ok(())
     }
 
+    /// The task whose own object holds the subtask `id`, and that subtask. Ids may hold slashes of their own.
+    fn inside(tasks: &[Self], id: &str) -> Option<(Self, Self)> {
+        id.match_indices('/').find_map(|(at, _)| {
+            let (parent, child) = (id.get(..at)?, id.get(at + 1..)?);
+            let parent = tasks.iter().find(|task| task.id == parent)?;
+            let child = parent.subtasks().into_iter().find(|task| task.id == child)?;
+            Some((parent.clone(), child))
+        })
+    }
+
     /// Finds a task, or a subtask by `PARENT/CHILD`.
     pub fn find(tasks: &[Self], id: &str) -> Option<Self> {
-        if let Some(task) = tasks.iter().find(|task| task.id == id) {
-            return Some(task.clone());
-        }
-        let (parent, child) = id.split_once('/')?;
-        let parent = tasks.iter().find(|task| task.id == parent)?;
-        parent.subtasks().into_iter().find(|task| task.id == child)
+        let task = tasks.iter().find(|task| task.id == id).cloned();
+        task.or_else(|| Self::inside(tasks, id).map(|(_, subtask)| subtask))
     }
 
     /// The task to keep when the task `id` now stands so: its parent where the parent's object holds it.
@@ -108,15 +128,10 @@ impl Task {
             task.update(status.as_str(), title)?;
             return Ok(task);
         }
-        let inside = id.split_once('/').and_then(|(parent, child)| {
-            let parent = tasks.iter().find(|task| task.id == parent)?;
-            let child = parent.subtasks().into_iter().find(|task| task.id == child)?;
-            Some((parent.clone(), child))
-        });
-        match inside {
+        match Self::inside(tasks, id) {
             Some((mut parent, mut child)) => {
                 child.update(status.as_str(), title)?;
-                parent.set_subtask(child)?;
+                parent.set_subtask(&child)?;
                 Ok(parent)
             }
             None => Self::new(id, status.as_str(), title),
@@ -201,6 +216,16 @@ mod tests {
         assert_eq!(serde_json::to_string(&changed).unwrap(), expected);
         assert_eq!(Task::ids(std::slice::from_ref(&changed), Task::is_failed), ["t/a"]);
         assert_eq!(Task::ids(&[changed], Task::is_completed), ["t/b"]);
+        // What is no subtask hides none, and stays; a parent's id may have a slash.
+        let text = r#"{"id":"p/q","status":"pending","subtasks":["x",{"id":"no status"},{"id":"a","status":"pending"}]}"#;
+        let odd = [Task::from_raw(text, &Path::Root).unwrap()];
+        let changed = Task::changed(&odd, "p/q/a", TaskStatus::Done, None).unwrap();
+        let expected = text.replace(r#""a","status":"pending""#, r#""a","status":"done""#);
+        assert_eq!(serde_json::to_string(&changed).unwrap(), expected);
+        for id in Task::ids(std::slice::from_ref(&changed), Task::is_completed) {
+            assert!(Task::find(std::slice::from_ref(&changed), &id).is_some(), "{id} is found by its name");
+        }
+        assert_eq!(Task::ids(&[changed], Task::is_completed), ["p/q/a"]);
         // One that the parent does not hold is a task of its own.
         assert_eq!(Task::changed(&tasks, "t/new", TaskStatus::Done, None).unwrap().id(), "t/new");
     }

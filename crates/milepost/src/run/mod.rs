@@ -103,10 +103,14 @@ impl Run {
 
     /// Says how the caller's state is now. Costs no write: the next checkpoint of this handle holds it.
     pub fn put<T: Serialize + ?Sized>(&self, state: &T) -> Result<(), Error> {
+        self.put_raw(state).map(|_| ())
+    }
+
+    fn put_raw<T: Serialize + ?Sized>(&self, state: &T) -> Result<Raw, Error> {
         self.engine()?;
         let raw = Raw::of(state)?;
-        *held(&self.inner.state) = Some(raw);
-        Ok(())
+        *held(&self.inner.state) = Some(raw.clone());
+        Ok(raw)
     }
 
     /// A save that holds what was last put, unless it holds a state of its own.

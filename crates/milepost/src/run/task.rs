@@ -36,8 +36,10 @@ impl Running {
 
     /// The task is done and this is the state now: both in one transaction, or neither.
     pub fn done_with<T: Serialize + ?Sized>(self, state: &T) -> Result<Saved, Error> {
-        self.run.put(state)?;
-        self.end(TaskStatus::Done, Save::new())
+        let mut save = Save::new();
+        // Its own, since another thread may put another before this is saved.
+        save.draft.state = Some(self.run.put_raw(state)?);
+        self.end(TaskStatus::Done, save)
     }
 
     /// The task has failed: a checkpoint, and the reason in the log.

@@ -44,8 +44,16 @@ pub fn boundary(change: &Change) -> Option<Boundary> {
             TaskStatus::Skipped => step("task_skipped"),
             TaskStatus::Failed => error("task_failed"),
         },
-        Change::Item(Item::Task(task)) if task.is_completed() => step("task_done"),
-        Change::Item(Item::Task(task)) if task.is_failed() => error("task_failed"),
+        // A whole task, as the caller has it: what it says of itself counts, then what its subtasks say.
+        Change::Item(Item::Task(task)) => {
+            let subtasks = task.subtasks();
+            let ended = std::iter::once(task).chain(&subtasks).find(|task| task.has_ended())?;
+            match (ended.is_failed(), ended.is_completed()) {
+                (true, _) => error("task_failed"),
+                (_, true) => step("task_done"),
+                _ => step("task_skipped"),
+            }
+        }
         _ => None,
     }
 }

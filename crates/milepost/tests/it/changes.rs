@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use milepost::engine::Reference;
+use milepost::engine::outbox::Outbox;
 use milepost::model::{
     Body, Change, ContextChange, CriterionChange, CriterionStatus, FromRaw, Item, Outcome, OutcomeKind,
     OutcomeResult, Path, Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task, TaskChange,
@@ -11,7 +12,7 @@ use milepost::model::{
 use milepost::{Error, Exit, Milepost, ReasonCode, Save, Saved};
 use rstest::rstest;
 
-use crate::engine::{Kind, World, run, say};
+use crate::engine::{Kind, World, at, run, say};
 
 impl World {
     fn apply(&self, change: impl Into<Change>) -> Result<Option<Saved>, Error> {
@@ -128,6 +129,46 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
     assert_eq!(Task::ids(&all, Task::is_completed), ["t1", "t3/own"]);
     assert_eq!(Task::ids(&all, Task::is_failed), ["t2/s"]);
     assert_eq!(world.body().tasks, all);
+}
+
+#[test]
+fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
+    let world = World::new(Kind::Sqlite);
+    let outbox = Outbox::new(world.dir.path().join("outbox"));
+    let post = |id: &str, status| {
+        let save = Save::new().change(StepChange::new(id, status));
+        outbox.post(&run("r"), save, Default::default(), &Default::default(), &world.clock).unwrap();
+    };
+    for n in 0..20 {
+        // In one millisecond, and then an hour earlier.
+        post(&format!("s{n}"), StepStatus::InProgress);
+        post(&format!("s{n}"), StepStatus::Done);
+        world.clock.set(at("2026-11-15T11:00:00Z"));
+    }
+    let intake = outbox.take_in(&world.mp).unwrap();
+    assert!(intake.refused.is_empty(), "{:?}", intake.refused);
+    assert_eq!(intake.saved.len(), 40);
+    let step = world.body().step_state.unwrap();
+    assert_eq!((step.step_id.as_deref(), step.step_status), (Some("s19"), Some(StepStatus::Done)));
+}
+
+#[test]
+fn a_task_given_whole_saves_when_it_or_a_subtask_has_ended() {
+    let world = World::new(Kind::Sqlite);
+    let give = |text: &str| {
+        let saved = world.apply(Item::Task(Task::from_raw(text, &Path::Root).unwrap())).unwrap();
+        saved.map(|_| world.body().source_details[1].clone())
+    };
+    let with = |status: &str| {
+        give(&format!(
+            r#"{{"id":"t","status":"in_progress","subtasks":[{{"id":"a","status":"pending"}},{{"id":"b","status":"{status}"}}]}}"#
+        ))
+    };
+    assert_eq!(with("in_progress"), None);
+    assert_eq!(with("done").as_deref(), Some("task_done"));
+    assert_eq!(with("failed").as_deref(), Some("task_failed"));
+    assert_eq!(with("skipped").as_deref(), Some("task_skipped"));
+    assert_eq!(give(r#"{"id":"u","status":"skipped"}"#).as_deref(), Some("task_skipped"));
 }
 
 #[rstest]

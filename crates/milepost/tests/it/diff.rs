@@ -1,7 +1,7 @@
 //! Diff on real stores: any two checkpoints of any runs, older formats, damage.
 
-use milepost::engine::Reference;
-use milepost::model::{Draft, Fields, Outcome, Path};
+use milepost::engine::{Opening, Reference};
+use milepost::model::{Draft, Fields, Item, LogLine, Outcome, Path};
 use milepost::{Error, Exit, ReasonCode, Save};
 use rstest::rstest;
 
@@ -34,6 +34,41 @@ fn what_changed_is_found_by_path(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
     assert_eq!(serde_json::to_string(&diff.difference.files).unwrap(), r#"{"added":["b"],"removed":["c"]}"#);
     let same = world.mp.diff(&number("r", 1), Some(&number("r", 1)), None).unwrap();
     assert!(same.is_empty());
+}
+
+fn paths(world: &World, a: u64, b: u64) -> Vec<String> {
+    let diff = world.mp.diff(&number("r", a), Some(&number("r", b)), None).unwrap();
+    diff.difference.changed.into_iter().map(|change| change.path).collect()
+}
+
+#[test]
+fn nothing_that_is_not_the_same_is_called_so() {
+    let world = World::new(Kind::Sqlite);
+    let bodies = [
+        r#"{"filesystem":"ext4","state":[{"id":"a"},{"id":"b"}],"files":[{"path":"x","size":1}]}"#,
+        r#"{"state":[{"id":"b"},{"id":"a"}],"files":[{"path":"x","size":1,"mode":"0644"}]}"#,
+    ];
+    for body in bodies {
+        world.mp.save(&run("r"), save(body)).unwrap();
+    }
+    assert_eq!(paths(&world, 1, 2), ["/files[x]/mode", "/state[]", "/filesystem"]);
+    world.mp.record(&run("r"), &[note(&world, "one")], &Opening::default()).unwrap();
+    world.mp.save(&run("r"), save(bodies[1])).unwrap();
+    assert_eq!((paths(&world, 2, 3), paths(&world, 3, 2)), (vec!["/log/0".into()], vec!["/log/0".into()]));
+}
+
+#[test]
+fn what_came_first_is_told_item_by_item() {
+    let world = World::new(Kind::Sqlite);
+    world.mp.save(&run("r"), say("nothing yet")).unwrap();
+    let body = r#"{"task_summary":"nothing yet","tasks":[{"id":"t","status":"done"}],"phase":{"number":2},"step_state":{"step_id":"s"}}"#;
+    world.mp.save(&run("r"), save(body)).unwrap();
+    assert_eq!(paths(&world, 1, 2), ["/phase/number", "/tasks[t]", "/step_state/step_id"]);
+    assert_eq!(paths(&world, 2, 1), paths(&world, 1, 2));
+}
+
+fn note(world: &World, text: &str) -> Item {
+    Item::Note(LogLine { at: world.mp.now(), text: text.into(), extra: Fields::default() })
 }
 
 #[rstest]

@@ -512,3 +512,13 @@ fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] reada
     }
     assert_eq!(mp().doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);
 }
+
+#[rstest]
+fn the_time_of_a_checkpoint_is_that_of_its_id(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    world.clock.set(at("2026-11-15T12:00:00.9999Z"));
+    let saved = world.mp.save(&run("r"), say("x")).unwrap();
+    assert!(saved.snapshot_id.as_str().starts_with("cp_20261115T120000999Z_"), "{}", saved.snapshot_id);
+    let header = world.mp.show(&Reference::Latest(0), None).unwrap().entry.header;
+    assert_eq!(header.created_at, at("2026-11-15T12:00:00.999Z"), "never later than it was");
+}

@@ -102,6 +102,28 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
 }
 
 #[test]
+fn a_task_that_is_done_holds_its_own_state_whatever_other_threads_put() {
+    let world = World::new(Kind::Files);
+    let handle = world.mp.run("r").rejoin_or_start().unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                handle.put("another's").unwrap();
+            }
+        });
+        for n in 0..40 {
+            let saved = handle.begin(&format!("t{n}")).unwrap().done_with(&n).unwrap();
+            let reference = Reference::Numbered(run("r"), saved.sequence);
+            let state = world.mp.show(&reference, None).unwrap().verified.body().unwrap().state.unwrap();
+            // Said before anything can fail, so that the other thread ends.
+            over.store(state.get() != n.to_string() || n == 39, Ordering::Relaxed);
+            assert_eq!(state.get(), n.to_string());
+        }
+    });
+}
+
+#[test]
 fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
     let dir = tempfile::tempdir().unwrap();
     for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
