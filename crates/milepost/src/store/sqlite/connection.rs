@@ -75,7 +75,7 @@ const LONG_WAL_COMMITS: i32 = 128;
 /// Pages that are worth no copying, and pages that always are.
 const LONG_WAL: (i32, i32) = (512, 4096);
 /// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
-const SHORT_WAL_COMMITS: i32 = 32;
+const SHORT_WAL_COMMITS: i32 = 16;
 /// Pages that are worth no emptying, and pages that always are.
 const SHORT_WAL: (i32, i32) = (64, 1024);
 /// Bytes of a page in the WAL, with its header.
