@@ -69,7 +69,9 @@ macro_rules! id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                let id = String::deserialize(deserializer)?;
+                check($kind, &id).map_err(serde::de::Error::custom)?;
+                Ok(Self(id))
             }
         }
 

@@ -83,7 +83,8 @@ impl Milepost {
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
         }
         let planned = |cases: &[Case]| cases.iter().flat_map(|c| &c.steps).map(coming_back).sum::<u64>();
-        if request.run.is_none() {
+        // A store of many files takes a while to measure.
+        if request.run.is_none() && self.settings.house.max_bytes > 0 {
             let mut bytes = if request.dry_run {
                 before.saturating_sub(planned(&cases))
             } else {
@@ -131,7 +132,7 @@ impl Milepost {
                 let weights = self.weights(&case.row.run_id)?;
                 let reason = Reason::RunEnded(limit.as_secs());
                 if dry_run || self.store.delete_run(&case.row.run_id, Some(case.row.stamp))? {
-                    case.steps = entries.iter().map(|entry| leaves(entry, &weights, reason)).collect();
+                    case.steps = entries.into_iter().map(|entry| leaves(entry, &weights, reason)).collect();
                     case.gone = true;
                     return Ok((case, Vec::new()));
                 }
@@ -162,18 +163,23 @@ impl Milepost {
                     continue;
                 }
             };
-            let steps = self.planned(&record, &self.entries(run)?)?;
+            let steps = self.planned(&record, self.entries(run)?)?;
             if dry_run {
                 return Ok((steps, failed));
             }
             let (going, mut staying): (Vec<_>, Vec<_>) =
                 steps.into_iter().partition(|step| step.action == Action::Remove);
             let mut moved = false;
-            let mut batches = going.chunks(BATCH);
-            for batch in batches.by_ref() {
-                match self.remove(run, batch, record.marks_changed, written) {
+            let stays = |step: PruneStep| PruneStep { action: Action::Keep, ..step };
+            let mut going = going.into_iter();
+            loop {
+                let batch: Vec<_> = going.by_ref().take(BATCH).collect();
+                if batch.is_empty() {
+                    break;
+                }
+                match self.remove(run, &batch, record.marks_changed, written) {
                     Ok(Some(receipt)) => {
-                        gone.extend_from_slice(batch);
+                        gone.extend(batch);
                         failed.extend(receipt.left.into_iter().map(|(path, why)| Error::File {
                             path,
                             what: "removed",
@@ -184,11 +190,10 @@ impl Milepost {
                     Ok(None) => moved = true,
                     Err(e) => failed.push(e),
                 }
-                let stays = |step: &PruneStep| PruneStep { action: Action::Keep, ..step.clone() };
-                staying.extend(batch.iter().map(stays));
+                staying.extend(batch.into_iter().map(stays));
                 break;
             }
-            staying.extend(batches.flatten().map(|step| PruneStep { action: Action::Keep, ..step.clone() }));
+            staying.extend(going.map(stays));
             if !moved {
                 gone.append(&mut staying);
                 gone.sort_by_key(|step| step.sequence);
@@ -231,14 +236,14 @@ impl Milepost {
     }
 
     /// What becomes of each checkpoint of a run, by its own rules.
-    fn planned(&self, record: &RunRecord, entries: &[Entry]) -> Result<Vec<PruneStep>, Error> {
+    fn planned(&self, record: &RunRecord, entries: Vec<Entry>) -> Result<Vec<PruneStep>, Error> {
         let now = self.now();
         let retention = self.settings.retention(record.profile);
         let weights = self.weights(&record.run_id)?;
-        let facts = RunFacts::of_all(entries);
-        let plan = retain::plan(&facts, entries, &retention, now);
+        let facts = RunFacts::of_all(&entries);
+        let plan = retain::plan(&facts, &entries, &retention, now);
         let old = self.compress_before();
-        let step = |(entry, planned): (&Entry, retain::Planned)| {
+        let step = |(entry, planned): (Entry, retain::Planned)| {
             let weight = weights.get(&planned.sequence);
             let newest = planned.sequence == facts.newest;
             let old = old.filter(|(before, _)| {
@@ -251,7 +256,7 @@ impl Milepost {
             };
             PruneStep { action, reasons, ..about(entry, &weights) }
         };
-        Ok(entries.iter().zip(plan).map(step).collect())
+        Ok(entries.into_iter().zip(plan).map(step).collect())
     }
 
     /// The time before which checkpoints are compressed, and the age in seconds, where that is wanted.
@@ -271,9 +276,6 @@ impl Milepost {
     /// Removes the oldest ended runs, or plans to, until the store is as small as it has to be.
     fn shrink(&self, cases: &mut [Case], bytes: &mut u64, report: &mut PruneReport) -> Result<(), Error> {
         let most = self.settings.house.max_bytes;
-        if most == 0 {
-            return Ok(());
-        }
         for case in cases.iter_mut().filter(|case| case.may_go && !case.gone) {
             if *bytes <= most {
                 return Ok(());

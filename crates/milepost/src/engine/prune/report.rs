@@ -87,12 +87,12 @@ pub(super) fn coming_back(step: &PruneStep) -> u64 {
 }
 
 /// A step about an entry that says nothing yet.
-pub(super) fn about(entry: &Entry, weights: &HashMap<u64, Weight>) -> PruneStep {
-    let header = &entry.header;
+pub(super) fn about(entry: Entry, weights: &HashMap<u64, Weight>) -> PruneStep {
+    let header = entry.header;
     PruneStep {
-        run_id: header.run_id.clone(),
+        run_id: header.run_id,
         sequence: header.sequence,
-        snapshot_id: header.snapshot_id.clone(),
+        snapshot_id: header.snapshot_id,
         created_at: header.created_at,
         action: Action::Keep,
         reasons: Vec::new(),
@@ -101,6 +101,6 @@ pub(super) fn about(entry: &Entry, weights: &HashMap<u64, Weight>) -> PruneStep 
 }
 
 /// A step of an entry that goes with its run.
-pub(super) fn leaves(entry: &Entry, weights: &HashMap<u64, Weight>, reason: Reason) -> PruneStep {
+pub(super) fn leaves(entry: Entry, weights: &HashMap<u64, Weight>, reason: Reason) -> PruneStep {
     PruneStep { action: Action::Remove, reasons: vec![reason], ..about(entry, weights) }
 }

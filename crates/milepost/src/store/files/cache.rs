@@ -103,6 +103,21 @@ impl FilesStore {
         Ok(Some(found))
     }
 
+    /// Keeps a log that was just written as `bytes`, so that it need not be read again. Only while the turn is held.
+    pub(super) fn remember(&self, run: &RunId, log: RunLog, bytes: &[u8]) {
+        let Ok(meta) = fs::metadata(self.history(run).log()) else { return };
+        let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let last = lines.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let cached = Cached {
+            version: Version::of(&meta),
+            end: End { at: bytes.len() as u64, open: false },
+            last_start: last as u64,
+            last_head: head(&bytes[last..]),
+            log: Arc::new(log),
+        };
+        self.runs.lock().unwrap_or_else(|e| e.into_inner()).insert(run.clone(), cached);
+    }
+
     /// All runs. One whose log cannot be read is shown by what else is there.
     pub(super) fn load_all(&self) -> Result<Vec<(RunId, Arc<RunLog>)>, StoreError> {
         let mut logs = Vec::new();

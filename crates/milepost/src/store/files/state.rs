@@ -124,6 +124,13 @@ impl RunLog {
         self.n + self.trailing + 1
     }
 
+    /// This log after it was written anew, `last` being the change of its last line.
+    pub(super) fn written_anew(&self, last: Option<Change>) -> Self {
+        let n = last.as_ref().map_or(0, |last| last.n);
+        let dropped = BTreeSet::new();
+        Self { n, lines: n, lost_below: 0, dropped, previous: last, ..self.clone() }
+    }
+
     /// Goes on with more lines.
     pub(super) fn extend(&mut self, pieces: &[Piece<'_>]) {
         let mut record = None;

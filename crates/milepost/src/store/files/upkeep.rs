@@ -135,7 +135,8 @@ impl Round<'_> {
     }
 
     fn sweep_orphans(&mut self, run: &RunId, history: &History, log: &RunLog) -> Result<(), StoreError> {
-        let files = history.files().map_err(|e| read_error(&history.documents(), e))?;
+        let mut files = history.files().map_err(|e| read_error(&history.documents(), e))?;
+        files.sort();
         let live: HashMap<&CheckpointId, &Live> =
             log.entries.values().map(|live| (&live.entry.header.snapshot_id, live)).collect();
         for (id, path) in files {

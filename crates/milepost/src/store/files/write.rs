@@ -245,6 +245,9 @@ impl FilesStore {
         }
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         atomic::write(&path, &bytes, Mode::Private).map_err(|e| self.write_error(&path, e))?;
+        if log.bad == 0 && log.lost == 0 {
+            self.remember(run, log.written_anew(previous), &bytes);
+        }
         Ok(before.saturating_sub(bytes.len() as u64))
     }
 

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Params, Result, params};
 
 use super::fresh::{self, Appended, Fresh};
-use super::read::{ENTRY, entry, integer, number, run_n};
+use super::read::{ENTRY, integer, listed, number, run_n};
 use crate::store::{Cursor, Find, HeaderQuery, Row};
 
 pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
@@ -56,7 +56,7 @@ impl Lists<'_> {
         while let Some(row) = rows.next()? {
             let n = row.get(0)?;
             if !self.fresh.has_removed(n, number(row, 1)?) {
-                found.push((n, entry(row)?));
+                found.push((n, listed(row)?));
             }
         }
         Ok(found)

@@ -40,11 +40,16 @@ impl RunLine {
 }
 
 /// Bytes of a text or blob column, whatever a stray hand made of it.
-pub(super) fn bytes(row: &SqlRow<'_>, at: usize) -> Result<Vec<u8>> {
+fn slice<'a>(row: &'a SqlRow<'_>, at: usize) -> Result<&'a [u8]> {
     Ok(match row.get_ref(at)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-        _ => Vec::new(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        _ => &[],
     })
+}
+
+/// The same, to keep.
+pub(super) fn bytes(row: &SqlRow<'_>, at: usize) -> Result<Vec<u8>> {
+    slice(row, at).map(<[u8]>::to_vec)
 }
 
 pub(super) fn text(row: &SqlRow<'_>, at: usize) -> Result<String> {
@@ -62,10 +67,10 @@ pub(super) fn integer(n: u64) -> i64 {
 
 /// Parses a proven value; what is proven and makes no sense was written wrong.
 fn parse<T: serde::de::DeserializeOwned>(part: Part, value: &[u8]) -> std::result::Result<T, Damage> {
-    serde_json::from_slice(value).map_err(|e| Damage {
-        kind: DamageKind::Schema,
-        ..Damage::integrity(part, "a readable value", e.to_string())
-    })
+    let wrong =
+        |why: String| Damage { kind: DamageKind::Schema, ..Damage::integrity(part, "a readable value", why) };
+    let text = std::str::from_utf8(value).map_err(|e| wrong(e.to_string()))?;
+    serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
 }
 
 /// Compares a checksum.
@@ -282,42 +287,50 @@ pub(super) const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.c
                      m.revision, m.checksum, m.marks \
                      FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
 
+/// A row that a writer may see again at its next write, and is remembered for it.
 pub(super) fn entry(row: &SqlRow<'_>) -> Result<Row> {
+    proven_entry(row, |key, value, stored| {
+        memo::recall(&memo::HEADERS, key, value, stored, || proven_header(key, value, stored))
+    })
+}
+
+/// A row of a list that may be long: remembering it would only push out what a writer needs.
+pub(super) fn listed(row: &SqlRow<'_>) -> Result<Row> {
+    proven_entry(row, proven_header)
+}
+
+fn proven_header(key: &[&[u8]], value: &[u8], stored: &[u8]) -> std::result::Result<Header, Damage> {
+    prove(Part::Header, key, value, stored)?;
+    parse(Part::Header, value)
+}
+
+fn proven_entry(
+    row: &SqlRow<'_>,
+    header: impl FnOnce(&[&[u8]], &[u8], &[u8]) -> std::result::Result<Header, Damage>,
+) -> Result<Row> {
     let (n, sequence, stamp): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 3)?);
-    let id = text(row, 2)?;
-    let value = bytes(row, 5)?;
+    let (id, stored, value) = (slice(row, 2)?, slice(row, 4)?, slice(row, 5)?);
     let key = header_key(n, sequence, stamp);
-    let stored = bytes(row, 4)?;
-    let header_key = [id.as_bytes(), &key[0], &key[1], &key[2]];
-    let header: std::result::Result<Header, Damage> =
-        memo::recall(&memo::HEADERS, &header_key, &value, &stored, || {
-            prove(Part::Header, &header_key, &value, &stored)?;
-            parse(Part::Header, &value)
-        });
+    let header = header(&[id, &key[0], &key[1], &key[2]], value, stored);
     // What a damaged row still says about itself helps to name it, and nothing more.
-    let hint = || serde_json::from_slice::<Header>(&value).ok();
+    let hint = || serde_json::from_slice::<Header>(value).ok();
     let damaged = |damage: Damage, header: Option<Header>| Row::Damaged {
         damage: damage
             .at(header.as_ref().map(|h| &h.run_id), Some(sequence))
-            .named(header.map(|h| h.snapshot_id).or_else(|| id.parse().ok())),
+            .named(header.map(|h| h.snapshot_id).or_else(|| String::from_utf8_lossy(id).parse().ok())),
         cursor: Cursor { sequence, stamp },
     };
     let header = match header {
         Ok(header) => header,
         Err(damage) => return Ok(damaged(damage, hint())),
     };
-    let marks = bytes(row, 8)?;
+    let marks = slice(row, 8)?;
     if marks.is_empty() && matches!(row.get_ref(7)?, ValueRef::Null) {
         return Ok(Row::Good(Entry { header, marks: Marks::default() }));
     }
     let revision = number(row, 6)?;
-    match prove(
-        Part::Marks,
-        &[id.as_bytes(), &key[0], &key[1], &revision.to_le_bytes()],
-        &marks,
-        &bytes(row, 7)?,
-    )
-    .and_then(|()| parse(Part::Marks, &marks))
+    match prove(Part::Marks, &[id, &key[0], &key[1], &revision.to_le_bytes()], marks, slice(row, 7)?)
+        .and_then(|()| parse(Part::Marks, marks))
     {
         Ok(marks) => Ok(Row::Good(Entry { header, marks })),
         Err(damage) => Ok(damaged(damage, Some(header))),

@@ -90,6 +90,7 @@ CREATE TABLE name (
     sequence INTEGER NOT NULL,
     PRIMARY KEY (name, run_n, sequence)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX name_place ON name (run_n, sequence);
 
 CREATE TABLE item (
     run_n    INTEGER NOT NULL,

@@ -28,16 +28,17 @@ pub(super) fn upkeep(store: &SqliteStore, what: Upkeep<'_>) -> std::result::Resu
 pub(super) fn weights(tx: &Connection, run: &RunId) -> Result<Vec<Weight>> {
     let fresh = Fresh::load(tx)?;
     let Some(n) = read::run_n(tx, &fresh, run)? else { return Ok(Vec::new()) };
-    let sql = "SELECT c.sequence, length(c.header) + ifnull(length(w.data), 0) + ifnull(length(d.data), 0) + \
-               ifnull(length(m.marks), 0) FROM checkpoint c LEFT JOIN whole w ON w.stamp = c.stamp \
+    let sql = "SELECT c.sequence, octet_length(c.header) + ifnull(octet_length(w.data), 0) + \
+               ifnull(octet_length(d.data), 0) + ifnull(octet_length(m.marks), 0) FROM checkpoint c LEFT JOIN whole w ON w.stamp = c.stamp \
                LEFT JOIN delta d ON d.stamp = c.stamp \
                LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence \
-               WHERE c.run_n = ?1 UNION ALL SELECT sequence, length(header) + length(body) FROM fresh \
-               WHERE run_n = ?1 ORDER BY 1";
+               WHERE c.run_n = ?1 UNION ALL SELECT sequence, octet_length(header) + octet_length(body) FROM fresh \
+               WHERE run_n = ?1";
     let weight = |row: &rusqlite::Row<'_>| {
         Ok(Weight { sequence: number(row, 0)?, bytes: number(row, 1)?, packed: true })
     };
     let mut weights = tx.prepare_cached(sql)?.query_map([n], weight)?.collect::<Result<Vec<_>>>()?;
+    weights.sort_unstable_by_key(|weight| weight.sequence);
     weights.retain(|weight| !fresh.has_removed(n, weight.sequence));
     Ok(weights)
 }
@@ -79,7 +80,7 @@ fn settle(db: &mut Db) -> Result<()> {
 }
 
 /// Gives one turn's free pages back, and says how many are left.
-fn give_back(connection: &Connection) -> Result<u64> {
+pub(super) fn give_back(connection: &Connection) -> Result<u64> {
     let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PAGES_A_TURN})"))?;
     let mut rows = vacuum.query([])?;
     while rows.next()?.is_some() {}

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::connection::Db;
 use super::fresh::{self, Fresh};
 use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
-use super::{SqliteStore, frames, memo};
+use super::{SqliteStore, frames, memo, upkeep};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
@@ -15,6 +15,8 @@ use crate::store::{
 
 /// Events in a row at most.
 const EVENT_SLACK: u64 = 64;
+/// Checkpoints that one commit removes from which on the pages they took are given back; those of fewer are soon used again.
+const MANY: u64 = 64;
 
 /// Whether a plain save takes the fresh rows in where there are enough of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +260,12 @@ impl Work<'_> {
         for (sequence, marks) in &commit.marks {
             set_marks(tx, line.n, *sequence, marks)?;
         }
-        line.count -= drop_checkpoints(tx, line.n, &self.drops())?;
+        let gone = drop_checkpoints(tx, line.n, &self.drops())?;
+        line.count -= gone;
+        if gone >= MANY {
+            // Given back before they were written as free, pages need not be written at all.
+            upkeep::give_back(tx)?;
+        }
         self.items(line.n)?;
         push_events(tx, &mut line, self.view.slot.stamp(), &commit.events)?;
         line.stamp = stamp;
