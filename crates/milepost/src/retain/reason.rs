@@ -41,6 +41,8 @@ pub enum Reason {
     RunEnded(u64),
     /// Goes with its run, the oldest ended one of a store that takes more than so many bytes.
     StoreFull(u64),
+    /// Stays: it should go, and could not be removed.
+    NotRemoved,
 }
 
 impl fmt::Display for Reason {
@@ -63,6 +65,7 @@ impl fmt::Display for Reason {
             Self::BeyondLast(n) => write!(f, "beyond the last {n}"),
             Self::OlderThan(seconds) => write!(f, "older than {}", Span(*seconds)),
             Self::RunEnded(seconds) => write!(f, "its run ended more than {} ago", Span(*seconds)),
+            Self::NotRemoved => f.write_str("could not be removed"),
             Self::StoreFull(bytes) => {
                 write!(f, "the store takes more than {}: its run is the oldest that has ended", Size(*bytes))
             }

@@ -22,7 +22,7 @@ use crate::store::{
 /// Checkpoints removed by one write, so that savers are not kept waiting.
 const BATCH: usize = 1000;
 /// How often a plan is made anew where pins and tags keep changing.
-const TRIES: u32 = 10;
+const TRIES: u32 = 50;
 /// Saves between two looks at all checkpoints of a run, where the policy protects many.
 const LOOK_AT_ALL_EVERY: u64 = 32;
 /// Rows read at a time.
@@ -170,7 +170,11 @@ impl Milepost {
             let (going, mut staying): (Vec<_>, Vec<_>) =
                 steps.into_iter().partition(|step| step.action == Action::Remove);
             let mut moved = false;
-            let stays = |step: PruneStep| PruneStep { action: Action::Keep, ..step };
+            let stays = |step: PruneStep| PruneStep {
+                action: Action::Keep,
+                reasons: vec![Reason::NotRemoved],
+                ..step
+            };
             let mut going = going.into_iter();
             loop {
                 let batch: Vec<_> = going.by_ref().take(BATCH).collect();
