@@ -7,7 +7,7 @@ use crate::model::{Event, EventType, Moment, Profile, Raw, Recent, RunId, RunRec
 use crate::store::RunView;
 
 /// How many commits a run remembers for writers whose reply was lost.
-const RECENT: usize = 16;
+const RECENT: usize = 8;
 /// The session of callers that name none.
 pub(super) const NO_SESSION: &str = "unknown";
 

@@ -70,6 +70,7 @@ pub struct Recent {
     /// The checkpoint it wrote or folded into; 0 for none.
     pub sequence: u64,
     /// Whether it was folded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub coalesced: bool,
 }
 

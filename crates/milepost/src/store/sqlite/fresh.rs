@@ -14,7 +14,7 @@ use crate::store::check::checksum;
 use crate::store::{Damage, Part, Row, frame};
 
 /// Rows at which the next save takes them in.
-const MOST: usize = 16;
+const MOST: usize = 8;
 /// Bytes of documents at which the next save takes them in.
 const LARGEST: usize = 256 * 1024;
 
