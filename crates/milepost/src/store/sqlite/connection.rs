@@ -319,3 +319,35 @@ impl Db {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_a_rollback_journal_its_name_is_there_before_it_is_needed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("milepost.db");
+        let mut options = std::fs::OpenOptions::new();
+        atomic::open_private(&path, options.write(true).create(true).truncate(false)).unwrap();
+        Db::open(&path, Access::Write, false).unwrap().make(false).unwrap();
+        let write = |rolled_back: bool| {
+            let mut db = Db::open(&path, Access::Write, false).unwrap();
+            let tx = db.begin().unwrap();
+            assert!(beside(&path, "-journal").exists());
+            let sql = "INSERT INTO meta (key, value, checksum) VALUES (hex(randomblob(8)), 1, x'')";
+            tx.execute(sql, []).unwrap();
+            if !rolled_back {
+                tx.commit().unwrap();
+            }
+        };
+        write(false);
+        std::fs::remove_file(beside(&path, "-journal")).unwrap();
+        write(false);
+        write(true);
+        let db = Db::open(&path, Access::Any, false).unwrap();
+        let rows: i64 = db.connection().query_row("SELECT count(*) FROM meta", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 2);
+        assert!(!beside(&path, "-wal").exists());
+    }
+}
