@@ -204,7 +204,7 @@ impl Work<'_> {
         let gone = self.there(&line, &drops, fresh)?;
         line.last_sequence = sealed.header().sequence;
         line.stamp = sealed.header().stamp;
-        line.count = line.count + 1 - gone.len() as u64;
+        line.count = (line.count + 1).saturating_sub(gone.len() as u64);
         line.events += self.commit.events.len() as u64;
         self.items(line.n)?;
         fresh::append(self.tx, &line, &self.commit.record, sealed, &gone, &self.commit.events)
@@ -261,7 +261,7 @@ impl Work<'_> {
             set_marks(tx, line.n, *sequence, marks)?;
         }
         let gone = drop_checkpoints(tx, line.n, &self.drops())?;
-        line.count -= gone;
+        line.count = line.count.saturating_sub(gone);
         if gone >= MANY {
             // Given back before they were written as free, pages need not be written at all.
             upkeep::give_back(tx)?;
