@@ -44,8 +44,31 @@ pub struct Listing {
 
 /// Rows read at a time.
 const PAGE: usize = 256;
+/// Rows read at a time where all are wanted.
+const MANY: usize = 2048;
 
 impl Milepost {
+    /// Gives every intact entry of a run, oldest first.
+    pub(super) fn each_entry(&self, run: &RunId, each: &mut dyn FnMut(Entry)) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let query = HeaderQuery {
+                run: Some(run),
+                after,
+                limit: MANY,
+                oldest_first: true,
+                ..HeaderQuery::default()
+            };
+            let rows = self.store.headers(&query)?;
+            let last_page = rows.len() < MANY;
+            after = rows.last().map(Row::cursor);
+            rows.into_iter().filter_map(Row::good).for_each(&mut *each);
+            if last_page {
+                return Ok(());
+            }
+        }
+    }
+
     /// Lists checkpoints, newest first.
     pub fn list(&self, query: &ListQuery) -> Result<Listing, Error> {
         if let Some(run) = &query.run

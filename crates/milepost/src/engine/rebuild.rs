@@ -5,16 +5,13 @@ use super::Milepost;
 use super::bookkeeping::note_kind;
 use crate::Error;
 use crate::model::{Event, EventType, Moment, Profile, Raw, RunId, RunRecord, Session, Status, Working};
-use crate::store::{Commit, Entry, EventQuery, HeaderQuery, Row, Verdict};
+use crate::store::{Commit, Entry, EventQuery, Verdict};
 
 /// What the event of a session's start says about the run.
 #[derive(serde::Deserialize)]
 struct Said {
     profile: Profile,
 }
-
-/// Rows read at a time.
-const PAGE: usize = 256;
 
 impl Milepost {
     /// Writes a run's record anew, if it is damaged.
@@ -43,25 +40,7 @@ impl Milepost {
         let now = self.now();
         // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
         let mut record = RunRecord::new(run.clone(), Profile::Brief, now);
-        let mut after = None;
-        loop {
-            let query = HeaderQuery {
-                run: Some(run),
-                after,
-                limit: PAGE,
-                oldest_first: true,
-                ..HeaderQuery::default()
-            };
-            let rows = self.store.headers(&query)?;
-            let last_page = rows.len() < PAGE;
-            after = rows.last().map(Row::cursor);
-            for entry in rows.into_iter().filter_map(Row::good) {
-                self.note_entry(&mut record, &entry);
-            }
-            if last_page {
-                break;
-            }
-        }
+        self.each_entry(run, &mut |entry| self.note_entry(&mut record, &entry))?;
         match self.newest_good(Some(run), |_| true) {
             Ok(newest) => {
                 if let Ok(body) = newest.verified.body() {

@@ -15,9 +15,7 @@ use crate::Error;
 use crate::model::{Event, EventType, Profile, Raw, RunId, RunRecord, Upkept};
 use crate::owner::Liveness;
 use crate::retain::{self, Reason, RunCase, RunFacts};
-use crate::store::{
-    Commit, Entry, HeaderQuery, Receipt, Row, RunQuery, RunRow, StoreError, Upkeep, Verdict, Weight,
-};
+use crate::store::{Commit, Entry, Receipt, RunQuery, RunRow, StoreError, Upkeep, Verdict, Weight};
 
 /// Checkpoints removed by one write, so that savers are not kept waiting.
 const BATCH: usize = 1000;
@@ -25,8 +23,6 @@ const BATCH: usize = 1000;
 const TRIES: u32 = 50;
 /// Saves between two looks at all checkpoints of a run, where the policy protects many.
 const LOOK_AT_ALL_EVERY: u64 = 32;
-/// Rows read at a time.
-const PAGE: usize = 2048;
 /// Ids that the event of a large removal names.
 const NAMED: usize = 16;
 
@@ -325,26 +321,10 @@ impl Milepost {
         }
     }
 
-    /// All intact headers of a run, oldest first.
     fn entries(&self, run: &RunId) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
-        let mut after = None;
-        loop {
-            let query = HeaderQuery {
-                run: Some(run),
-                after,
-                limit: PAGE,
-                oldest_first: true,
-                ..HeaderQuery::default()
-            };
-            let rows = self.store.headers(&query)?;
-            let last_page = rows.len() < PAGE;
-            after = rows.last().map(Row::cursor);
-            entries.extend(rows.into_iter().filter_map(Row::good));
-            if last_page {
-                return Ok(entries);
-            }
-        }
+        self.each_entry(run, &mut |entry| entries.push(entry))?;
+        Ok(entries)
     }
 
     fn weights(&self, run: &RunId) -> Result<HashMap<u64, Weight>, Error> {
