@@ -216,8 +216,20 @@ impl Db {
         self.connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(schema::TABLES)?;
+        tx.execute_batch(schema::SECOND)?;
         tx.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
         tx.pragma_update(None, "user_version", schema::STORE_VERSION)?;
+        tx.commit()
+    }
+
+    /// Brings a file of an older version up to date, once, whoever comes first.
+    pub(super) fn upgrade(&mut self) -> Result<()> {
+        let tx = self.begin()?;
+        let version: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version < schema::STORE_VERSION {
+            tx.execute_batch(schema::SECOND)?;
+            tx.pragma_update(None, "user_version", schema::STORE_VERSION)?;
+        }
         tx.commit()
     }
 

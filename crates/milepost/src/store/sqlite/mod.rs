@@ -70,7 +70,7 @@ impl SqliteStore {
         }
         store.unsafe_on = place::unsafe_file_system(folder);
         let mut db = if there { Some(store.connect(Access::Any)?) } else { None };
-        let known = db.as_ref().map_or(Ok(false), |db| store.is_ours(db))?;
+        let known = db.as_mut().map_or(Ok(false), |db| store.is_ours(db))?;
         if !known {
             if !options.create {
                 return Err(StoreError::Missing { place: store.place() });
@@ -101,8 +101,8 @@ impl SqliteStore {
         Ok(db)
     }
 
-    /// Whether the file is a store of a format this program knows; `false` for one without tables.
-    fn is_ours(&self, db: &Db) -> Result<bool, StoreError> {
+    /// Whether the file is a store of a format this program knows, brought up to date; `false` for one without tables.
+    fn is_ours(&self, db: &mut Db) -> Result<bool, StoreError> {
         let (application, version) = db.identity().map_err(|e| self.error(e))?;
         if application != schema::APPLICATION_ID {
             if db.is_empty().map_err(|e| self.error(e))? {
@@ -117,6 +117,10 @@ impl SqliteStore {
                 found: version as u64,
                 known: schema::STORE_VERSION as u64,
             });
+        }
+        if version < schema::STORE_VERSION && !db.read_only() {
+            let _turn = self.turn()?;
+            db.upgrade().map_err(|e| self.write_error(e))?;
         }
         Ok(true)
     }

@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 
 /// The store format this program writes.
-pub(super) const STORE_VERSION: i64 = 1;
+pub(super) const STORE_VERSION: i64 = 2;
 
 /// Every row has a checksum over its key and its value, so that a changed byte anywhere is found; `name` is derived from
 /// headers and marks and is checked against them.
@@ -56,6 +56,42 @@ CREATE TABLE delta (
     data       BLOB NOT NULL
 ) STRICT;
 
+CREATE TABLE marks (
+    run_n    INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    marks    TEXT NOT NULL,
+    PRIMARY KEY (run_n, sequence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE name (
+    name     TEXT NOT NULL,
+    run_n    INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (name, run_n, sequence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE item (
+    run_n    INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    item     TEXT NOT NULL,
+    PRIMARY KEY (run_n, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event (
+    run_n    INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    events   TEXT NOT NULL,
+    PRIMARY KEY (run_n, n)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What version 2 added; run on a new file after `TABLES`, and by itself on a file of version 1.
+pub(super) const SECOND: &str = "
 CREATE TABLE fresh (
     stamp       INTEGER PRIMARY KEY,
     run_n       INTEGER NOT NULL,
@@ -75,37 +111,5 @@ CREATE TABLE fresh (
     body        BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE marks (
-    run_n    INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,
-    revision INTEGER NOT NULL,
-    checksum BLOB NOT NULL,
-    marks    TEXT NOT NULL,
-    PRIMARY KEY (run_n, sequence)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE name (
-    name     TEXT NOT NULL,
-    run_n    INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,
-    PRIMARY KEY (name, run_n, sequence)
-) STRICT, WITHOUT ROWID;
 CREATE INDEX name_place ON name (run_n, sequence);
-
-CREATE TABLE item (
-    run_n    INTEGER NOT NULL,
-    n        INTEGER NOT NULL,
-    checksum BLOB NOT NULL,
-    item     TEXT NOT NULL,
-    PRIMARY KEY (run_n, n)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE event (
-    run_n    INTEGER NOT NULL,
-    n        INTEGER NOT NULL,
-    count    INTEGER NOT NULL,
-    checksum BLOB NOT NULL,
-    events   TEXT NOT NULL,
-    PRIMARY KEY (run_n, n)
-) STRICT, WITHOUT ROWID;
 ";
