@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
-use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
+use crate::store::{Commit, Find, HeaderQuery, Outline, Row, RunView, StoreError, Verdict};
 use crate::{Error, redact};
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
@@ -282,11 +282,11 @@ fn prune(
         latest_state: record.latest_state,
     };
     let retention = request.settings.retention(record.profile);
-    for planned in retain::plan(&facts, &view.oldest, &retention, request.moment.at) {
-        if !planned.keep {
-            commit.drops.push(planned.sequence);
-            saved.pruned.push(planned.snapshot_id);
-        }
+    let oldest: Vec<_> = view.oldest.iter().map(Outline::of).collect();
+    let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
+    for (entry, _) in oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep) {
+        commit.drops.push(entry.sequence);
+        saved.pruned.push(entry.snapshot_id);
     }
     if !saved.pruned.is_empty() {
         let data = serde_json::json!({ "removed": saved.pruned }).to_string();
