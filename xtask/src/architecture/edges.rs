@@ -29,7 +29,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("redact", &["model"]),
     ("seal", &["model", "store::Slot"]),
     ("diff", &["model"]),
-    ("retain", &["model", "clock", "seal", "store::Entry"]),
+    ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
     ("store", &["model", "clock", "atomic", "seal"]),
     ("error", &["model", "seal", "store", "trigger"]),
     (
