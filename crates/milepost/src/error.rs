@@ -36,8 +36,22 @@ closed_enum! {
         RestoreRefused = "restore_refused",
         /// A state was read back in which redaction had replaced something.
         StateRedacted = "state_redacted",
+        /// It may be continued.
+        ResumeAllowed = "resume_allowed",
+        /// The run has no checkpoint that is intact.
+        ResumeMissingCheckpoint = "resume_missing_checkpoint",
         /// The run's owner is alive.
         ResumeRunActive = "resume_run_active",
+        /// The step that was under way must not be done twice.
+        ResumeNonIdempotentStep = "resume_non_idempotent_step",
+        /// Another run continues it.
+        ResumeClaimed = "resume_claimed",
+        /// It was continued as often as it may be.
+        ResumeAttemptLimitReached = "resume_attempt_limit_reached",
+        /// It was continued a moment ago.
+        ResumeBlockedCooldown = "resume_blocked_cooldown",
+        /// Nobody can tell whether its owner lives.
+        ResumeUnknownInterruptionClass = "resume_unknown_interruption_class",
         /// The run is not there, or several could be meant.
         RunNotFound = "run_not_found",
         /// A flag, argument or setting is wrong.
@@ -165,6 +179,16 @@ pub enum Error {
         /// Its owner, for people.
         owner: String,
     },
+    /// The run may not be continued.
+    #[error("run {run} cannot be continued: {why}")]
+    NotResumable {
+        /// The run.
+        run: RunId,
+        /// What stands against it.
+        reason: ReasonCode,
+        /// The same for people.
+        why: String,
+    },
     /// A run of this name is there already.
     #[error("run {0} is there already")]
     RunExists(RunId),
@@ -234,6 +258,7 @@ impl Error {
             Self::NoState { .. } => (R::CheckpointNotFound, Exit::Nothing),
             Self::RestoreRefused { .. } => (R::RestoreRefused, Exit::Unconfirmed),
             Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
+            Self::NotResumable { reason, .. } => (*reason, Exit::Failed),
             Self::RunExists(_) => (R::CheckpointIdInvalid, Exit::Usage),
             Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
@@ -285,6 +310,19 @@ impl Error {
             Self::NoState { .. } => "save one with `milepost save --input FILE`, its member `state`".into(),
             Self::RestoreRefused { flag, .. } => format!("add {flag} if you mean it"),
             Self::OwnerAlive { .. } => "wait until it ends, or use another run id".into(),
+            Self::NotResumable { run, reason, .. } => match reason {
+                ReasonCode::ResumeRunActive => {
+                    "wait until it ends; --take-over is for one that is stalled".into()
+                }
+                ReasonCode::ResumeUnknownInterruptionClass => {
+                    "look whether it still runs there; --take-over if it does not".into()
+                }
+                ReasonCode::ResumeMissingCheckpoint => format!("`milepost runs {run}` shows what it left"),
+                ReasonCode::ResumeClaimed => "`milepost status` shows both".into(),
+                _ => format!(
+                    "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml has the limits"
+                ),
+            },
             Self::File { what: "removed", .. } => {
                 "mend its permissions; `milepost doctor --fix` removes it then".into()
             }

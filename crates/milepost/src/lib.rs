@@ -33,6 +33,7 @@ mod error;
 pub mod model;
 pub mod owner;
 pub mod redact;
+pub mod resume;
 pub mod retain;
 pub mod run;
 pub mod seal;

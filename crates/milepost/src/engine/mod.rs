@@ -23,6 +23,7 @@ mod record;
 mod reference;
 mod report;
 mod request;
+mod resume;
 mod runs;
 mod save;
 mod show;
@@ -47,6 +48,7 @@ pub use prune::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 pub use reference::Reference;
 pub use request::Save;
 pub(crate) use request::While;
+pub use resume::{Candidate, Continued, Continuing, Examined};
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::Saved;
 pub use show::{Shown, source_details};
@@ -58,6 +60,7 @@ use crate::Error;
 use crate::clock::{Clock, SystemClock};
 use crate::model::{House, Keep, Limits, Profile, Retention, RunId};
 use crate::redact::Redaction;
+use crate::resume::ResumePolicy;
 use crate::store::place::Place;
 use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
 
@@ -84,6 +87,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether secrets are replaced.
     pub redaction: Redaction,
+    /// What resuming goes by.
+    pub resume: ResumePolicy,
     /// Where the current checkpoint's id is kept as well.
     pub pointer: Option<pointer::Pointer>,
 }

@@ -201,6 +201,7 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
+        interruption: None,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Opening, Settings, compose};
-use crate::model::{Change, CheckpointId, Draft, Invalid, Profile, Raw, RunId, Source, Status};
+use crate::model::{Change, CheckpointId, Draft, Interruption, Invalid, Profile, Raw, RunId, Source, Status};
 use crate::{Error, seal, trigger};
 
 /// How a run has to stand for a timer to save it.
@@ -40,6 +40,8 @@ pub struct Save {
     pub tags: Vec<String>,
     /// Whether it is the last of its session, and so always kept.
     pub last_of_session: bool,
+    /// Why the work does not go on from here.
+    pub interruption: Option<Interruption>,
     /// Only while the run stands so; its status then stays as it is.
     pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.

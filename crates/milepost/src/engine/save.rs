@@ -196,6 +196,10 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     let fold = view.latest.as_ref().map_or(Fold::Keep, |latest| retain::coalesce(latest, &trigger, now));
     record.updated_at = now;
     record.heartbeat = Some(now);
+    // A timer says that time passes, not that the work goes on.
+    if save.interruption.is_some() || (save.only_while.is_none() && source != Source::Timer) {
+        record.interruption.clone_from(&save.interruption);
+    }
     let mut commit = Commit::of(record);
     commit.consume = view.items.len();
     match (fold, &view.latest) {

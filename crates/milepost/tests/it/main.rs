@@ -12,6 +12,7 @@ mod examples;
 mod lost;
 mod property;
 mod prune;
+mod resume;
 mod run;
 mod sqlite_damage;
 mod stores;
