@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Opening, Settings, compose};
+use crate::capture::Sighting;
 use crate::model::{Change, CheckpointId, Draft, Invalid, Profile, Raw, RunId, Source, Status};
 use crate::{Error, seal, trigger};
 
@@ -40,6 +41,8 @@ pub struct Save {
     pub tags: Vec<String>,
     /// Whether it is the last of its session, and so always kept.
     pub last_of_session: bool,
+    /// What was seen of the workspace; `draft.workspace` is made of it.
+    pub sighting: Option<Box<Sighting>>,
     /// Only while the run stands so; its status then stays as it is.
     pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.
@@ -111,6 +114,13 @@ impl Save {
             self.draft.reasons.push(boundary.reason.to_owned());
         }
         self.changes.extend(changes);
+        self
+    }
+
+    /// Adds what was seen of the workspace.
+    #[must_use]
+    pub fn sighting(mut self, sighting: Sighting) -> Self {
+        self.sighting = Some(Box::new(sighting));
         self
     }
 

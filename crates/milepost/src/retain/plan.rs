@@ -37,6 +37,8 @@ pub struct RunFacts {
     pub latest_completed: u64,
     /// The newest that holds a state.
     pub latest_state: u64,
+    /// The newest that holds a workspace, whose list of touched files the next capture adds to.
+    pub latest_capture: u64,
 }
 
 impl RunFacts {
@@ -53,6 +55,7 @@ impl RunFacts {
             latest_failed: latest(&|entry| entry.header.status == Failed),
             latest_completed: latest(&|entry| entry.header.status == Completed),
             latest_state: latest(&|entry| entry.header.holds_state),
+            latest_capture: latest(&|entry| entry.header.holds_workspace()),
         }
     }
 }
@@ -106,6 +109,7 @@ fn preserved(run: &RunFacts, index: usize, entry: &Entry, policy: &Retention) ->
         (sequence == run.latest_failed, Reason::LatestFailed),
         (sequence == run.latest_completed, Reason::LatestCompleted),
         (sequence == run.latest_state, Reason::LatestState),
+        (sequence == run.latest_capture, Reason::LatestCapture),
         (policy.keep_first && index == 0, Reason::First),
         (entry.marks.pinned, Reason::Pinned),
         (!entry.marks.tags.is_empty(), Reason::Tagged),

@@ -41,6 +41,7 @@ fn entry(sequence: u64, at: Timestamp) -> Entry {
         material: String::new(),
         quiet: String::new(),
         holds_state: false,
+        unseen: None,
         holds_brief: false,
         imported_id: None,
         format_version: 1,
@@ -163,6 +164,7 @@ fn histories() -> impl Strategy<Value = Vec<Entry>> {
                     1 => entry.header.status = Status::Completed,
                     2 => entry.marks.pinned = true,
                     3 => entry.marks.tags = vec!["t".into()],
+                    4 => entry.header.unseen = Some("without the workspace".into()),
                     _ => {}
                 }
                 entry
@@ -196,7 +198,8 @@ proptest! {
         let kept: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
         let facts = RunFacts::of_all(&entries);
         prop_assert!(kept.contains(&facts.newest), "what was written last");
-        for sequence in [facts.latest_failed, facts.latest_completed, facts.latest_state] {
+        let special = [facts.latest_failed, facts.latest_completed, facts.latest_state, facts.latest_capture];
+        for sequence in special {
             prop_assert!(sequence == 0 || kept.contains(&sequence));
         }
         for entry in entries.iter().filter(|entry| entry.marks.protects()) {
