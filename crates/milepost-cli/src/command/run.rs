@@ -66,7 +66,6 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     let every = args.every.as_deref().map(interval).transpose()?;
-    let attempt = Attempt::new(&args.command);
     let (mut recorder, session) = recorder(&args, context)?;
     let run = recorder.run().clone();
     let reporter = Arc::new(Reporter::new(context.screen, &run, events(&args)?));
@@ -83,6 +82,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     if let Some(late) = late {
         keeper.await_late(late);
     }
+    let attempt = Attempt::new(&args.command);
     let mut command = attempt.command();
     command.envs(context.for_a_child(&run)).env("MILEPOST_SESSION", &session);
     let ended = supervise::run(command, |pid| drop(memory.set(PeakWatch::start(pid))));

@@ -25,26 +25,17 @@ pub(crate) struct Watching {
 
 impl Watching {
     pub(super) fn load(files: &Files, settings: &mut Settings) -> Result<Self, Failure> {
-        let mut flag = |key: &'static str, default: bool| {
-            settings
-                .take(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))
-                .map(|found| found.unwrap_or(default))
-        };
-        let (capture, allow_home) = (flag("capture.enabled", true)?, flag("capture.allow_home", false)?);
-        let session = flag("session.enabled", true)?;
-        let watch = settings.take(
-            "capture.watch",
-            files.find("capture.watch"),
-            milepost::capture::WATCHED.to_owned(),
-            |raw, _| value::folders(raw),
-        )?;
-        let usual = Profile::Session.interval().unwrap_or_default();
-        let interval = settings.take(
-            "session.interval",
-            files.find("session.interval"),
-            value::Age(Some(usual)).to_string(),
-            |raw, _| value::interval(raw).map(|every| value::Age(Some(every))),
-        )?;
+        let capture = flag(files, settings, "capture.enabled", true)?;
+        let usual = milepost::capture::WATCHED.to_owned();
+        let watch = settings
+            .take("capture.watch", files.find("capture.watch"), usual, |raw, _| value::folders(raw))?;
+        let allow_home = flag(files, settings, "capture.allow_home", false)?;
+        let session = flag(files, settings, "session.enabled", true)?;
+        let usual = value::Age(Profile::Session.interval()).to_string();
+        let interval =
+            settings.take("session.interval", files.find("session.interval"), usual, |raw, _| {
+                value::interval(raw).map(|every| value::Age(Some(every)))
+            })?;
         Ok(Self {
             capture,
             watch: watch.map(|folders| folders.0).unwrap_or_default(),
@@ -53,4 +44,9 @@ impl Watching {
             interval: interval.and_then(|every| every.0),
         })
     }
+}
+
+fn flag(files: &Files, settings: &mut Settings, key: &'static str, default: bool) -> Result<bool, Failure> {
+    let found = settings.take(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
+    Ok(found.unwrap_or(default))
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use milepost::capture::NO_REPOSITORY;
 use milepost::engine::{Shown, source_details};
 use milepost::model::{Body, PathText, Workspace};
 use serde::Serialize;
@@ -137,7 +138,9 @@ fn seen(workspace: &Workspace) -> Vec<String> {
     if let Some(git) = &workspace.git {
         let head = git.head.as_deref().map_or("no commit", |head| &head[..head.floor_char_boundary(12)]);
         lines.extend(git.branch.as_ref().map(|branch| format!("branch {branch}, {head}")));
-        lines.extend(git.error.iter().map(|e| format!("git: {e}")));
+        // A folder without git is nothing to tell people about.
+        let error = git.error.as_ref().filter(|error| *error != NO_REPOSITORY);
+        lines.extend(error.map(|e| format!("git: {e}")));
         let lists = [("modified", &git.modified), ("staged", &git.staged), ("untracked", &git.untracked)];
         lines.extend(lists.into_iter().filter_map(|(name, paths)| listed(name, paths)));
         let renamed =

@@ -11,10 +11,12 @@ use super::{Bounds, Own, Sighting, Since, bytes_of, path_of, relative};
 use crate::model::{GitFacts, PathText, Renamed};
 
 /// Settings of the user's that would change the answer, or have git start or write something.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "core.fsmonitor=false",
     "core.excludesFile=/dev/null",
     "core.untrackedCache=keep",
+    // Also for submodules, which are asked by git itself.
+    "status.showUntrackedFiles=all",
     "status.renames=true",
     "status.renameLimit=1000",
     "diff.renames=true",

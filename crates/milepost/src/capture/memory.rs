@@ -114,7 +114,7 @@ pub struct PeakWatch {
     changed: Condvar,
 }
 
-const FIRST: Duration = Duration::from_millis(10);
+const FIRST: Duration = Duration::from_millis(1);
 const SELDOM: Duration = Duration::from_secs(5);
 
 impl PeakWatch {
@@ -137,11 +137,12 @@ impl PeakWatch {
         let mut pause = FIRST;
         let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
         while !*ended {
-            drop(ended);
-            self.sample();
-            ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
+            // A process that has only just begun has no memory of its own yet.
+            ended = self.changed.wait_timeout(ended, pause).unwrap_or_else(|e| e.into_inner()).0;
             if !*ended {
-                ended = self.changed.wait_timeout(ended, pause).unwrap_or_else(|e| e.into_inner()).0;
+                drop(ended);
+                self.sample();
+                ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
             }
             pause = (pause * 2).min(SELDOM);
         }

@@ -23,6 +23,9 @@ use crate::store::place::{self, Place};
 /// The folder that is watched wherever it exists.
 pub const WATCHED: &str = ".aiwg";
 
+/// What `git.error` says outside of repositories.
+pub const NO_REPOSITORY: &str = "not a git repository";
+
 /// How much a sighting may hold and cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -139,7 +142,7 @@ pub fn look(scope: &Scope, since: &Since) -> Sighting {
 /// The root of the repository to look at, or why none is.
 fn repository(scope: &Scope, root: &Path) -> Result<PathBuf, String> {
     let place = Place::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
-    let Some(worktree) = place.worktree else { return Err("not a git repository".to_owned()) };
+    let Some(worktree) = place.worktree else { return Err(NO_REPOSITORY.to_owned()) };
     let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
     if !scope.allow_home && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree)) {
         return Err(format!(
