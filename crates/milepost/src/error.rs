@@ -203,6 +203,15 @@ pub enum Error {
         /// The steps that have begun and not ended.
         open: Vec<String>,
     },
+    /// Another capture of the run was saved while this one was joined with what the run knew.
+    #[error("another capture of the run came first")]
+    CaptureMoved,
+    /// An option that is needed and was not given.
+    #[error("the option {0} is missing")]
+    MissingOption(&'static str),
+    /// A session that has been started is started again.
+    #[error("the session is running already")]
+    SessionRunning,
     /// A timer that cannot be.
     #[error(transparent)]
     Timer(#[from] TimerError),
@@ -261,6 +270,8 @@ impl Error {
             Self::NotResumable { reason, .. } => (*reason, Exit::Failed),
             Self::RunExists(_) => (R::CheckpointIdInvalid, Exit::Usage),
             Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
+            Self::CaptureMoved => (R::StoreBusy, Exit::Busy),
+            Self::MissingOption(_) | Self::SessionRunning => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
@@ -330,6 +341,9 @@ impl Error {
             Self::StepNotBegun { .. } => {
                 "`milepost step begin ID` begins it, `step skip ID` leaves it out".into()
             }
+            Self::CaptureMoved => "try again".into(),
+            Self::MissingOption(name) => format!("say .{name}(…) before the session is built"),
+            Self::SessionRunning => "stop it first, or go on with it".into(),
             Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
             Self::Forked { .. } => "open the run again in this process".into(),
             Self::Timer(TimerError::Thread(_)) | Self::File { .. } => return None,

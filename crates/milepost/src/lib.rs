@@ -26,6 +26,7 @@
 //! ```
 
 pub mod atomic;
+pub mod capture;
 pub mod clock;
 pub mod diff;
 pub mod engine;
@@ -43,7 +44,7 @@ pub mod trigger;
 pub use engine::{Milepost, Save, Saved};
 pub use error::{Error, Exit, ReasonCode};
 pub use model::{Profile, Status};
-pub use run::Run;
+pub use run::{Run, Session};
 
 /// The guide's code, compiled and run.
 #[cfg(doctest)]

@@ -29,6 +29,7 @@ mod start;
 mod state;
 pub(crate) mod status;
 mod step;
+mod summary;
 mod task;
 mod verify;
 
@@ -91,6 +92,8 @@ commands! {
     #[command(hide = true)]
     List = "list" (list::ListArgs),
     #[command(hide = true)]
+    Summary = "summary" (summary::SummaryArgs),
+    #[command(hide = true)]
     Mark = "mark" (mark::MarkArgs),
     #[command(hide = true)]
     Complete = "complete" (complete::CompleteArgs),
@@ -148,6 +151,7 @@ impl Command {
             Self::Context(args) => context::run(args, context),
             Self::Runs(args) => runs::run(&args, context),
             Self::List(args) => list::run(args, context),
+            Self::Summary(args) => summary::run(&args, context),
             Self::Mark(args) => mark::run(args, context),
             Self::Complete(args) => complete::run(&args, context),
             Self::State(args) => state::run(&args, context),

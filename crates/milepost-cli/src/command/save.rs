@@ -53,8 +53,8 @@ pub(crate) struct SaveArgs {
     /// A Markdown brief, kept byte for byte
     #[arg(long, value_name = "FILE")]
     brief: Option<PathBuf>,
-    /// Do not look at the workspace
-    #[arg(long, hide = true)]
+    /// Do not look at the workspace: git, watched folders, memory
+    #[arg(long)]
     no_capture: bool,
     /// Do not replace secrets
     #[arg(long, hide = true)]
@@ -84,6 +84,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
         phase: args.phase.clone(),
         number: phase_number(&args)?,
         if_due: args.if_due,
+        capture: !args.no_capture && save.draft.workspace.is_none(),
         by_timer: save.draft.source == Some(Source::Timer) && save.draft.status.is_none(),
     };
     asked.fill_phase(&mut save, context.config.asked_profile);
@@ -103,6 +104,9 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
             let status = save.draft.status.unwrap_or(Status::InProgress);
             asked.fill_phase(&mut save, context.config.profile);
             save.draft.run_id = None;
+            if asked.capture {
+                save.sighting = context.look_alone();
+            }
             match outbox.post(&run, save, settings.redaction, &settings.limits, &SystemClock) {
                 Ok(queued) => saved::queued(context.screen, &queued, &run, source, status),
                 // The outbox is beside the point: the store is what the person has to look at.
@@ -118,6 +122,8 @@ struct Asked {
     phase: Option<String>,
     number: Option<u64>,
     if_due: bool,
+    /// Whether to look at the workspace.
+    capture: bool,
     /// Whether the source is a timer and no status is given.
     by_timer: bool,
 }
@@ -143,6 +149,9 @@ fn into_store(
     if asked.needs_profile() && context.config.asked_profile.is_none() {
         let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
         asked.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
+    }
+    if asked.capture {
+        save.sighting = context.look(&mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
     }
     let done = mp.save(&run, save)?;
     saved::present(context.screen, "milepost.save/1", &done)

@@ -184,7 +184,7 @@ pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Invalid
 /// Refuses a draft whose fields are too large; nothing is ever cut off. What capture saw has bounds of its own.
 pub(super) fn check_limits(draft: &Draft, limits: &Limits) -> Result<(), Invalid> {
     let mut total = 0;
-    for (name, raw) in draft.to_fields()?.iter().filter(|(name, _)| *name != "workspace") {
+    for (name, raw) in draft.callers_fields()?.iter() {
         let size = raw.get().len() as u64;
         if limits.field > 0 && size > limits.field {
             let message = format!("{size} bytes, over the limit of {} for one field", limits.field);

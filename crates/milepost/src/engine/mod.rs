@@ -2,6 +2,7 @@
 //! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
 
 mod bookkeeping;
+mod capture;
 mod change;
 mod complete;
 mod compose;
@@ -29,6 +30,7 @@ mod save;
 mod show;
 mod start;
 mod state;
+mod summary;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -54,6 +56,7 @@ pub use save::Saved;
 pub use show::{Shown, source_details};
 pub use start::{Start, Started};
 pub use state::{Restore, StateOf};
+pub use summary::{Failure, GitCounts, SessionSummary, Summary, SummaryLine, Touched};
 pub use verify::{Scope, VerifyReport};
 
 use crate::Error;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Milepost, Opening, Save, Saved};
+use crate::capture::Sighting;
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
 use crate::redact::{self, Redaction};
@@ -48,6 +49,8 @@ struct Waiting {
     last_of_session: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sighting: Option<Box<Sighting>>,
     draft: Fields,
 }
 
@@ -93,6 +96,7 @@ impl Outbox {
             tags: save.tags,
             last_of_session: save.last_of_session,
             changes: save.changes,
+            sighting: save.sighting,
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
@@ -202,6 +206,7 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
         interruption: None,
+        sighting: waiting.sighting,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Opening, Settings, compose};
+use crate::capture::Sighting;
 use crate::model::{Change, CheckpointId, Draft, Interruption, Invalid, Profile, Raw, RunId, Source, Status};
 use crate::{Error, seal, trigger};
 
@@ -42,6 +43,8 @@ pub struct Save {
     pub last_of_session: bool,
     /// Why the work does not go on from here.
     pub interruption: Option<Interruption>,
+    /// What was seen of the workspace; `draft.workspace` is made of it.
+    pub sighting: Option<Box<Sighting>>,
     /// Only while the run stands so; its status then stays as it is.
     pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.
@@ -113,6 +116,13 @@ impl Save {
             self.draft.reasons.push(boundary.reason.to_owned());
         }
         self.changes.extend(changes);
+        self
+    }
+
+    /// Adds what was seen of the workspace.
+    #[must_use]
+    pub fn sighting(mut self, sighting: Sighting) -> Self {
+        self.sighting = Some(Box::new(sighting));
         self
     }
 

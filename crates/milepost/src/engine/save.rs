@@ -6,7 +6,8 @@ use jiff::{RoundMode, TimestampRound, Unit};
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
-use super::{Milepost, Save, Settings, change};
+use super::{Milepost, Save, Settings, capture, change};
+use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
@@ -35,6 +36,8 @@ pub struct Saved {
     pub file: Option<PathBuf>,
     /// Checkpoints that retention removed.
     pub pruned: Vec<CheckpointId>,
+    /// How many files were touched since the run began, where the workspace was looked at.
+    pub touched: Option<u64>,
     /// Why the pointer file could not be updated; the checkpoint is saved all the same.
     pub pointer_error: Option<String>,
 }
@@ -47,6 +50,14 @@ struct Request<'a> {
     moment: Moment,
     token: Token,
     settings: &'a Settings,
+    seen: Option<Seen<'a>>,
+}
+
+/// What was seen of the workspace, for the run to remember.
+struct Seen<'a> {
+    sighting: &'a Sighting,
+    /// The newest capture that it was joined with: another one since then has seen files of its own.
+    only_after: Option<u64>,
 }
 
 impl Milepost {
@@ -59,6 +70,24 @@ impl Milepost {
 
     /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
+        const TRIES: u32 = 8;
+        let Some(sighting) = save.sighting.take() else { return self.save_once(run, save, None) };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let before = self.captured_before(run)?;
+            let mut save = save.clone();
+            before.join(&mut save, &sighting);
+            // The last try takes what it has: a file too few in a list is better than no checkpoint.
+            let only_after = (tries < TRIES).then_some(before.latest);
+            match self.save_once(run, save, Some(Seen { sighting: &sighting, only_after })) {
+                Err(Error::CaptureMoved) => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn save_once(&self, run: &RunId, mut save: Save, seen: Option<Seen<'_>>) -> Result<Option<Saved>, Error> {
         save.draft = redact::draft(save.draft, self.settings.redaction);
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
@@ -74,7 +103,7 @@ impl Milepost {
         let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
         moment.at = moment.at.round(down).unwrap_or(moment.at);
         let request =
-            Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings };
+            Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings, seen };
         let mut outcome = None;
         let written = self.write(run, &mut |view| {
             let (verdict, result) = decide(view, &request);
@@ -110,6 +139,7 @@ impl Milepost {
                 status: entry.header.status,
                 file: None,
                 pruned: Vec::new(),
+                touched: None,
                 pointer_error: None,
             }),
             _ => Err(Error::NotFound { reference: id.to_string() }),
@@ -146,6 +176,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         status,
         file: None,
         pruned: Vec::new(),
+        touched: save.draft.workspace.as_ref().map(|workspace| workspace.files_modified.len() as u64),
         pointer_error: None,
     };
     let mut events = Vec::new();
@@ -157,6 +188,12 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
             saved.snapshot_id = latest.header.snapshot_id.clone();
         }
         return Ok((None, saved));
+    }
+    if let Some(seen) = &request.seen {
+        if seen.only_after.is_some_and(|latest| latest != record.captures.latest) {
+            return Err(Error::CaptureMoved);
+        }
+        capture::remember(&mut record.captures, seen.sighting, now);
     }
     let reopens = view.record.as_ref().is_some_and(|record| !record.is_open());
     let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
@@ -207,12 +244,16 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
             let sealed = seal::seal(unsealed, &view.slot)?;
             let header = sealed.header();
             let sequence = header.sequence;
-            note_checkpoint(&mut commit.record, sequence, status, header.holds_state, now);
+            note_checkpoint(&mut commit.record, header, now);
             let data = format!("{{\"sequence\":{sequence},\"source\":\"{source}\",\"status\":\"{status}\"}}");
             events.push(event(EventType::CheckpointCreated, request, Some(&request.id), &data)?);
             if status.is_terminal() {
                 let data = format!("{{\"status\":\"{status}\"}}");
                 events.push(event(EventType::RunFinished, request, Some(&request.id), &data)?);
+            }
+            if save.last_of_session {
+                let data = serde_json::json!({ "session_id": session_id }).to_string();
+                events.push(event(EventType::SessionStopped, request, Some(&request.id), &data)?);
             }
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, marked(Marks::default(), save)));
@@ -284,6 +325,7 @@ fn prune(
         latest_failed: record.latest_failed,
         latest_completed: record.latest_completed,
         latest_state: record.latest_state,
+        latest_capture: record.captures.latest,
     };
     let retention = request.settings.retention(record.profile);
     let oldest: Vec<_> = view.oldest.iter().map(Outline::of).collect();

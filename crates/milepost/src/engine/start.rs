@@ -132,7 +132,7 @@ impl Milepost {
         })
     }
 
-    fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
+    pub(super) fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
         let owner = record.owner.as_ref()?;
         Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
     }

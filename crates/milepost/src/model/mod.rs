@@ -2,6 +2,7 @@
 //! In: nothing. Out: what every other room speaks about.
 //! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
 
+mod base64;
 mod change;
 mod checkpoint;
 mod event;
@@ -31,8 +32,8 @@ pub use parts::{
     OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, TaskStatus,
     TodoCompliance,
 };
-pub use policy::{House, Keep, Limits, PAI_PHASES, Profile, Retention};
-pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
+pub use policy::{CaptureWhen, House, Keep, Limits, PAI_PHASES, Profile, Retention};
+pub use run::{Captures, Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
 pub use schema::schema;
 pub use task::Task;
 

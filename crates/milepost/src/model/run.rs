@@ -82,6 +82,35 @@ pub struct Upkept {
     pub written: u64,
 }
 
+/// What a run remembers of its captures, so that the next one costs no more than the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Captures {
+    /// Sequence of the newest checkpoint that holds a workspace; 0 for none. Its list of touched files is the one to add to.
+    pub latest: u64,
+    /// When the workspace was last looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The commit the run began at; empty where there was none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The commit up to which the touched files are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The largest resident set seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_rss: Option<u64>,
+    /// Folders that are watched in this run, beside those of the configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
+}
+
+impl Captures {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How the work stands between checkpoints; the next one starts from here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -171,6 +200,9 @@ pub struct RunRecord {
     pub latest_completed: u64,
     /// Sequence of the newest checkpoint that holds a state; 0 for none.
     pub latest_state: u64,
+    /// What it remembers of its captures.
+    #[serde(default, skip_serializing_if = "Captures::is_empty")]
+    pub captures: Captures,
     /// How often pins and tags of checkpoints were changed, so that pruning notices a pin that came meanwhile.
     #[serde(default)]
     pub marks_changed: u64,
@@ -219,6 +251,7 @@ impl RunRecord {
             latest_failed: 0,
             latest_completed: 0,
             latest_state: 0,
+            captures: Captures::default(),
             marks_changed: 0,
             upkept: None,
             recent: Vec::new(),

@@ -35,6 +35,8 @@ pub struct RunFacts {
     pub latest_completed: u64,
     /// The newest that holds a state.
     pub latest_state: u64,
+    /// The newest that holds a workspace, whose list of touched files the next capture adds to.
+    pub latest_capture: u64,
 }
 
 impl RunFacts {
@@ -47,6 +49,7 @@ impl RunFacts {
             latest_failed: record.latest_failed,
             latest_completed: record.latest_completed,
             latest_state: record.latest_state,
+            latest_capture: record.captures.latest,
         }
     }
 
@@ -63,6 +66,7 @@ impl RunFacts {
             latest_failed: latest(&|entry| entry.status == Some(Failed)),
             latest_completed: latest(&|entry| entry.status == Some(Completed)),
             latest_state: latest(&|entry| entry.holds_state),
+            latest_capture: latest(&|entry| entry.holds_workspace),
         }
     }
 }
@@ -111,6 +115,7 @@ fn preserved(run: &RunFacts, index: usize, entry: &Outline, policy: &Retention) 
         (sequence == run.latest_failed, Reason::LatestFailed),
         (sequence == run.latest_completed, Reason::LatestCompleted),
         (sequence == run.latest_state, Reason::LatestState),
+        (sequence == run.latest_capture, Reason::LatestCapture),
         (policy.keep_first && index == 0, Reason::First),
         (entry.pinned, Reason::Pinned),
         (entry.tagged, Reason::Tagged),

@@ -29,6 +29,7 @@ fn entry(sequence: u64, at: Timestamp) -> Outline {
         created_at: at,
         status: Some(Status::InProgress),
         holds_state: false,
+        holds_workspace: false,
         pinned: false,
         tagged: false,
         bytes: 100,
@@ -149,6 +150,7 @@ fn histories() -> impl Strategy<Value = Vec<Outline>> {
                     1 => entry.status = Some(Status::Completed),
                     2 => entry.pinned = true,
                     3 => entry.tagged = true,
+                    4 => entry.holds_workspace = true,
                     _ => {}
                 }
                 entry
@@ -182,7 +184,8 @@ proptest! {
         let kept: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
         let facts = RunFacts::of_all(&entries);
         prop_assert!(kept.contains(&facts.newest), "what was written last");
-        for sequence in [facts.latest_failed, facts.latest_completed, facts.latest_state] {
+        let special = [facts.latest_failed, facts.latest_completed, facts.latest_state, facts.latest_capture];
+        for sequence in special {
             prop_assert!(sequence == 0 || kept.contains(&sequence));
         }
         for entry in entries.iter().filter(|entry| entry.pinned || entry.tagged) {

@@ -24,9 +24,9 @@ use crate::seal::{Header, Sealed};
 /// How long a writer waits for its turn unless told otherwise.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// How many of the oldest unprotected headers a write shows to the decision: four may be kept for what they are (first,
-/// latest failed, completed and with a state), and one more can always go for the one that comes.
-pub const OLDEST_SHOWN: usize = 5;
+/// How many of the oldest unprotected headers a write shows to the decision: five may be kept for what they are (first,
+/// latest failed, completed, with a state and with a workspace), and one more can always go for the one that comes.
+pub const OLDEST_SHOWN: usize = 6;
 
 /// How many events a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
@@ -310,6 +310,8 @@ pub struct Outline {
     pub status: Option<Status>,
     /// Whether a state was given.
     pub holds_state: bool,
+    /// Whether it holds what was seen of the workspace.
+    pub holds_workspace: bool,
     /// Whether it is pinned.
     pub pinned: bool,
     /// Whether it has a tag.
@@ -330,6 +332,7 @@ impl Outline {
             created_at: header.created_at,
             status: Some(header.status),
             holds_state: header.holds_state,
+            holds_workspace: header.holds_workspace(),
             pinned: marks.pinned,
             tagged: !marks.tags.is_empty(),
             bytes: header.size,

@@ -166,6 +166,7 @@ struct Few {
     created_at: Timestamp,
     status: Option<Status>,
     holds_state: bool,
+    unseen: Option<serde::de::IgnoredAny>,
 }
 
 impl Few {
@@ -176,7 +177,7 @@ impl Few {
             "{{\"snapshot_id\":\"{id}\",\"run_id\":\"{run}\",\"sequence\":{sequence},\"stamp\":{stamp},\"created_at\":\""
         );
         let (at, _) = header.strip_prefix(&start)?.split_once('"')?;
-        Some(Self { created_at: at.parse().ok()?, status: None, holds_state: false })
+        Some(Self { created_at: at.parse().ok()?, status: None, holds_state: false, unseen: None })
     }
 }
 
@@ -209,7 +210,7 @@ pub(super) fn outline(tx: &Connection, run: &RunId, newest: Option<u64>) -> Resu
                 read::outlined(row)?
             };
             unproven = unproven.saturating_sub(1);
-            let (Some((Few { created_at, status, holds_state }, marks)), Some(snapshot_id)) =
+            let (Some((Few { created_at, status, holds_state, unseen }, marks)), Some(snapshot_id)) =
                 (few, read::parsed(row, 2)?)
             else {
                 continue;
@@ -223,6 +224,7 @@ pub(super) fn outline(tx: &Connection, run: &RunId, newest: Option<u64>) -> Resu
                 created_at,
                 status,
                 holds_state,
+                holds_workspace: unseen.is_some(),
                 pinned,
                 tagged,
                 bytes,
