@@ -26,6 +26,7 @@
 //! ```
 
 pub mod atomic;
+pub mod brief;
 pub mod capture;
 pub mod clock;
 pub mod diff;

@@ -4,6 +4,7 @@
 
 mod git;
 mod join;
+mod manifest;
 mod memory;
 mod program;
 mod watch;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+pub use manifest::manifests;
 pub use memory::{PeakWatch, Process};
 
 use crate::model::{GitFacts, Memory, PathText, Watched};

@@ -11,6 +11,7 @@ mod id;
 mod interruption;
 mod item;
 pub(crate) mod json;
+mod manifest;
 mod marks;
 mod parts;
 mod policy;
@@ -26,6 +27,7 @@ pub use id::{CheckpointId, IdError, RunId, Token};
 pub use interruption::{Class, Interruption};
 pub use item::Item;
 pub use json::{Fields, FromRaw, Invalid, Path, Raw};
+pub use manifest::Manifest;
 pub use marks::Marks;
 pub use parts::{
     ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
