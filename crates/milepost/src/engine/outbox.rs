@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Milepost, Opening, Save, Saved};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::{Error, atomic};
 
 /// A folder of waiting saves.
@@ -48,6 +48,9 @@ struct Waiting {
     last_of_session: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
+    /// Whether secrets were replaced, as it was asked when it was posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redaction: Option<Redaction>,
     draft: Fields,
 }
 
@@ -77,7 +80,11 @@ impl Outbox {
         limits: &crate::model::Limits,
         clock: &dyn Clock,
     ) -> Result<Queued, Error> {
-        save.draft = redact::draft(save.draft, redaction);
+        let redaction = save.redaction.unwrap_or(redaction);
+        if redaction == Redaction::On {
+            super::check_run_name(run)?;
+            save.redact()?;
+        }
         super::compose::check_limits(&save.draft, limits)?;
         // What no run could take would wait for ever.
         super::change::check(&save.changes, limits)?;
@@ -93,6 +100,7 @@ impl Outbox {
             tags: save.tags,
             last_of_session: save.last_of_session,
             changes: save.changes,
+            redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
@@ -201,6 +209,7 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
+        redaction: waiting.redaction,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };
