@@ -201,6 +201,7 @@ impl<'a> Context<'a> {
             house: retain.house,
             limits: self.config.limits,
             redaction: Redaction::On,
+            resume: Default::default(),
             pointer: self.config.pointer.clone(),
         }
     }

@@ -5,6 +5,7 @@ mod history;
 mod measure;
 mod process;
 mod prune;
+mod redact;
 mod saves;
 mod space;
 mod writers;
@@ -15,7 +16,7 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 7] = [
+const ALL: [Bench; 8] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
@@ -23,6 +24,7 @@ const ALL: [Bench; 7] = [
     ("space", space::bytes),
     ("writers", writers::eight),
     ("prune", prune::prune),
+    ("redact", redact::texts),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use milepost::clock::SystemClock;
 use milepost::engine::Save;
 use milepost::model::{self, Draft, Fields, Invalid, PAI_PHASES, Phase, Profile, RunId, Source, Status};
+use milepost::redact::Redaction;
 use milepost::seal::strict;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost};
@@ -56,8 +57,8 @@ pub(crate) struct SaveArgs {
     /// Do not look at the workspace: git, watched folders, memory
     #[arg(long)]
     no_capture: bool,
-    /// Do not replace secrets
-    #[arg(long, hide = true)]
+    /// Keep secrets as they are; without it keys, tokens and passwords are replaced before anything is written
+    #[arg(long)]
     no_redact: bool,
     /// Save only if the profile's interval has passed
     #[arg(long)]
@@ -71,11 +72,9 @@ pub(crate) struct SaveArgs {
 }
 
 pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let mut settings = context.settings();
-    if args.no_redact {
-        settings.redaction = milepost::redact::Redaction::Off;
-    }
+    let settings = context.settings();
     let mut save = Save::new();
+    save.redaction = args.no_redact.then_some(Redaction::Off);
     save.draft = draft(&args, context)?;
     save.opening = context.opening();
     save.pin = args.pin;
@@ -92,9 +91,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
     // Before a store is made for it.
     save.check(named.as_ref(), &settings)?;
     let result = match context.writer() {
-        Ok(mp) => {
-            into_store(mp.with_settings(settings.clone()), context, save.clone(), named.clone(), &asked)
-        }
+        Ok(mp) => into_store(mp, context, save.clone(), named.clone(), &asked),
         Err(e) => Err(e.into()),
     };
     match (result, context.outbox()) {

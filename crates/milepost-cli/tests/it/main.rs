@@ -11,6 +11,7 @@ mod house;
 mod items;
 mod look;
 mod prune;
+mod redact;
 mod refuse;
 mod run;
 mod save;

@@ -61,7 +61,7 @@ pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{House, Keep, Limits, Profile, Retention, RunId};
+use crate::model::{House, Invalid, Keep, Limits, Profile, Retention, RunId};
 use crate::redact::Redaction;
 use crate::resume::ResumePolicy;
 use crate::store::place::Place;
@@ -225,5 +225,16 @@ impl Milepost {
             }
             tries += 1;
         }
+    }
+}
+
+/// Refuses a run whose id is a secret: ids are names of folders and rows, and nothing can be replaced in them.
+fn check_run_name(run: &RunId) -> Result<(), Error> {
+    match crate::redact::text(run.as_str()) {
+        None => Ok(()),
+        Some(clean) => Err(Error::Value {
+            name: "the run's id".into(),
+            source: Invalid { path: "/run_id".into(), message: format!("it holds a secret: {clean}") },
+        }),
     }
 }

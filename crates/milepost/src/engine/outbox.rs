@@ -11,7 +11,7 @@ use super::{Milepost, Opening, Save, Saved};
 use crate::capture::Sighting;
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::{Error, atomic};
 
 /// A folder of waiting saves.
@@ -51,6 +51,9 @@ struct Waiting {
     changes: Vec<Change>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sighting: Option<Box<Sighting>>,
+    /// Whether secrets were replaced, as it was asked when it was posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redaction: Option<Redaction>,
     draft: Fields,
 }
 
@@ -80,7 +83,11 @@ impl Outbox {
         limits: &crate::model::Limits,
         clock: &dyn Clock,
     ) -> Result<Queued, Error> {
-        save.draft = redact::draft(save.draft, redaction);
+        let redaction = save.redaction.unwrap_or(redaction);
+        if redaction == Redaction::On {
+            super::check_run_name(run)?;
+            save.redact()?;
+        }
         super::compose::check_limits(&save.draft, limits)?;
         // What no run could take would wait for ever.
         super::change::check(&save.changes, limits)?;
@@ -97,6 +104,7 @@ impl Outbox {
             last_of_session: save.last_of_session,
             changes: save.changes,
             sighting: save.sighting,
+            redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
@@ -207,6 +215,7 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         changes: waiting.changes,
         interruption: None,
         sighting: waiting.sighting,
+        redaction: waiting.redaction,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };

@@ -6,6 +6,7 @@ use super::{Continuing, Opening};
 use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
+use crate::redact::{self, Redaction};
 use crate::store::{Commit, Verdict};
 
 /// A run to open.
@@ -39,7 +40,12 @@ impl Milepost {
     }
 
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
-    pub(crate) fn start_holding(&self, start: Start, locked: bool) -> Result<Started, Error> {
+    pub(crate) fn start_holding(&self, mut start: Start, locked: bool) -> Result<Started, Error> {
+        if self.settings.redaction == Redaction::On {
+            start.run_id.as_ref().map_or(Ok(()), super::check_run_name)?;
+            start.opening = redact::value(start.opening, "opening")?.0;
+            start.session_id = redact::value(start.session_id, "session_id")?.0;
+        }
         let moment = self.clock.moment();
         let run = start.run_id.clone().unwrap_or_else(|| RunId::fresh(moment.at));
         let token = Token::fresh();
