@@ -6,8 +6,10 @@ mod command;
 mod config;
 mod context;
 mod failure;
+mod hook;
 mod present;
 mod recorder;
+mod resumption;
 mod supervise;
 
 fn main() -> std::process::ExitCode {

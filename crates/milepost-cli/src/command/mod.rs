@@ -13,6 +13,7 @@ mod doctor;
 mod events;
 mod finish;
 mod help;
+mod hook;
 mod init;
 mod list;
 mod man;
@@ -20,6 +21,7 @@ mod mark;
 mod note;
 mod prune;
 mod record;
+mod resume;
 mod run;
 mod runs;
 mod save;
@@ -35,6 +37,7 @@ mod verify;
 
 use clap::Subcommand;
 
+use crate::cli::Global;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::Screen;
@@ -65,6 +68,7 @@ commands! {
     Status = "status" (status::StatusArgs),
     Run = "run" (run::RunArgs),
     Save = "save" (Box<save::SaveArgs>),
+    Resume = "resume" (resume::ResumeArgs),
     Show = "show" (show::ShowArgs),
     Diff = "diff" (diff::DiffArgs),
     Prune = "prune" (prune::PruneArgs),
@@ -106,6 +110,8 @@ commands! {
     #[command(hide = true)]
     Events = "events" (events::EventsArgs),
     #[command(hide = true)]
+    Hook = "hook" (hook::HookArgs),
+    #[command(hide = true)]
     Config = "config" (config::ConfigArgs),
     #[command(hide = true)]
     Schema = "schema" (schema::SchemaArgs),
@@ -119,12 +125,13 @@ commands! {
 
 impl Command {
     /// Runs a command that needs no configuration; gives back one that does.
-    pub(crate) fn run_bare(self, screen: &Screen) -> Result<Option<Self>, Failure> {
+    pub(crate) fn run_bare(self, global: &Global, screen: &Screen) -> Result<Option<Self>, Failure> {
         match self {
             Self::Schema(_) => schema::run(screen).map(|()| None),
             Self::Completions(args) => completions::run(&args, screen).map(|()| None),
             Self::Man(args) => man::run(&args, screen).map(|()| None),
             Self::Help(args) => help::run(&args, screen).map(|()| None),
+            Self::Hook(args) => hook::run(&args, global, screen).map(|()| None),
             other => Ok(Some(other)),
         }
     }
@@ -136,6 +143,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context),
             Self::Run(args) => run::run(args, context).map_err(Failure::own),
             Self::Save(args) => save::run(*args, context),
+            Self::Resume(args) => resume::run(&args, context),
             Self::Show(args) => show::run(&args, context),
             Self::Diff(args) => diff::run(&args, context),
             Self::Prune(args) => prune::run(&args, context),
@@ -159,9 +167,8 @@ impl Command {
             Self::Verify(args) => verify::run(&args, context),
             Self::Events(args) => events::run(&args, context),
             Self::Config(args) => config::run(&args, context),
-            Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) => {
-                self.run_bare(context.screen).map(|_| ())
-            }
+            // These have run before there was a context.
+            Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),
         }
     }
 }

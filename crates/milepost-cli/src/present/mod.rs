@@ -6,6 +6,7 @@ pub(crate) mod damage;
 pub(crate) mod diff;
 mod failure;
 pub(crate) mod prune;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod saved;
 pub(crate) mod summary;

@@ -7,6 +7,7 @@ mod join;
 mod manifest;
 mod memory;
 mod program;
+mod reference;
 mod watch;
 
 use std::ffi::OsStr;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use manifest::manifests;
 pub use memory::{PeakWatch, Process};
+pub use reference::reference;
 
 use crate::model::{GitFacts, Memory, PathText, Watched};
 use crate::store::StoreUrl;

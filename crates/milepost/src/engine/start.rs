@@ -72,7 +72,7 @@ impl Milepost {
                 }
                 moved = false;
                 let rejoined = view.record.is_some();
-                if let (false, Some(from)) = (rejoined, &start.continuing) {
+                if let (0, Some(from)) = (view.count, &start.continuing) {
                     record.parent = Some(from.parent.clone());
                     record.working = from.working.clone();
                     record.attempts = from.attempts;

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, Interruption, LogLine, Phase, Profile, RunId,
-    Status, StepState, Task, Token,
+    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, Interruption, LogLine, Phase, Profile,
+    RunId, Status, StepState, Task, Token,
 };
 
 /// Who runs the work, in terms that tell a live process from a recycled pid.
@@ -123,6 +123,9 @@ pub struct Working {
     pub criteria: Vec<Criterion>,
     /// The tasks.
     pub tasks: Vec<Task>,
+    /// Files that were written, as far as somebody said so; the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// The step of the plan.
     pub step_state: Option<StepState>,
     /// The agent's context.
