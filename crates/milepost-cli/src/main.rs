@@ -6,6 +6,7 @@ mod command;
 mod config;
 mod context;
 mod failure;
+mod input;
 mod present;
 mod recorder;
 mod supervise;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::brief::OverBudget;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
@@ -40,6 +41,8 @@ closed_enum! {
         ResumeRunActive = "resume_run_active",
         /// The run is not there, or several could be meant.
         RunNotFound = "run_not_found",
+        /// What must be kept of a brief does not fit the budget.
+        BriefOverBudget = "brief_over_budget",
         /// A flag, argument or setting is wrong.
         Usage = "usage",
         /// It would remove something and was not confirmed.
@@ -179,6 +182,17 @@ pub enum Error {
         /// The steps that have begun and not ended.
         open: Vec<String>,
     },
+    /// What must be kept of a brief does not fit the budget.
+    #[error("the brief does not fit: {0}")]
+    OverBudget(#[from] OverBudget),
+    /// A brief whose own id is taken.
+    #[error("the brief's id {id:?} is taken by {place}")]
+    BriefExists {
+        /// The id.
+        id: String,
+        /// What has it.
+        place: String,
+    },
     /// A timer that cannot be.
     #[error(transparent)]
     Timer(#[from] TimerError),
@@ -236,6 +250,8 @@ impl Error {
             Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
             Self::RunExists(_) => (R::CheckpointIdInvalid, Exit::Usage),
             Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
+            Self::OverBudget(_) => (R::BriefOverBudget, Exit::Failed),
+            Self::BriefExists { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
@@ -291,6 +307,13 @@ impl Error {
             Self::RunExists(_) => "use another id, or go on with it: `milepost run --rejoin --run ID`".into(),
             Self::StepNotBegun { .. } => {
                 "`milepost step begin ID` begins it, `step skip ID` leaves it out".into()
+            }
+            Self::OverBudget(OverBudget { shrunk: true, .. }) => "allow at least 60 tokens".into(),
+            Self::OverBudget(over) => {
+                format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed)
+            }
+            Self::BriefExists { .. } => {
+                "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one".into()
             }
             Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
             Self::Forked { .. } => "open the run again in this process".into(),

@@ -95,7 +95,7 @@ impl Milepost {
     }
 
     /// The body of an entry, upgraded to the current format.
-    fn body(&self, entry: &Entry) -> Result<Body, Error> {
+    pub(super) fn body(&self, entry: &Entry) -> Result<Body, Error> {
         let header = &entry.header;
         self.read(entry)?.body().map_err(|e| match e {
             SealError::Newer { .. } => {
