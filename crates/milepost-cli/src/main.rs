@@ -7,6 +7,7 @@ mod config;
 mod context;
 mod failure;
 mod hook;
+mod input;
 mod present;
 mod recorder;
 mod resumption;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::brief::OverBudget;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
@@ -54,6 +55,8 @@ closed_enum! {
         ResumeUnknownInterruptionClass = "resume_unknown_interruption_class",
         /// The run is not there, or several could be meant.
         RunNotFound = "run_not_found",
+        /// What must be kept of a brief does not fit the budget.
+        BriefOverBudget = "brief_over_budget",
         /// A flag, argument or setting is wrong.
         Usage = "usage",
         /// It would remove something and was not confirmed.
@@ -212,6 +215,17 @@ pub enum Error {
     /// A session that has been started is started again.
     #[error("the session is running already")]
     SessionRunning,
+    /// What must be kept of a brief does not fit the budget.
+    #[error("the brief does not fit: {0}")]
+    OverBudget(#[from] OverBudget),
+    /// A brief whose own id is taken.
+    #[error("the brief's id {id:?} is taken by {place}")]
+    BriefExists {
+        /// The id.
+        id: String,
+        /// What has it.
+        place: String,
+    },
     /// A timer that cannot be.
     #[error(transparent)]
     Timer(#[from] TimerError),
@@ -272,6 +286,8 @@ impl Error {
             Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
             Self::CaptureMoved => (R::StoreBusy, Exit::Busy),
             Self::MissingOption(_) | Self::SessionRunning => (R::Usage, Exit::Usage),
+            Self::OverBudget(_) => (R::BriefOverBudget, Exit::Failed),
+            Self::BriefExists { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
@@ -344,6 +360,14 @@ impl Error {
             Self::CaptureMoved => "try again".into(),
             Self::MissingOption(name) => format!("say .{name}(…) before the session is built"),
             Self::SessionRunning => "stop it first, or go on with it".into(),
+            Self::OverBudget(OverBudget { shrunk: true, .. }) => "allow at least 60 tokens".into(),
+            Self::OverBudget(over) => {
+                format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed)
+            }
+            Self::BriefExists { .. } => {
+                "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one"
+                    .into()
+            }
             Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
             Self::Forked { .. } => "open the run again in this process".into(),
             Self::Timer(TimerError::Thread(_)) | Self::File { .. } => return None,

@@ -20,25 +20,28 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
     ("redact", &["model"]),
-    ("seal", &["model", "store::Slot"]),
-    ("diff", &["model"]),
+    ("brief", &["model"]),
+    // A brief's own id is a name of its checkpoint, so that headers know it.
+    ("seal", &["model", "brief::id_of", "store::Slot"]),
+    ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("store", &["model", "clock", "atomic", "seal"]),
-    ("error", &["model", "seal", "store", "trigger"]),
+    ("error", &["model", "brief", "seal", "store", "trigger"]),
     (
         "engine",
         &[
             "model",
             "clock",
             "atomic",
+            "brief",
             "diff",
             "owner",
             "redact",

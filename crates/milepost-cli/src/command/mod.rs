@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, whose comments are the help text, and one `run`.
 //! In: arguments and a context. Out: calls to the engine, and documents or pages for the screen.
 
+mod brief;
 mod complete;
 mod completions;
 mod config;
@@ -102,6 +103,8 @@ commands! {
     #[command(hide = true)]
     Complete = "complete" (complete::CompleteArgs),
     #[command(hide = true)]
+    Brief = "brief" (brief::BriefArgs),
+    #[command(hide = true)]
     State = "state" (state::StateArgs),
     #[command(hide = true)]
     Delete = "delete" (delete::DeleteArgs),
@@ -162,6 +165,7 @@ impl Command {
             Self::Summary(args) => summary::run(&args, context),
             Self::Mark(args) => mark::run(args, context),
             Self::Complete(args) => complete::run(&args, context),
+            Self::Brief(args) => brief::run(args, context),
             Self::State(args) => state::run(&args, context),
             Self::Delete(args) => delete::run(&args, context),
             Self::Verify(args) => verify::run(&args, context),

@@ -2,6 +2,7 @@
 //! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
 
 mod bookkeeping;
+pub mod brief;
 mod capture;
 mod change;
 mod complete;
@@ -13,6 +14,7 @@ mod doctor;
 mod due;
 mod events;
 mod finish;
+mod lineage;
 mod list;
 mod mark;
 mod opening;
@@ -37,12 +39,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use brief::BriefOf;
 pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
 pub use events::Events;
 pub use finish::Finish;
+pub use lineage::{Above, Place as TreePlace, lineage};
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;
 pub use opening::{Opening, Whereabouts};

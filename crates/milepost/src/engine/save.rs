@@ -100,6 +100,9 @@ impl Milepost {
         }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
+        if let Some(brief) = &save.draft.brief {
+            self.check_brief_id(brief)?;
+        }
         let mut moment = self.clock.moment();
         let id = match &save.promised {
             Some((id, at)) => {
