@@ -206,6 +206,7 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
         sighting: waiting.sighting,
+        only_new: false,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };

@@ -43,6 +43,8 @@ pub struct Save {
     pub last_of_session: bool,
     /// What was seen of the workspace; `draft.workspace` is made of it.
     pub sighting: Option<Box<Sighting>>,
+    /// Only if the run is not there yet.
+    pub(crate) only_new: bool,
     /// Only while the run stands so; its status then stays as it is.
     pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.
