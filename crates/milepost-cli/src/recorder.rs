@@ -5,12 +5,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use milepost::capture::{PeakWatch, Process, Scope, Sighting, Since};
+use milepost::capture::{self, PeakWatch, Process, Scope, Sighting, Since};
 use milepost::clock::SystemClock;
 use milepost::engine::outbox::{Outbox, Queued};
 use milepost::engine::{Opening, Settings};
 use milepost::model::{Profile, RunId, Source, Status};
-use milepost::run::Run;
+use milepost::run::{Run, RunBuilder};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved};
 
@@ -39,6 +39,8 @@ pub(crate) struct Recorder {
     scope: Option<Scope>,
     /// How much memory the command uses, once it runs.
     memory: Arc<OnceLock<Arc<PeakWatch>>>,
+    /// The store, once it could be opened.
+    mp: Option<Milepost>,
     /// The run, once it could be opened.
     run: Option<Run>,
     checkpoints: u64,
@@ -71,6 +73,7 @@ impl Recorder {
             rejoin,
             scope,
             memory: Arc::default(),
+            mp: None,
             run: None,
             checkpoints: 0,
             touched: None,
@@ -116,26 +119,36 @@ impl Recorder {
         detail.summary.record.ok().map(|record| record.status)
     }
 
-    /// Saves the first checkpoint, for which the workspace is looked at for at most so long: the command waits.
+    /// Opens the run with its first checkpoint, for which the workspace is looked at for at most so long: the command waits.
     pub(crate) fn first(
         &mut self,
         save: Save,
         most: Duration,
     ) -> (Result<Option<Kept>, Error>, Option<Late>) {
-        let looking = match self.engine() {
-            Ok(mp) => self.look_beside(mp, Source::Manual),
+        let mp = match self.engine() {
+            Ok(mp) => mp,
             Err(e) => return (Err(e), None),
         };
-        let (sighting, late) = match looking.map(|late| (late.recv_timeout(most), late)) {
-            Some((Ok(sighting), _)) => (sighting, None),
-            Some((Err(RecvTimeoutError::Timeout), late)) => {
+        let (sighting, late) = self.look_within(mp, most);
+        (self.keep(save, sighting, |run, save| run.save(save).map(Some)), late)
+    }
+
+    /// Looks for at most so long; what takes longer comes later, and the checkpoint says so.
+    fn look_within(&self, mp: Option<Milepost>, most: Duration) -> (Option<Sighting>, Option<Late>) {
+        let Some(scope) = self.scope_now() else { return (None, None) };
+        if capture::is_quick(&scope) {
+            return (seen(mp.as_ref(), &self.id, &scope, Source::Manual), None);
+        }
+        let Some(late) = self.look_beside(mp, scope) else { return (None, None) };
+        match late.recv_timeout(most) {
+            Ok(sighting) => (sighting, None),
+            Err(RecvTimeoutError::Disconnected) => (None, None),
+            Err(RecvTimeoutError::Timeout) => {
                 let why = format!("the look at the workspace took longer than {} s", most.as_secs_f64());
                 let why = format!("{why}: it goes on beside the command, for a checkpoint of its own");
                 (Some(Sighting::nothing(why)), Some(late))
             }
-            Some((Err(RecvTimeoutError::Disconnected), _)) | None => (None, None),
-        };
-        (self.keep(save, sighting, |run, save| run.save(save).map(Some)), late)
+        }
     }
 
     /// Saves what was seen once the command ran already.
@@ -169,18 +182,20 @@ impl Recorder {
 
     /// The engine that the run was opened with; `None` where the store cannot be written, and the outbox can.
     fn engine(&mut self) -> Result<Option<Milepost>, Error> {
-        match self.opened() {
-            Ok(run) => Ok(Some(run.milepost().clone())),
+        // A run that could not be opened so far is opened by what is kept of it.
+        let opened = if self.rejoin { self.opened().map(|_| ()) } else { Ok(()) };
+        match opened.and_then(|()| self.store()) {
+            Ok(mp) => Ok(Some(mp)),
             Err(Error::Store(StoreError::ReadOnly { .. })) => Ok(None),
             Err(e) => Err(e),
         }
     }
 
     /// Looks on a thread of its own.
-    fn look_beside(&self, mp: Option<Milepost>, source: Source) -> Option<Late> {
-        let (scope, id) = (self.scope_now()?, self.id.clone());
+    fn look_beside(&self, mp: Option<Milepost>, scope: Scope) -> Option<Late> {
+        let id = self.id.clone();
         let (send, late) = mpsc::channel();
-        let look = move || drop(send.send(seen(mp.as_ref(), &id, &scope, source)));
+        let look = move || drop(send.send(seen(mp.as_ref(), &id, &scope, Source::Manual)));
         std::thread::Builder::new().name("milepost-first".into()).spawn(look).ok()?;
         Some(late)
     }
@@ -192,7 +207,7 @@ impl Recorder {
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<Kept>, Error> {
         save.sighting = sighting.map(Box::new);
-        let kept = match self.opened().and_then(|run| how(run, save.clone())) {
+        let kept = match self.keep_in_store(save.clone(), how) {
             Ok(Some(saved)) => Kept::Saved(saved),
             Ok(None) => return Ok(None),
             Err(e @ Error::Store(StoreError::ReadOnly { .. })) => match self.keep_in_outbox(save) {
@@ -209,27 +224,50 @@ impl Recorder {
         Ok(Some(kept))
     }
 
+    /// Saves into the run. A new one is opened by its first checkpoint, in one write.
+    fn keep_in_store(
+        &mut self,
+        save: Save,
+        how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
+    ) -> Result<Option<Saved>, Error> {
+        if self.run.is_some() || self.rejoin {
+            return how(self.opened()?, save);
+        }
+        let (run, saved) = self.builder()?.start_with(save)?;
+        self.run = Some(run);
+        self.rejoin = true;
+        Ok(Some(saved))
+    }
+
+    /// The store, opened if it is not yet.
+    fn store(&mut self) -> Result<Milepost, Error> {
+        if let Some(mp) = &self.mp {
+            return Ok(mp.clone());
+        }
+        // The process ends with the command.
+        let options = OpenOptions { create: true, wait: self.wait, one_shot: true };
+        let mp = Milepost::at(&self.url, &options)?.with_settings(self.settings.clone());
+        // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
+        if let Some(outbox) = &self.outbox {
+            let taken = outbox.take_in(&mp);
+            // What waited may be of this run.
+            self.rejoin |= taken.is_ok_and(|taken| taken.saved.iter().any(|saved| saved.run_id == self.id));
+        }
+        Ok(self.mp.insert(mp).clone())
+    }
+
+    fn builder(&mut self) -> Result<RunBuilder, Error> {
+        let builder = self.store()?.run(self.id.as_str());
+        Ok(builder.session(&self.session).opening(self.opening.clone()))
+    }
+
     /// The run, opened if it is not yet.
     fn opened(&mut self) -> Result<&Run, Error> {
         let run = match self.run.take() {
             Some(run) => run,
-            None => self.open()?,
+            None => self.builder()?.rejoin_or_start()?,
         };
         Ok(self.run.insert(run))
-    }
-
-    fn open(&mut self) -> Result<Run, Error> {
-        let options = OpenOptions { create: true, wait: self.wait, ..OpenOptions::default() };
-        let mp = Milepost::at(&self.url, &options)?.with_settings(self.settings.clone());
-        // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
-        if let Some(outbox) = &self.outbox {
-            let _ = outbox.take_in(&mp);
-        }
-        let builder = mp.run(self.id.as_str()).session(&self.session).opening(self.opening.clone());
-        let run = if self.rejoin { builder.rejoin_or_start()? } else { builder.start()? };
-        // What waited in the outbox may have made the run by the time of a second try.
-        self.rejoin = true;
-        Ok(run)
     }
 
     fn keep_in_outbox(&self, mut save: Save) -> Option<Queued> {
@@ -244,6 +282,6 @@ impl Recorder {
 fn seen(mp: Option<&Milepost>, run: &RunId, scope: &Scope, source: Source) -> Option<Sighting> {
     match mp.map(|mp| mp.look(run, scope, source, None)) {
         Some(Ok(sighting)) => sighting,
-        Some(Err(_)) | None => Some(milepost::capture::look(scope, &Since::default())),
+        Some(Err(_)) | None => Some(capture::look(scope, &Since::default())),
     }
 }

@@ -82,12 +82,10 @@ fn used_by_tree(root: u32, with_root: bool) -> Option<Used> {
         if !seen.insert(pid) && !is_root {
             continue;
         }
-        if with_root || !is_root {
-            if let Some(used) = used_by(pid) {
-                let total = total.get_or_insert_default();
-                total.rss += used.rss;
-                total.peak = total.peak.max(used.peak);
-            }
+        if let Some(used) = used_by(pid).filter(|_| with_root || !is_root) {
+            let total = total.get_or_insert_default();
+            total.rss += used.rss;
+            total.peak = total.peak.max(used.peak);
         }
         waiting.extend(children(pid));
     }

@@ -143,6 +143,12 @@ pub fn look(scope: &Scope, since: &Since) -> Sighting {
     sighting
 }
 
+/// Whether a look takes no time: there is no repository, and nothing is watched.
+pub fn is_quick(scope: &Scope) -> bool {
+    let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
+    watch::folders(&root, &scope.watch).is_empty() && repository(scope, &root).is_err()
+}
+
 /// The root of the repository to look at, or why none is.
 fn repository(scope: &Scope, root: &Path) -> Result<PathBuf, String> {
     let place = Place::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;

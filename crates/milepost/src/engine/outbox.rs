@@ -216,6 +216,7 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         interruption: None,
         sighting: waiting.sighting,
         redaction: waiting.redaction,
+        only_new: false,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };

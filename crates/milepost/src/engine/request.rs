@@ -50,6 +50,8 @@ pub struct Save {
     pub sighting: Option<Box<Sighting>>,
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
+    /// Only if the run is not there yet.
+    pub(crate) only_new: bool,
     /// Only while the run stands so; its status then stays as it is.
     pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.

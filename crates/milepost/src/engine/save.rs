@@ -212,6 +212,9 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         }
         return Ok((None, saved));
     }
+    if save.only_new && view.record.is_some() {
+        return Err(Error::RunExists(request.run.clone()));
+    }
     if let Some(seen) = &request.seen {
         if seen.only_after.is_some_and(|latest| latest != record.captures.latest) {
             return Err(Error::CaptureMoved);
