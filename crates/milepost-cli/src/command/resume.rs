@@ -363,7 +363,7 @@ fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result
         gauge: Gauge::new(&Heuristic),
         whole: Some(format!("cat {}", file.display())),
     };
-    let fitted = brief.fit(&how).map_err(|e| Failure::usage(format!("{e:?}")))?;
+    let fitted = brief.fit(&how).map_err(Error::from)?;
     let checked = brief.check();
     if !checked.valid() {
         let n = words::counted(checked.errors.len() as u64, "section");

@@ -50,6 +50,10 @@ impl Tool {
     /// What a run keeps of it.
     pub(crate) fn items(self, relative: impl Fn(&str) -> String) -> Vec<Item> {
         let mut items = Vec::new();
+        let summary = match self.files.first() {
+            Some(file) if self.summary == *file => relative(file),
+            _ => self.summary,
+        };
         let kind = if self.command.is_some() { OutcomeKind::Shell } else { OutcomeKind::ToolUse };
         let name = self.command.as_deref().map_or(self.name.as_str(), |command| command);
         items.push(Item::Outcome(Outcome {
@@ -58,7 +62,7 @@ impl Tool {
             name: first_line(name),
             reason_code: self.reason,
             result: if self.failed { OutcomeResult::Fail } else { OutcomeResult::Pass },
-            summary: self.summary,
+            summary,
             extra: Default::default(),
         }));
         if !self.failed {

@@ -28,7 +28,7 @@ pub(crate) fn brief(mp: &Milepost, from: &Examined, tokens: u64, bytes: usize) -
             gauge: Gauge::new(&Heuristic),
             whole: Some(show.clone()),
         };
-        let fitted = whole.fit(&how).map_err(|e| Failure::usage(format!("{e:?}")))?;
+        let fitted = whole.fit(&how).map_err(milepost::Error::from)?;
         if fitted.markdown.len() <= bytes || budget <= FEWEST {
             return Ok(fitted);
         }

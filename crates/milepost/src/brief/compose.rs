@@ -308,6 +308,10 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
         watched.for_each(|p| add(path(p), "watched", "in a watched folder".to_owned()));
     }
     for file in &body.files {
+        if file.sha256.is_none() && file.size.is_none() {
+            add(file.path.clone(), "modified", "written by a tool (recorded)".to_owned());
+            continue;
+        }
         let digest = file.sha256.as_deref().map_or(String::new(), |sha| format!(", sha256 {}", flat(sha)));
         add(file.path.clone(), "referenced", format!("named by the checkpoint{digest}"));
     }

@@ -1,10 +1,10 @@
 //! Brief: the Markdown of a checkpoint. Its own where it has one; else made of facts, carried forward from the newest
 //! brief before it in its run.
 
-use super::{Milepost, Reference};
+use super::{Examined, Milepost, Reference};
 use crate::Error;
 use crate::brief::{Brief, Facts, compose, compose_update};
-use crate::model::{Body, Manifest, RunId};
+use crate::model::{Body, FileRef, Manifest, RunId};
 use crate::store::{Cursor, Damage, Entry, Find, HeaderQuery, Row};
 
 /// The brief of a checkpoint.
@@ -49,6 +49,35 @@ impl Milepost {
             carried_from,
             fell_back_from: shown.fell_back_from,
         })
+    }
+
+    /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
+    pub fn brief_as_it_stands(&self, from: &Examined, manifests: &[Manifest]) -> Result<String, Error> {
+        let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
+        let mut body = self.body(&shown.entry)?;
+        let saved = body.clone();
+        if let Some(record) = from.detail.summary.intact() {
+            let working = record.working.clone();
+            body.command_outcomes.clone_from(&from.outcomes);
+            body.tasks = working.tasks;
+            body.criteria = working.criteria;
+            body.decisions = working.decisions;
+            body.log = working.log;
+            body.phase = working.phase;
+            body.step_state = working.step_state;
+            body.task_summary = working.task_summary;
+            let named = |file: &FileRef| saved.files.iter().any(|known| known.path == file.path);
+            body.files.extend(working.files.into_iter().filter(|file| !named(file)));
+        }
+        if let (Some(own), true) = (&saved.brief, body == saved) {
+            return Ok(own.clone());
+        }
+        let before = match body.brief.take() {
+            Some(own) => Some((shown.entry.clone(), own)),
+            None => self.brief_before(&shown.entry)?,
+        };
+        let named = Named { id: body.snapshot_id.to_string(), created: body.created_at };
+        Ok(self.made(&named, &body, before, manifests)?.0)
     }
 
     /// A new brief that continues a checkpoint: its brief carried forward, or one made of facts, under a new id.

@@ -3,10 +3,8 @@
 use super::{Milepost, RunDetail, RunSummary, Shown, Start, Started};
 use crate::Error;
 use crate::ReasonCode;
-use crate::brief::{self, Facts};
 use crate::model::{
-    CheckpointId, Claim, Event, EventType, Interruption, Invalid, Manifest, Outcome, Raw, RunId, RunRecord,
-    Working,
+    CheckpointId, Claim, Event, EventType, Interruption, Invalid, Outcome, Raw, RunId, RunRecord, Working,
 };
 use crate::owner::Liveness;
 use crate::redact::{self, Redaction};
@@ -196,35 +194,6 @@ impl Milepost {
             Err(_) => false,
         };
         Ok(holds.then(|| claim.by_run.clone()))
-    }
-
-    /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
-    pub fn brief_as_it_stands(&self, from: &Examined, manifests: &[Manifest]) -> Result<String, Error> {
-        let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
-        let mut body = shown.verified.body().map_err(|_| Error::NotFound { reference: "latest".into() })?;
-        let record = from.detail.summary.record.as_ref().ok();
-        if let Some(record) = record {
-            let working = &record.working;
-            body.command_outcomes.clone_from(&from.outcomes);
-            body.tasks.clone_from(&working.tasks);
-            body.criteria.clone_from(&working.criteria);
-            body.decisions.clone_from(&working.decisions);
-            body.log.clone_from(&working.log);
-            body.phase.clone_from(&working.phase);
-            body.step_state.clone_from(&working.step_state);
-            body.task_summary.clone_from(&working.task_summary);
-        }
-        if let Some(own) = &body.brief {
-            return Ok(own.clone());
-        }
-        Ok(brief::compose(&Facts {
-            id: body.snapshot_id.to_string(),
-            created: body.created_at,
-            parent: body.parent.as_ref().map(ToString::to_string),
-            body: Some(&body),
-            record: record.map(|record| &**record),
-            manifests,
-        }))
     }
 
     /// No longer offers a run. Saving into it, or opening it again, offers it anew.
