@@ -243,9 +243,7 @@ impl Hook<'_> {
     /// The session is over. One in which nothing happened leaves nothing behind.
     fn end(&self) -> Result<(), Failure> {
         let mp = self.context.writer()?;
-        let Some(state) = mp.store().run(&self.run)? else { return Ok(()) };
-        if state.row.count == 0 && state.items.is_empty() {
-            mp.store().delete_run(&self.run, Some(state.row.stamp))?;
+        if mp.store().run(&self.run)?.is_none() || mp.abandon(&self.run)? {
             return Ok(());
         }
         let detail = mp.run_detail(&self.run)?;
