@@ -26,6 +26,8 @@
 //! ```
 
 pub mod atomic;
+pub mod brief;
+pub mod capture;
 pub mod clock;
 pub mod diff;
 pub mod engine;

@@ -9,6 +9,7 @@ mod facts;
 mod id;
 mod item;
 pub(crate) mod json;
+mod manifest;
 mod marks;
 mod parts;
 mod policy;
@@ -23,6 +24,7 @@ pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
 pub use id::{CheckpointId, IdError, RunId, Token};
 pub use item::Item;
 pub use json::{Fields, FromRaw, Invalid, Path, Raw};
+pub use manifest::Manifest;
 pub use marks::Marks;
 pub use parts::{
     ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
