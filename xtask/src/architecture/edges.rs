@@ -20,7 +20,7 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-const ROOMS: [(&str, &[&str]); 14] = [
+const ROOMS: [(&str, &[&str]); 15] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
@@ -31,7 +31,8 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("diff", &["model"]),
     ("retain", &["model", "clock", "seal", "store::Entry"]),
     ("store", &["model", "clock", "atomic", "seal"]),
-    ("error", &["model", "seal", "store", "trigger"]),
+    ("interop", &["model", "seal", "brief"]),
+    ("error", &["model", "seal", "store", "trigger", "interop"]),
     (
         "engine",
         &[
@@ -39,6 +40,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
             "clock",
             "atomic",
             "diff",
+            "interop",
             "owner",
             "redact",
             "seal",

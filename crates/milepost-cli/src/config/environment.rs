@@ -13,6 +13,7 @@ pub(super) struct Environment {
     pub(super) agent_session: Option<String>,
     pub(super) user: Option<String>,
     pub(super) user_file: Option<PathBuf>,
+    pub(super) home: Option<PathBuf>,
 }
 
 impl Environment {
@@ -34,6 +35,7 @@ impl Environment {
             session: text("MILEPOST_SESSION")?,
             agent_session: text("CLAUDE_CODE_SESSION_ID").ok().flatten(),
             user: user(),
+            home: variable("HOME").map(PathBuf::from),
             user_file: folder.map(|folder| folder.join("milepost").join("config.toml")),
         })
     }

@@ -98,7 +98,9 @@ impl Counter for Heuristic {
                     total += capitals(n);
                 }
                 Class::Digit => total += QUARTERS * n.div_ceil(3),
-                Class::Space => total += if n == 1 { blank(bytes.get(end)) } else { QUARTERS * n.div_ceil(16) },
+                Class::Space => {
+                    total += if n == 1 { blank(bytes.get(end)) } else { QUARTERS * n.div_ceil(16) }
+                }
                 Class::Line => {
                     // The end of a line with something on it, then empty lines.
                     total += if at == line_start { 1 } else { QUARTERS };

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use super::folder::{Folder, inside};
 use super::parcel::{
-    Export, ExportRun, File, Found, ForeignCheckpoint, Held, imported, lost, lost_of_run, may, need, pretty, take_time,
-    time,
+    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, may, need, pretty,
+    take_time, time,
 };
 use super::{Format, InteropError, Progress};
-use crate::model::{Draft, Fields, GitFacts, Invalid, Memory, PathText, Raw, Source, Status, Watched, Workspace};
+use crate::model::{
+    Draft, Fields, GitFacts, Invalid, Memory, PathText, Raw, Source, Status, Watched, Workspace,
+};
 
 const FORMAT: Format = Format::Aiwg;
 /// The folder that the originals watch; their paths are inside of it.
@@ -91,14 +93,19 @@ fn checkpoint(mut fields: Fields, path: &str) -> Result<(String, ForeignCheckpoi
     }
     let id = format!("{session}-{number:03}");
     let (path, number) = (path.to_owned(), Some(number));
-    Ok((session, ForeignCheckpoint { id, path, created_at, elapsed_ms, number, draft, kept, completed: None }))
+    Ok((
+        session,
+        ForeignCheckpoint { id, path, created_at, elapsed_ms, number, draft, kept, completed: None },
+    ))
 }
 
 /// A path of the watched folder as this program has it, or as the originals do.
 fn within(path: PathText, inwards: bool) -> PathText {
     match path {
         PathText::Text(path) if inwards => PathText::Text(format!("{WATCHED}{path}")),
-        PathText::Text(path) => PathText::Text(path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned)),
+        PathText::Text(path) => {
+            PathText::Text(path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned))
+        }
         bytes => bytes,
     }
 }
@@ -107,7 +114,8 @@ fn within(path: PathText, inwards: bool) -> PathText {
 pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
     for held in run.checkpoints {
-        let fields = foreign(held, &mut out).map_err(|e| InteropError::Unfit { format: FORMAT, why: e.to_string() })?;
+        let fields = foreign(held, &mut out)
+            .map_err(|e| InteropError::Unfit { format: FORMAT, why: e.to_string() })?;
         let name = format!("{:03}-checkpoint.json", held.body.sequence);
         out.files.push(File { path: Path::new("checkpoints").join(name), bytes: pretty(&fields) });
         let mut home = vec!["created_at", "elapsed_ms", "session_id", "workspace"];
@@ -144,7 +152,9 @@ fn foreign(held: &Held, out: &mut Export) -> Result<Fields, Invalid> {
         git.set("error", Raw::of(error)?);
     }
     extras(&facts.extra, &mut git);
-    for (name, there) in [("workspace.git.head", facts.head.is_some()), ("workspace.git.renamed", !facts.renamed.is_empty())] {
+    for (name, there) in
+        [("workspace.git.head", facts.head.is_some()), ("workspace.git.renamed", !facts.renamed.is_empty())]
+    {
         if there {
             out.lost.insert(name.into());
         }

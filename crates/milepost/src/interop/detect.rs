@@ -21,7 +21,8 @@ pub fn detect(path: &Path) -> Result<Format, InteropError> {
     }
     let place = inside(path, "checkpoints");
     let mut found = Vec::new();
-    let entries = fs::read_dir(&place).map_err(|source| InteropError::Read { path: place.clone(), source })?;
+    let entries =
+        fs::read_dir(&place).map_err(|source| InteropError::Read { path: place.clone(), source })?;
     let mut note = |format| {
         if !found.contains(&format) {
             found.push(format);

@@ -24,7 +24,8 @@ pub(super) struct Folder<'p, 'q> {
 
 impl<'p, 'q> Folder<'p, 'q> {
     pub(super) fn open(root: &Path, progress: &'p mut Progress<'q>) -> Result<Self, InteropError> {
-        let real = fs::canonicalize(root).map_err(|source| InteropError::Read { path: root.to_owned(), source })?;
+        let real =
+            fs::canonicalize(root).map_err(|source| InteropError::Read { path: root.to_owned(), source })?;
         Ok(Self { root: root.to_owned(), real, found: Found::default(), progress, done: 0 })
     }
 
@@ -77,7 +78,8 @@ impl<'p, 'q> Folder<'p, 'q> {
     }
 
     fn read(&self, path: &Path) -> Result<String, String> {
-        String::from_utf8(self.bytes(path)?).map_err(|e| format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to()))
+        String::from_utf8(self.bytes(path)?)
+            .map_err(|e| format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to()))
     }
 
     pub(super) fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {

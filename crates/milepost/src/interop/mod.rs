@@ -16,7 +16,10 @@ pub mod snapshot;
 use std::path::{Path, PathBuf};
 
 pub use detect::detect;
-pub use parcel::{Export, ExportRun, File, Found, ForeignCheckpoint, ForeignEvent, ForeignRun, Held, Note, Skipped, safe_name};
+pub use parcel::{
+    Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, ForeignRun, Found, Held, Note, Skipped,
+    safe_name,
+};
 
 use crate::model::closed_enum;
 
@@ -88,7 +91,9 @@ pub fn read(format: Format, path: &Path, progress: &mut Progress<'_>) -> Result<
         Format::Snapshot => snapshot::read(path, progress),
         Format::Aiwg => aiwg::read(path, progress),
         Format::Markdown => markdown::read(path, progress),
-        Format::Jsonl | Format::Bundle => Err(InteropError::Unfit { format, why: "it holds sealed documents".into() }),
+        Format::Jsonl | Format::Bundle => {
+            Err(InteropError::Unfit { format, why: "it holds sealed documents".into() })
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::parcel::{
-    Export, ExportRun, Found, ForeignCheckpoint, ForeignRun, Held, imported, lost, lost_of_run, own_metadata, text, time,
+    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, own_metadata,
+    text, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
@@ -58,8 +59,10 @@ fn database(path: &Path) -> Result<PathBuf, InteropError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let entries = fs::read_dir(path).map_err(|source| InteropError::Read { path: path.to_owned(), source })?;
-    let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|p| p.is_file() && is_database(p)).collect();
+    let entries =
+        fs::read_dir(path).map_err(|source| InteropError::Read { path: path.to_owned(), source })?;
+    let mut all: Vec<_> =
+        entries.flatten().map(|entry| entry.path()).filter(|p| p.is_file() && is_database(p)).collect();
     all.sort();
     match all.len() {
         1 => Ok(all.remove(0)),
@@ -89,7 +92,8 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
     let (_folder, copy) = copied(&path)
         .map_err(|source| InteropError::Read { path: path.clone(), source })?
         .ok_or(InteropError::Database { path: path.clone(), source: aside })?;
-    rows(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, progress).map_err(|source| InteropError::Database { path, source })
+    rows(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, progress)
+        .map_err(|source| InteropError::Database { path, source })
 }
 
 /// A log that nobody has open, or a journal to be rolled back: both need a writer.
@@ -121,14 +125,17 @@ fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> 
 fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<Found> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let uri = format!("file:{escaped}?readonly_shm=1");
-    let connection = Connection::open_with_flags(uri, how | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection =
+        Connection::open_with_flags(uri, how | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.execute_batch("BEGIN")?;
     let mut found = Found::default();
     let has = |table: &str| {
-        connection.query_row("SELECT count(*) FROM sqlite_master WHERE type='table' AND name=?1", [table], |row| {
-            row.get::<_, u64>(0).map(|n| n > 0)
-        })
+        connection.query_row(
+            "SELECT count(*) FROM sqlite_master WHERE type='table' AND name=?1",
+            [table],
+            |row| row.get::<_, i64>(0).map(|n| n > 0),
+        )
     };
     let mut done = 0;
     if has("checkpoints")? {
@@ -159,7 +166,9 @@ fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::R
 /// A field as text, whatever its type; nothing where it is null, a blob or too long.
 fn field(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(at)? {
-        ValueRef::Text(text) if text.len() <= LARGEST => std::str::from_utf8(text).ok().map(ToOwned::to_owned),
+        ValueRef::Text(text) if text.len() <= LARGEST => {
+            std::str::from_utf8(text).ok().map(ToOwned::to_owned)
+        }
         ValueRef::Integer(n) => Some(n.to_string()),
         ValueRef::Real(n) => Some(n.to_string()),
         _ => None,
@@ -235,7 +244,13 @@ fn checkpoint(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
 }
 
 /// A list of tasks; one that cannot be taken as tasks is kept as it is.
-fn list(text: Option<String>, name: &str, place: &str, kept: &mut Fields, found: &mut Found) -> Option<Vec<Task>> {
+fn list(
+    text: Option<String>,
+    name: &str,
+    place: &str,
+    kept: &mut Fields,
+    found: &mut Found,
+) -> Option<Vec<Task>> {
     let text = text?;
     let read = strict::check(text.as_bytes()).and_then(|text| Vec::<Task>::from_raw(text, &Place::Root));
     match read {
@@ -250,7 +265,15 @@ fn list(text: Option<String>, name: &str, place: &str, kept: &mut Fields, found:
 
 fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
     const COLUMNS: [&str; 9] = [
-        "build_id", "prd_file", "start_time", "tasks", "completed_tasks", "failed_tasks", "current_phase", "logs", "updated_at",
+        "build_id",
+        "prd_file",
+        "start_time",
+        "tasks",
+        "completed_tasks",
+        "failed_tasks",
+        "current_phase",
+        "logs",
+        "updated_at",
     ];
     let mut columns = Fields::default();
     for (at, name) in COLUMNS.into_iter().enumerate() {
@@ -272,7 +295,8 @@ fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
     for (at, status) in ended {
         for id in field(row, at)?.iter().flat_map(|text| ids(text)) {
             match all.iter_mut().find(|task| task.id() == id) {
-                Some(task) if status == "done" && task.is_completed() || status == "failed" && task.is_failed() => {}
+                Some(task)
+                    if status == "done" && task.is_completed() || status == "failed" && task.is_failed() => {}
                 Some(task) => drop(task.update(status, None)),
                 None => all.extend(Task::new(&id, status, None)),
             }
@@ -285,11 +309,13 @@ fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
     let run = found.run(FORMAT, &build);
     run.plan = field(row, 1)?.filter(|file| !file.is_empty());
     run.started_at = started;
-    run.phase = field(row, 6)?.and_then(|n| n.parse().ok()).map(|number| Phase { number, ..Phase::default() });
+    run.phase =
+        field(row, 6)?.and_then(|n| n.parse().ok()).map(|number| Phase { number, ..Phase::default() });
     run.tasks = (!all.is_empty()).then_some(all);
     let at = updated.or(started).or(run.checkpoints.last().map(|last| last.created_at)).unwrap_or_default();
     let said = |line: serde_json::Value| line.as_str().map_or_else(|| line.to_string(), ToOwned::to_owned);
-    run.log = lines.into_iter().map(|line| LogLine { at, text: said(line), extra: Fields::default() }).collect();
+    run.log =
+        lines.into_iter().map(|line| LogLine { at, text: said(line), extra: Fields::default() }).collect();
     set(&mut run.kept, "build_state", &columns);
     Ok(())
 }
@@ -363,11 +389,13 @@ impl Foreign {
         let body = &held.body;
         let kept = imported(body.metadata.as_ref(), FORMAT);
         let at = stamp(body.created_at);
-        let metadata = own_metadata(body.metadata.as_ref()).and_then(|fields| serde_json::to_string(&fields).ok());
+        let metadata =
+            own_metadata(body.metadata.as_ref()).and_then(|fields| serde_json::to_string(&fields).ok());
         Self {
             id: text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string()),
             timestamp: text(&kept, "timestamp").unwrap_or_else(|| at.clone()),
-            tasks: text(&kept, "tasks").unwrap_or_else(|| serde_json::to_string(&body.tasks).unwrap_or_default()),
+            tasks: text(&kept, "tasks")
+                .unwrap_or_else(|| serde_json::to_string(&body.tasks).unwrap_or_default()),
             phase: text(&kept, "current_phase")
                 .unwrap_or_else(|| body.phase.as_ref().map_or(0, |phase| phase.number).to_string()),
             metadata: metadata.or_else(|| text(&kept, "metadata")),

@@ -6,11 +6,13 @@ use jiff::Timestamp;
 
 use super::folder::{Folder, file_name, inside};
 use super::parcel::{
-    Export, ExportRun, File, Found, ForeignCheckpoint, ForeignEvent, Held, Note, imported, lost, lost_of_run, may, need,
-    own_metadata, pretty, safe_name, take_time, text, time,
+    Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, Found, Held, Note, imported, lost, lost_of_run,
+    may, need, own_metadata, pretty, safe_name, take_time, text, time,
 };
 use super::{Format, InteropError, Progress};
-use crate::model::{Draft, EventType, Fields, Invalid, PAI_PHASES, Path as Place, Phase, Raw, Source, Status};
+use crate::model::{
+    Draft, EventType, Fields, Invalid, PAI_PHASES, Path as Place, Phase, Raw, Source, Status,
+};
 use crate::seal::strict;
 
 const FORMAT: Format = Format::Pai;
@@ -56,7 +58,11 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
     Ok(folder.found)
 }
 
-fn checkpoint(mut fields: Fields, path: &str, found: &mut Found) -> Result<(String, ForeignCheckpoint), Invalid> {
+fn checkpoint(
+    mut fields: Fields,
+    path: &str,
+    found: &mut Found,
+) -> Result<(String, ForeignCheckpoint), Invalid> {
     let f = &mut fields;
     let mut kept = Fields::default();
     let id: String = need(f, "id")?;
@@ -68,7 +74,10 @@ fn checkpoint(mut fields: Fields, path: &str, found: &mut Found) -> Result<(Stri
             Some(Phase { name: Some(name), number, ..Phase::default() })
         }
         _ => {
-            found.warn(path, format!("phase {name:?} with a number that is not 1 to 7 is kept in metadata.imported"));
+            found.warn(
+                path,
+                format!("phase {name:?} with a number that is not 1 to 7 is kept in metadata.imported"),
+            );
             kept.set("phase", Raw::of(&name)?);
             if let Some(number) = number {
                 kept.set("phaseNumber", number);
@@ -93,7 +102,10 @@ fn checkpoint(mut fields: Fields, path: &str, found: &mut Found) -> Result<(Stri
     }
     let completed = Some(completed);
     let path = path.to_owned();
-    Ok((session, ForeignCheckpoint { id, path, created_at, elapsed_ms: 0, number: None, draft, kept, completed }))
+    Ok((
+        session,
+        ForeignCheckpoint { id, path, created_at, elapsed_ms: 0, number: None, draft, kept, completed },
+    ))
 }
 
 /// The pointer goes with the run that it points into.
@@ -108,7 +120,10 @@ fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
     let has = |id: &String, run: &super::ForeignRun| run.checkpoints.iter().any(|c| c.id == *id);
     let at = pointed.as_ref().and_then(|id| folder.found.runs.iter().position(|run| has(id, run)));
     if let (Some(id), None) = (&pointed, at) {
-        folder.found.warn("seed.json", format!("state.checkpointRef names {id:?}, which is not among the checkpoints"));
+        folder.found.warn(
+            "seed.json",
+            format!("state.checkpointRef names {id:?}, which is not among the checkpoints"),
+        );
     }
     let last = folder.found.runs.len().checked_sub(1);
     if let (Some(at), Ok(raw)) = (at.or(last), Raw::parse(text)) {
@@ -167,7 +182,8 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
             name = format!("{}-{n}.json", file.trim_end_matches(".json"));
         }
         out.files.push(File { path: Path::new("checkpoints").join(name), bytes: pretty(&fields) });
-        let home = ["snapshot_id", "created_at", "session_id", "phase", "task_summary", "criteria", "metadata"];
+        let home =
+            ["snapshot_id", "created_at", "session_id", "phase", "task_summary", "criteria", "metadata"];
         lost(held, &home, &mut out.lost);
     }
     lost_of_run(run, &["events"], &mut out.lost);
@@ -180,7 +196,8 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         }
         None => {
             if let Some(open) = run.checkpoints.iter().rev().find(|held| !held.completed) {
-                let message = format!("is not written: set state.checkpointRef to {:?}", original(held_id(open), open));
+                let message =
+                    format!("is not written: set state.checkpointRef to {:?}", original(held_id(open), open));
                 out.warnings.push(Note { path: "seed.json".into(), message });
             }
         }
@@ -307,8 +324,8 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
     if other {
         out.lost.insert("run.events".into());
     }
-    out.files.extend(days.into_iter().map(|(name, lines)| File {
-        path: Path::new("events").join(name),
-        bytes: lines.into_bytes(),
-    }));
+    out.files.extend(
+        days.into_iter()
+            .map(|(name, lines)| File { path: Path::new("events").join(name), bytes: lines.into_bytes() }),
+    );
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::Format;
 use crate::model::{
-    Body, Draft, Event, EventType, Fields, FromRaw, Invalid, Item, LogLine, Marks, Path as Place, Phase, Profile, Raw,
-    RunRecord, Status, Task,
+    Body, Draft, Event, EventType, Fields, FromRaw, Invalid, Item, LogLine, Marks, Path as Place, Phase,
+    Profile, Raw, RunRecord, Status, Task,
 };
 
 /// Something that was not read, and why.
@@ -255,7 +255,9 @@ pub(super) fn lost(held: &Held, has_a_home: &[&str], into: &mut BTreeSet<String>
     for (name, raw) in held.body.members().unwrap_or_default() {
         let empty = matches!(raw.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
         let usual = name == "source" && raw.get() == "\"manual\""
-            || name == "source_details" && held.body.source_details.len() == 1 && !has_a_home.contains(&"status")
+            || name == "source_details"
+                && held.body.source_details.len() == 1
+                && !has_a_home.contains(&"status")
             || name == "status" && raw.get() == "\"in_progress\"";
         if !empty && !usual && !NEVER.contains(&name.as_str()) && !has_a_home.contains(&name.as_str()) {
             into.insert(name);
@@ -307,8 +309,11 @@ pub(super) fn pretty(fields: &Fields) -> Vec<u8> {
 
 /// A name that cannot lead out of its folder.
 pub fn safe_name(name: &str) -> String {
-    let clean: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).take(100).collect();
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
+        .take(100)
+        .collect();
     let clean = clean.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).trim_end_matches('.');
     if clean.is_empty() { "unnamed".to_owned() } else { clean.to_owned() }
 }

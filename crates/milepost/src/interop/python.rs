@@ -68,7 +68,11 @@ fn string(text: &str, letters: Letters, out: &mut String) {
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
             c if c < ' ' || c == '\u{7f}' && letters == Letters::Escaped => {
-                if c == '\u{7f}' { out.push(c) } else { out.push_str(&format!("\\u{:04x}", u32::from(c))) }
+                if c == '\u{7f}' {
+                    out.push(c)
+                } else {
+                    out.push_str(&format!("\\u{:04x}", u32::from(c)))
+                }
             }
             c if !c.is_ascii() && letters == Letters::Escaped => {
                 let mut units = [0; 2];
@@ -156,14 +160,22 @@ mod tests {
     fn writes_what_python_writes() {
         // The right side is what json.dumps(x, sort_keys=True, separators=(",", ":")) prints.
         for (text, expected) in [
-            (r#"{"b":1, "a":[1.0, 1e2, 1e16, 1e-5, 0.1, -0.0, 12345678901234567890]}"#,
-             r#"{"a":[1.0,100.0,1e+16,1e-05,0.1,-0.0,12345678901234567890],"b":1}"#),
-            (r#"{"ü":"😀\u00e9\/\n\u0001\u007f"}"#, "{\"\\u00fc\":\"\\ud83d\\ude00\\u00e9/\\n\\u0001\u{7f}\"}"),
+            (
+                r#"{"b":1, "a":[1.0, 1e2, 1e16, 1e-5, 0.1, -0.0, 12345678901234567890]}"#,
+                r#"{"a":[1.0,100.0,1e+16,1e-05,0.1,-0.0,12345678901234567890],"b":1}"#,
+            ),
+            (
+                r#"{"ü":"😀\u00e9\/\n\u0001\u007f"}"#,
+                "{\"\\u00fc\":\"\\ud83d\\ude00\\u00e9/\\n\\u0001\u{7f}\"}",
+            ),
             (r#"[ ]"#, "[]"),
             (r#"{"x":{"z":null,"y":true}}"#, r#"{"x":{"y":true,"z":null}}"#),
         ] {
             assert_eq!(canonical(text, Letters::Escaped), expected);
         }
-        assert_eq!(indented(r#"{"a":[1,{"b":"x,{"}],"c":{}}"#), "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x,{\"\n    }\n  ],\n  \"c\": {}\n}");
+        assert_eq!(
+            indented(r#"{"a":[1,{"b":"x,{"}],"c":{}}"#),
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x,{\"\n    }\n  ],\n  \"c\": {}\n}"
+        );
     }
 }

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::folder::{Folder, file_name, inside};
 use super::parcel::{
-    Export, ExportRun, File, Found, ForeignCheckpoint, Held, imported, lost, lost_of_run, may, need, own_metadata, pretty,
-    take_time, text, time,
+    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, may, need,
+    own_metadata, pretty, take_time, text, time,
 };
 use super::python::{Letters, canonical};
 use super::{Format, InteropError, Progress};
@@ -29,7 +29,11 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
         vec![path.to_owned()]
     } else {
         let tree = inside(path, "checkpoints");
-        if is_run(&tree) { vec![tree] } else { folder.folders(&tree).into_iter().filter(|f| is_run(f)).collect() }
+        if is_run(&tree) {
+            vec![tree]
+        } else {
+            folder.folders(&tree).into_iter().filter(|f| is_run(f)).collect()
+        }
     };
     for run in runs {
         let history = run.join(HISTORY);
@@ -47,7 +51,11 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
     }
     for run in &mut folder.found.runs {
         run.checkpoints.sort_by(|a, b| {
-            (a.number.unwrap_or_default(), a.created_at, &a.id).cmp(&(b.number.unwrap_or_default(), b.created_at, &b.id))
+            (a.number.unwrap_or_default(), a.created_at, &a.id).cmp(&(
+                b.number.unwrap_or_default(),
+                b.created_at,
+                &b.id,
+            ))
         });
         let plan = run.checkpoints.iter().rev().find_map(|c| c.draft.step_state.as_ref()?.plan_path.clone());
         run.plan = plan;
@@ -82,8 +90,10 @@ fn one(folder: &mut Folder<'_, '_>, run: &Path, file: &Path) {
 /// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
 fn checked(fields: &Fields, document: &str) -> Result<(), String> {
     let integrity = fields.get("integrity").ok_or("checkpoint_schema_invalid: it has no integrity")?;
-    let integrity = Fields::parse(integrity.get(), &Place::Root).map_err(|e| format!("checkpoint_schema_invalid: {e}"))?;
-    let expected = text(&integrity, "checksum_sha256").ok_or("checkpoint_schema_invalid: it has no checksum_sha256")?;
+    let integrity = Fields::parse(integrity.get(), &Place::Root)
+        .map_err(|e| format!("checkpoint_schema_invalid: {e}"))?;
+    let expected =
+        text(&integrity, "checksum_sha256").ok_or("checkpoint_schema_invalid: it has no checksum_sha256")?;
     let version: Option<u64> = integrity.get("format_version").and_then(|raw| raw.get().parse().ok());
     if version != Some(1) {
         return Err("checkpoint_schema_invalid: integrity.format_version is not 1".into());
@@ -131,9 +141,10 @@ fn checkpoint(
         found.warn(path, format!("it names run {run:?} and lies in the folder of {folder:?}"));
     }
     // Words that are not in the closed lists are kept beside the nearest that is.
-    for (name, allowed, instead) in
-        [("source", Source::WORDS, Source::Manual.as_str()), ("status", Status::WORDS, Status::InProgress.as_str())]
-    {
+    for (name, allowed, instead) in [
+        ("source", Source::WORDS, Source::Manual.as_str()),
+        ("status", Status::WORDS, Status::InProgress.as_str()),
+    ] {
         let word = text(f, name).unwrap_or_default();
         if allowed.contains(&word.as_str()) {
             continue;
@@ -150,13 +161,26 @@ fn checkpoint(
         }
         f.set(name, Raw::of(nearest)?);
     }
-    let details: Vec<String> = serde_json::from_str(f.get("source_details").map_or("[]", Raw::get)).unwrap_or_default();
+    let details: Vec<String> =
+        serde_json::from_str(f.get("source_details").map_or("[]", Raw::get)).unwrap_or_default();
     let sources = details.iter().filter(|word| Source::WORDS.contains(&word.as_str())).count();
     if sources > 1 || details.first().is_some_and(|first| Some(first) != text(f, "source").as_ref()) {
         kept.set("source_details", Raw::of(&details)?);
     }
     let draft = lenient(fields, path, &mut kept, found)?;
-    Ok((run, ForeignCheckpoint { id, path: path.to_owned(), created_at, elapsed_ms, number, draft, kept, completed }))
+    Ok((
+        run,
+        ForeignCheckpoint {
+            id,
+            path: path.to_owned(),
+            created_at,
+            elapsed_ms,
+            number,
+            draft,
+            kept,
+            completed,
+        },
+    ))
 }
 
 /// A draft of what fits; members that do not fit are kept as they are.
@@ -180,11 +204,13 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let folder = PathBuf::from(run.record.run_id.as_str());
     for held in run.checkpoints {
         let (name, bytes) = foreign(held).map_err(unfit)?;
-        out.files.push(File { path: folder.join(HISTORY).join(format!("{name}.json")), bytes: bytes.clone() });
+        out.files
+            .push(File { path: folder.join(HISTORY).join(format!("{name}.json")), bytes: bytes.clone() });
         if std::ptr::eq(held, run.checkpoints.last().unwrap_or(held)) {
             out.files.push(File { path: folder.join(LATEST), bytes });
         }
-        let all: Vec<String> = held.body.members().map_err(unfit)?.into_iter().map(|(name, _)| name).collect();
+        let all: Vec<String> =
+            held.body.members().map_err(unfit)?.into_iter().map(|(name, _)| name).collect();
         lost(held, &all.iter().map(String::as_str).collect::<Vec<_>>(), &mut out.lost);
     }
     lost_of_run(run, &["sequence", "plan", "log"], &mut out.lost);
@@ -194,7 +220,14 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
 fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
     /// In the order in which the contract names them.
     const FIRST: [&str; 9] = [
-        "snapshot_id", "created_at", "run_id", "source", "source_details", "status", "step_state", "context_digest",
+        "snapshot_id",
+        "created_at",
+        "run_id",
+        "source",
+        "source_details",
+        "status",
+        "step_state",
+        "context_digest",
         "command_outcomes",
     ];
     let body = &held.body;
@@ -229,11 +262,16 @@ fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
     for name in FIRST {
         let raw = fields.take(name).unwrap_or_default();
         // What the contract has as an object is one, also where nothing is known.
-        let raw = if raw.is_null() && ["step_state", "context_digest"].contains(&name) { Raw::parse("{}")? } else { raw };
+        let raw = if raw.is_null() && ["step_state", "context_digest"].contains(&name) {
+            Raw::parse("{}")?
+        } else {
+            raw
+        };
         ordered.set(name, raw);
     }
     for (name, raw) in fields.iter() {
-        let empty = matches!(raw.get(), "null" | "[]" | "{}") || name == "outcomes_dropped" && raw.get() == "0";
+        let empty =
+            matches!(raw.get(), "null" | "[]" | "{}") || name == "outcomes_dropped" && raw.get() == "0";
         if !empty {
             ordered.set(name, raw.clone());
         }

@@ -34,8 +34,23 @@ fn begins_sentence(text: &str, at: usize) -> bool {
 
 /// Where a clause ends that can stand alone.
 const ENDS: [&str; 17] = [
-    "; ", " — ", " – ", " -- ", " because ", " since ", " so that ", " which ", " instead of ", " rather than ",
-    " after ", " (", "；", "，因", "（", " weil ", " porque ",
+    "; ",
+    " — ",
+    " – ",
+    " -- ",
+    " because ",
+    " since ",
+    " so that ",
+    " which ",
+    " instead of ",
+    " rather than ",
+    " after ",
+    " (",
+    "；",
+    "，因",
+    "（",
+    " weil ",
+    " porque ",
 ];
 
 /// The first clause of a line, if there is more: at least three words of it, or eight letters without blanks.
@@ -55,7 +70,8 @@ pub(super) fn lead(line: &str) -> Option<String> {
 /// A step without its outcome: up to the second arrow.
 pub(super) fn without_outcome(line: &str) -> Option<String> {
     let text = line.trim_end();
-    let mut arrows = text.match_indices('→').chain(text.match_indices("->")).map(|(at, _)| at).collect::<Vec<_>>();
+    let mut arrows =
+        text.match_indices('→').chain(text.match_indices("->")).map(|(at, _)| at).collect::<Vec<_>>();
     arrows.sort_unstable();
     let second = *arrows.get(1)?;
     shortened(text, second)
@@ -107,7 +123,10 @@ mod tests {
 
     #[test]
     fn lines_get_shorter() {
-        assert_eq!(lead("- Use SQLite for storage because it is one file\n").unwrap(), "- Use SQLite for storage…\n");
+        assert_eq!(
+            lead("- Use SQLite for storage because it is one file\n").unwrap(),
+            "- Use SQLite for storage…\n"
+        );
         assert_eq!(lead("- Short one (really)\n"), None, "too little would be left, or gained");
         assert_eq!(lead("One sentence here. Another sentence there.").unwrap(), "One sentence here…\n");
         assert_eq!(lead("Version 1.5 e.g. is fine and stays whole"), None);

@@ -27,7 +27,12 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &Fit<'a>) -> Page<'a> {
         let content = brief.content(section);
         match section.kind {
             kind if kind.must_keep() || kind == Kind::LeftOut => {
-                page.add_part(kind, &section.heading, heading(brief, section), Some(verbatim(brief, section)));
+                page.add_part(
+                    kind,
+                    &section.heading,
+                    heading(brief, section),
+                    Some(verbatim(brief, section)),
+                );
             }
             kind => {
                 let (kind, rank) = match kind {
@@ -69,11 +74,20 @@ fn verbatim<'a>(brief: &'a Brief, section: &Section) -> &'a str {
 }
 
 /// Adds the lines of some content to a part, those that stand there already left aside.
-fn entries<'a>(page: &mut Page<'a>, seen: &mut HashSet<(usize, &'a str)>, part: usize, rank: Rank, content: &'a str) {
+fn entries<'a>(
+    page: &mut Page<'a>,
+    seen: &mut HashSet<(usize, &'a str)>,
+    part: usize,
+    rank: Rank,
+    content: &'a str,
+) {
     for (block, range) in blocks(content, Grain::Lines) {
         let source = content.get(range).unwrap_or_default();
         let bare = source.trim();
-        if !(block.says_something() || block == Block::Heading) || bare.is_empty() || !seen.insert((part, bare)) {
+        if !(block.says_something() || block == Block::Heading)
+            || bare.is_empty()
+            || !seen.insert((part, bare))
+        {
             continue;
         }
         if let Rank::Artifact { .. } = rank

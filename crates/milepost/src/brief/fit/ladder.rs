@@ -110,7 +110,10 @@ fn paths(page: &mut Page<'_>, entries: &[usize]) -> Flow {
 fn front(page: &mut Page<'_>) -> Flow {
     let line = |key: &str| {
         let found = page.front.text.lines().find(|line| line.starts_with(key));
-        found.filter(|line| line.len() <= 160).map(|line| format!("{}\n", line.trim_end())).unwrap_or_default()
+        found
+            .filter(|line| line.len() <= 160)
+            .map(|line| format!("{}\n", line.trim_end()))
+            .unwrap_or_default()
     };
     let kept = format!("{}{}", line("checkpoint:"), line("created:"));
     let new = if kept.is_empty() { String::new() } else { format!("---\n{kept}---\n") };

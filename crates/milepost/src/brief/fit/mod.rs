@@ -128,7 +128,9 @@ pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
                 shrunk: true,
             }),
         },
-        Overflow::Error => Err(OverBudget { budget: how.budget, needed, sections: sizes(&page, how), shrunk: false }),
+        Overflow::Error => {
+            Err(OverBudget { budget: how.budget, needed, sections: sizes(&page, how), shrunk: false })
+        }
     }
 }
 

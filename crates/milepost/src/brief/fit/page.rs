@@ -119,7 +119,13 @@ impl<'a> Page<'a> {
     }
 
     /// Adds a part; one that must be kept comes as it stands.
-    pub(super) fn add_part(&mut self, kind: Kind, name: &'a str, heading: &'a str, verbatim: Option<&'a str>) -> usize {
+    pub(super) fn add_part(
+        &mut self,
+        kind: Kind,
+        name: &'a str,
+        heading: &'a str,
+        verbatim: Option<&'a str>,
+    ) -> usize {
         let verbatim = verbatim.map(|text| self.text(text));
         self.total += verbatim.as_ref().map_or(0, |text| text.cost);
         let heading = self.text(heading);
@@ -229,7 +235,8 @@ impl<'a> Page<'a> {
                 let Some(folder) = part.folders.get_mut(folder) else { return ControlFlow::Continue(()) };
                 let name = folder.names.get_mut(name).and_then(Option::take);
                 folder.live -= 1;
-                self.total -= name.map_or(0, |(_, cost)| cost) + if folder.live == 0 { folder.cost } else { 0 };
+                self.total -=
+                    name.map_or(0, |(_, cost)| cost) + if folder.live == 0 { folder.cost } else { 0 };
             }
         }
         entry.shown = Shown::Gone;
@@ -246,7 +253,8 @@ impl<'a> Page<'a> {
         let gauge = self.gauge;
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
-        let Some(path) = entry.path.as_deref().filter(|_| matches!(entry.shown, Shown::Whole | Shown::Cut)) else {
+        let Some(path) = entry.path.as_deref().filter(|_| matches!(entry.shown, Shown::Whole | Shown::Cut))
+        else {
             return ControlFlow::Continue(());
         };
         let (folder, name) = match path.rfind('/') {
@@ -339,7 +347,8 @@ impl<'a> Page<'a> {
     /// What is told at the end of the page.
     fn notice_of(&self, omitted: &[Omitted], shrunk: bool, brief: bool) -> String {
         const NAMED: usize = 6;
-        let command = self.whole.as_deref().map_or("see the original".to_owned(), |whole| format!("all: `{whole}`"));
+        let command =
+            self.whole.as_deref().map_or("see the original".to_owned(), |whole| format!("all: `{whole}`"));
         let (gone, cut) = omitted.iter().fold((0, 0), |(a, b), o| (a + o.left_out, b + o.cut_short));
         let mark = if shrunk { "Shrunk: " } else { "" };
         if brief {
@@ -348,7 +357,8 @@ impl<'a> Page<'a> {
         let mut told: Vec<String> = Vec::new();
         for o in omitted.iter().take(NAMED) {
             let name: String = o.section.chars().take(32).collect();
-            let gone = if o.left_out > 0 { format!("{} of {}", o.left_out, o.entries) } else { String::new() };
+            let gone =
+                if o.left_out > 0 { format!("{} of {}", o.left_out, o.entries) } else { String::new() };
             let cut = if o.cut_short > 0 { format!("{} cut", o.cut_short) } else { String::new() };
             let both = if gone.is_empty() || cut.is_empty() { "" } else { ", " };
             told.push(format!("{name} {gone}{both}{cut}"));

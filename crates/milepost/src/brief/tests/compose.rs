@@ -122,7 +122,15 @@ fn nothing_is_invented() {
     let text = made(&body(""), None, &[]);
     let brief = Brief::parse(text.as_str());
     assert_eq!(brief.check().errors, [], "{text}");
-    for kind in [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::Technical, Kind::Play, Kind::Artifacts, Kind::Next] {
+    for kind in [
+        Kind::Problem,
+        Kind::Intent,
+        Kind::Decisions,
+        Kind::Technical,
+        Kind::Play,
+        Kind::Artifacts,
+        Kind::Next,
+    ] {
         let content = brief.content(brief.of_kind(kind).next().unwrap());
         assert!(content.trim().starts_with("Unknown: "), "{kind}: {content}");
     }
@@ -140,6 +148,9 @@ fn what_blocks_is_said_and_many_files_are_counted() {
         list.get()
     ));
     let text = made(&body, None, &[]);
-    assert!(text.contains("- Blocked: deploy (task t, blocked)\n") && !text.contains("Blocked: None"), "{text}");
+    assert!(
+        text.contains("- Blocked: deploy (task t, blocked)\n") && !text.contains("Blocked: None"),
+        "{text}"
+    );
     assert!(text.contains("100 more files are in the checkpoint: `milepost show cp_1`"), "{text}");
 }
