@@ -20,7 +20,7 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
@@ -28,13 +28,15 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("owner", &["model", "clock", "atomic"]),
     ("redact", &["model"]),
     ("brief", &["model"]),
+    ("capture", &["model", "clock", "store::StoreUrl", "store::place"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
     ("seal", &["model", "brief::id_of", "store::Slot"]),
     ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("store", &["model", "clock", "atomic", "seal"]),
-    ("error", &["model", "brief", "seal", "store", "trigger"]),
+    ("interop", &["model", "seal", "brief"]),
+    ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (
         "engine",
         &[
@@ -42,7 +44,9 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "clock",
             "atomic",
             "brief",
+            "capture",
             "diff",
+            "interop",
             "owner",
             "redact",
             "resume",
@@ -54,7 +58,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "ReasonCode",
         ],
     ),
-    ("run", &["model", "owner", "trigger", "engine", "store::StoreError", "Error"]),
+    ("run", &["model", "capture", "owner", "trigger", "engine", "store::StoreError", "Error"]),
     ("lib", &[]),
 ];
 

@@ -6,15 +6,18 @@ mod complete;
 mod completions;
 mod config;
 mod context;
+mod copy;
 mod criterion;
 mod decide;
 mod delete;
 mod diff;
 mod doctor;
 mod events;
+mod export;
 mod finish;
 mod help;
 mod hook;
+mod import;
 mod init;
 mod list;
 mod man;
@@ -115,6 +118,12 @@ commands! {
     #[command(hide = true)]
     Hook = "hook" (hook::HookArgs),
     #[command(hide = true)]
+    Import = "import" (import::ImportArgs),
+    #[command(hide = true)]
+    Export = "export" (export::ExportArgs),
+    #[command(hide = true)]
+    Copy = "copy" (copy::CopyArgs),
+    #[command(hide = true)]
     Config = "config" (config::ConfigArgs),
     #[command(hide = true)]
     Schema = "schema" (schema::SchemaArgs),
@@ -170,6 +179,9 @@ impl Command {
             Self::Delete(args) => delete::run(&args, context),
             Self::Verify(args) => verify::run(&args, context),
             Self::Events(args) => events::run(&args, context),
+            Self::Import(args) => import::run(&args, context),
+            Self::Export(args) => export::run(&args, context),
+            Self::Copy(args) => copy::run(&args, context),
             Self::Config(args) => config::run(&args, context),
             // These have run before there was a context.
             Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),

@@ -109,6 +109,8 @@ pub(crate) struct Config {
     /// The agent's own session.
     pub(crate) agent_session: Option<String>,
     pub(crate) user: Option<String>,
+    /// The person's folder.
+    pub(crate) home: Option<PathBuf>,
     /// The profile that a flag asks for.
     pub(crate) asked_profile: Option<Profile>,
     /// The profile of new runs.
@@ -232,6 +234,7 @@ impl Config {
             session: environment.session.or_else(|| environment.agent_session.clone()),
             agent_session: environment.agent_session,
             user: environment.user,
+            home: environment.home,
             asked_profile,
             profile,
             wait: wait.map_or(DEFAULT_WAIT, |wait| wait.0),

@@ -2,6 +2,7 @@
 //! In: where to look, and what a run remembers. Out: a sighting, whatever goes wrong on the way: what could not be seen is
 //! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
 
+pub mod distance;
 mod git;
 mod join;
 mod manifest;
