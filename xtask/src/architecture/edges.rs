@@ -58,7 +58,20 @@ const ROOMS: [(&str, &[&str]); 18] = [
             "ReasonCode",
         ],
     ),
-    ("run", &["model", "capture", "owner", "trigger", "engine", "store::StoreError", "Error"]),
+    (
+        "run",
+        &[
+            "model",
+            "capture",
+            "owner",
+            "trigger",
+            "engine",
+            "store::StoreError",
+            "store::OpenOptions",
+            "store::StoreUrl",
+            "Error",
+        ],
+    ),
     ("lib", &[]),
 ];
 

@@ -121,8 +121,6 @@ pub(crate) struct Config {
     pub(crate) pointer: Option<Pointer>,
     pub(crate) watching: Watching,
     pub(crate) agents: Agents,
-    /// The person's home.
-    pub(crate) home: Option<PathBuf>,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
     /// The project's file, whether or not it is there.
@@ -243,7 +241,6 @@ impl Config {
             pointer,
             watching,
             agents,
-            home: environment.home,
             warnings,
             settings: settings.0,
             file,
