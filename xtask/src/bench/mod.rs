@@ -17,10 +17,11 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 10] = [
+const ALL: [Bench; 11] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
+    ("hook", process::hook),
     ("history", history::latest_and_list),
     ("space", space::bytes),
     ("writers", writers::eight),

@@ -47,6 +47,7 @@ pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
+pub use due::Due;
 pub use events::Events;
 pub use export::{Exported, Exporting};
 pub use finish::Finish;

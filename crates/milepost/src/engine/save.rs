@@ -267,7 +267,8 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     record.updated_at = now;
     record.heartbeat = Some(now);
     // A timer says that time passes, not that the work goes on.
-    if save.interruption.is_some() || (save.only_while.is_none() && source != Source::Timer) {
+    let works = !save.changes.is_empty() || (save.only_while.is_none() && source != Source::Timer);
+    if save.interruption.is_some() || works {
         record.interruption.clone_from(&save.interruption);
     }
     let mut commit = Commit::of(record);
