@@ -9,8 +9,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::parcel::{
-    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, own_metadata,
-    text, time,
+    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, lost_source,
+    own_metadata, text, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
@@ -331,11 +331,8 @@ pub fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
     let mut out = Export::default();
     fill(run, path, &mut out).map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
     for held in run.checkpoints {
-        let came = !imported(held.body.metadata.as_ref(), FORMAT).is_empty();
-        let mut home = vec!["snapshot_id", "created_at", "tasks", "metadata", "phase"];
-        if came || held.body.source == Source::Timer {
-            home.extend(["source", "source_details"]);
-        }
+        let home = ["snapshot_id", "created_at", "tasks", "metadata", "phase"];
+        lost_source(held, &["timer"], &mut out.lost);
         if held.body.phase.as_ref().is_some_and(|phase| phase.name.is_some()) {
             out.lost.insert("phase.name".into());
         }
