@@ -6,6 +6,7 @@ mod config;
 mod current_run;
 mod environment;
 mod exact;
+mod foreign;
 mod house;
 mod items;
 mod look;
