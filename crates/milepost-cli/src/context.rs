@@ -3,14 +3,15 @@
 
 use std::path::PathBuf;
 
+use milepost::capture::{Scope, Sighting, Since};
 use milepost::clock::SystemClock;
 use milepost::engine::current::{Asker, Meant};
 use milepost::engine::outbox::{Outbox, Queued};
 use milepost::engine::{Opening, Settings, Whereabouts};
-use milepost::model::{Change, RunId};
+use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
-use milepost::{Error, Milepost, Save, Saved};
+use milepost::{Error, Milepost, Save, Saved, trigger};
 
 use crate::config::{Config, Retain};
 use crate::failure::Failure;
@@ -98,17 +99,25 @@ impl<'a> Context<'a> {
         let mut variables = vec![("MILEPOST_RUN", run.to_string())];
         // It may go elsewhere: the address has to read the same from there.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let store = self.config.store.as_ref().map(|url| match url {
-            StoreUrl::Sqlite(path) => StoreUrl::Sqlite(absolute(path)),
-            StoreUrl::Files(path) => StoreUrl::Files(absolute(path)),
-        });
-        variables.extend(store.map(|url| ("MILEPOST_STORE", url.to_string())));
+        let store = match self.url() {
+            StoreUrl::Sqlite(path) => StoreUrl::Sqlite(absolute(&path)),
+            StoreUrl::Files(path) => StoreUrl::Files(absolute(&path)),
+        };
+        variables.push(("MILEPOST_STORE", store.to_string()));
         variables
     }
 
     /// The outbox of the default store; a store with an address of its own has none.
     pub(crate) fn outbox(&self) -> Option<Outbox> {
         self.config.store.is_none().then(|| Outbox::new(self.config.place.outbox()))
+    }
+
+    /// Whether there is a store to write to, or what waits for one.
+    pub(crate) fn has_store(&self) -> bool {
+        match &self.config.store {
+            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => path.exists(),
+            None => self.is_there(),
+        }
     }
 
     /// Whether the default store's file is there.
@@ -149,6 +158,39 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Where to look at the workspace; `None` where that is turned off.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        let watching = &self.config.watching;
+        watching.capture.then(|| Scope {
+            root: self.config.place.root.clone(),
+            watch: watching.watch.clone(),
+            store: Some(self.url()),
+            home: self.config.home.clone(),
+            allow_home: watching.allow_home,
+            ..Scope::default()
+        })
+    }
+
+    /// Looks at the workspace for a checkpoint, if the run's profile wants that.
+    pub(crate) fn look(
+        &self,
+        mp: &Milepost,
+        run: &RunId,
+        source: Source,
+    ) -> Result<Option<Box<Sighting>>, Error> {
+        let Some(mut scope) = self.scope() else { return Ok(None) };
+        scope.process = mp.process_of(run)?;
+        Ok(mp.look(run, &scope, source, self.config.asked_profile)?.map(Box::new))
+    }
+
+    /// Looks at the workspace where no store tells what the run knows.
+    pub(crate) fn look_alone(&self) -> Option<Box<Sighting>> {
+        let scope = self.scope()?;
+        let profile = self.config.profile.unwrap_or(Profile::Run);
+        let wanted = profile.capture() != CaptureWhen::Never;
+        wanted.then(|| Box::new(milepost::capture::look(&scope, &Since::default())))
+    }
+
     /// What the engine decides by.
     pub(crate) fn settings(&self) -> Settings {
         self.settings_with(&self.config.retain)
@@ -167,6 +209,7 @@ impl<'a> Context<'a> {
             house: retain.house,
             limits: self.config.limits,
             redaction: Redaction::On,
+            resume: self.config.agents.resume,
             pointer: self.config.pointer.clone(),
         }
     }
@@ -234,8 +277,8 @@ impl<'a> Context<'a> {
 
     /// Changes a run. Where the default store cannot be written, the change waits in the outbox as a save of its own.
     pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, Failure> {
-        let waiting = self.plain_save().with_changes(changes.clone());
-        let error = match self.apply_in_store(changes, to) {
+        let mut waiting = self.plain_save().with_changes(changes.clone());
+        let error = match self.apply_in_store(changes.clone(), to) {
             Err(Failure::Library(error @ Error::Store(StoreError::ReadOnly { .. }))) => error,
             other => return other,
         };
@@ -244,6 +287,7 @@ impl<'a> Context<'a> {
             Target::Any | Target::There => self.run_by_reading(),
         };
         let (settings, outbox) = (self.settings(), self.outbox());
+        waiting.sighting = changes.iter().find_map(trigger::boundary).and_then(|_| self.look_alone());
         let posted =
             outbox.map(|o| o.post(&run, waiting, settings.redaction, &settings.limits, &SystemClock));
         let queued = match posted {
@@ -269,7 +313,11 @@ impl<'a> Context<'a> {
                 (mp, run)
             }
         };
-        let saved = mp.apply(&run, changes, self.plain_save()).map_err(given)?;
+        let mut save = self.plain_save();
+        if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
+            save.sighting = self.look(&mp, &run, boundary.source)?;
+        }
+        let saved = mp.apply(&run, changes, save).map_err(given)?;
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })
     }
 

@@ -1,13 +1,16 @@
-//! Keeps checkpoints of a command that is run: in the store, in the outbox where the store cannot be written, and again
-//! at the next tick where neither could.
+//! Keeps checkpoints of a command that is run, with what the workspace looks like: in the store, in the outbox where the
+//! store cannot be written, and again at the next tick where neither could.
 
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use milepost::capture::{self, PeakWatch, Process, Scope, Sighting, Since};
 use milepost::clock::SystemClock;
 use milepost::engine::outbox::{Outbox, Queued};
 use milepost::engine::{Opening, Settings};
 use milepost::model::{Profile, RunId, Source, Status};
-use milepost::run::Run;
+use milepost::run::{Run, RunBuilder};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved};
 
@@ -32,10 +35,21 @@ pub(crate) struct Recorder {
     session: String,
     opening: Opening,
     rejoin: bool,
+    /// Where to look at the workspace; `None` where that is not wanted.
+    scope: Option<Scope>,
+    /// How much memory the command uses, once it runs.
+    memory: Arc<OnceLock<Arc<PeakWatch>>>,
+    /// The store, once it could be opened.
+    mp: Option<Milepost>,
     /// The run, once it could be opened.
     run: Option<Run>,
     checkpoints: u64,
+    /// How many files were touched, by the newest checkpoint that says so.
+    touched: Option<u64>,
 }
+
+/// A look at the workspace that takes longer than the command can wait.
+pub(crate) type Late = Receiver<Option<Sighting>>;
 
 impl Recorder {
     /// Names the run; opens nothing yet.
@@ -46,6 +60,7 @@ impl Recorder {
         session: String,
         opening: Opening,
         rejoin: bool,
+        scope: Option<Scope>,
     ) -> Self {
         Self {
             url: context.url(),
@@ -56,8 +71,12 @@ impl Recorder {
             session,
             opening,
             rejoin,
+            scope,
+            memory: Arc::default(),
+            mp: None,
             run: None,
             checkpoints: 0,
+            touched: None,
         }
     }
 
@@ -69,6 +88,16 @@ impl Recorder {
     /// How many checkpoints were made.
     pub(crate) fn checkpoints(&self) -> u64 {
         self.checkpoints
+    }
+
+    /// How many files were touched, where that is known.
+    pub(crate) fn touched(&self) -> Option<u64> {
+        self.touched
+    }
+
+    /// Where the command's memory is watched, once it runs.
+    pub(crate) fn memory(&self) -> Arc<OnceLock<Arc<PeakWatch>>> {
+        self.memory.clone()
     }
 
     /// How often the run's profile saves by itself.
@@ -90,21 +119,94 @@ impl Recorder {
         detail.summary.record.ok().map(|record| record.status)
     }
 
+    /// Opens the run with its first checkpoint, for which the workspace is looked at for at most so long: the command waits.
+    pub(crate) fn first(
+        &mut self,
+        save: Save,
+        most: Duration,
+    ) -> (Result<Option<Kept>, Error>, Option<Late>) {
+        let mp = match self.engine() {
+            Ok(mp) => mp,
+            Err(e) => return (Err(e), None),
+        };
+        let (sighting, late) = self.look_within(mp, most);
+        (self.keep(save, sighting, |run, save| run.save(save).map(Some)), late)
+    }
+
+    /// Looks for at most so long; what takes longer comes later, and the checkpoint says so.
+    fn look_within(&self, mp: Option<Milepost>, most: Duration) -> (Option<Sighting>, Option<Late>) {
+        let Some(scope) = self.scope_now() else { return (None, None) };
+        if capture::is_quick(&scope) {
+            return (seen(mp.as_ref(), &self.id, &scope, Source::Manual), None);
+        }
+        let Some(late) = self.look_beside(mp, scope) else { return (None, None) };
+        match late.recv_timeout(most) {
+            Ok(sighting) => (sighting, None),
+            Err(RecvTimeoutError::Disconnected) => (None, None),
+            Err(RecvTimeoutError::Timeout) => {
+                let why = format!("the look at the workspace took longer than {} s", most.as_secs_f64());
+                let why = format!("{why}: it goes on beside the command, for a checkpoint of its own");
+                (Some(Sighting::nothing(why)), Some(late))
+            }
+        }
+    }
+
+    /// Saves what was seen once the command ran already.
+    pub(crate) fn late(&mut self, sighting: Sighting) -> Result<Option<Kept>, Error> {
+        self.keep(Save::new().reason("late_capture"), Some(sighting), Run::save_by_timer)
+    }
+
     /// What the timer does; nothing for a run that the command itself has ended.
     pub(crate) fn tick(&mut self) -> Result<Option<Kept>, Error> {
-        self.keep(Save::new().source(Source::Timer), Run::save_by_timer)
+        let sighting = self.look(Source::Timer)?;
+        self.keep(Save::new().source(Source::Timer), sighting, Run::save_by_timer)
     }
 
     /// Saves a checkpoint, where it can be kept.
     pub(crate) fn save(&mut self, save: Save) -> Result<Option<Kept>, Error> {
-        self.keep(save, |run, save| run.save(save).map(Some))
+        let sighting = self.look(save.draft.source.unwrap_or(Source::Manual))?;
+        self.keep(save, sighting, |run, save| run.save(save).map(Some))
+    }
+
+    /// The scope of a look that happens now.
+    fn scope_now(&self) -> Option<Scope> {
+        let process = self.memory.get().map_or(Process::Nobody, |watch| Process::Watched(watch.clone()));
+        self.scope.clone().map(|scope| Scope { process, ..scope })
+    }
+
+    /// Looks at the workspace, if the run's profile wants that.
+    fn look(&mut self, source: Source) -> Result<Option<Sighting>, Error> {
+        let mp = self.engine()?;
+        Ok(self.scope_now().and_then(|scope| seen(mp.as_ref(), &self.id, &scope, source)))
+    }
+
+    /// The engine that the run was opened with; `None` where the store cannot be written, and the outbox can.
+    fn engine(&mut self) -> Result<Option<Milepost>, Error> {
+        // A run that could not be opened so far is opened by what is kept of it.
+        let opened = if self.rejoin { self.opened().map(|_| ()) } else { Ok(()) };
+        match opened.and_then(|()| self.store()) {
+            Ok(mp) => Ok(Some(mp)),
+            Err(Error::Store(StoreError::ReadOnly { .. })) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Looks on a thread of its own.
+    fn look_beside(&self, mp: Option<Milepost>, scope: Scope) -> Option<Late> {
+        let id = self.id.clone();
+        let (send, late) = mpsc::channel();
+        let look = move || drop(send.send(seen(mp.as_ref(), &id, &scope, Source::Manual)));
+        std::thread::Builder::new().name("milepost-first".into()).spawn(look).ok()?;
+        Some(late)
     }
 
     fn keep(
         &mut self,
-        save: Save,
+        mut save: Save,
+        sighting: Option<Sighting>,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<Kept>, Error> {
+        save.sighting = sighting.map(Box::new);
         let kept = match self.keep_in_store(save.clone(), how) {
             Ok(Some(saved)) => Kept::Saved(saved),
             Ok(None) => return Ok(None),
@@ -114,35 +216,58 @@ impl Recorder {
             },
             Err(e) => return Err(e),
         };
+        if let Kept::Saved(saved) = &kept {
+            self.touched = saved.touched.or(self.touched);
+        }
         let new = !matches!(&kept, Kept::Saved(saved) if saved.coalesced);
         self.checkpoints += u64::from(new);
         Ok(Some(kept))
     }
 
+    /// Saves into the run. A new one is opened by its first checkpoint, in one write.
     fn keep_in_store(
         &mut self,
         save: Save,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<Saved>, Error> {
-        let run = match self.run.take() {
-            Some(run) => run,
-            None => self.open()?,
-        };
-        how(self.run.insert(run), save)
+        if self.run.is_some() || self.rejoin {
+            return how(self.opened()?, save);
+        }
+        let (run, saved) = self.builder()?.start_with(save)?;
+        self.run = Some(run);
+        self.rejoin = true;
+        Ok(Some(saved))
     }
 
-    fn open(&mut self) -> Result<Run, Error> {
-        let options = OpenOptions { create: true, wait: self.wait, ..OpenOptions::default() };
+    /// The store, opened if it is not yet.
+    fn store(&mut self) -> Result<Milepost, Error> {
+        if let Some(mp) = &self.mp {
+            return Ok(mp.clone());
+        }
+        // The process ends with the command.
+        let options = OpenOptions { create: true, wait: self.wait, one_shot: true };
         let mp = Milepost::at(&self.url, &options)?.with_settings(self.settings.clone());
         // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
         if let Some(outbox) = &self.outbox {
-            let _ = outbox.take_in(&mp);
+            let taken = outbox.take_in(&mp);
+            // What waited may be of this run.
+            self.rejoin |= taken.is_ok_and(|taken| taken.saved.iter().any(|saved| saved.run_id == self.id));
         }
-        let builder = mp.run(self.id.as_str()).session(&self.session).opening(self.opening.clone());
-        let run = if self.rejoin { builder.rejoin_or_start()? } else { builder.start()? };
-        // What waited in the outbox may have made the run by the time of a second try.
-        self.rejoin = true;
-        Ok(run)
+        Ok(self.mp.insert(mp).clone())
+    }
+
+    fn builder(&mut self) -> Result<RunBuilder, Error> {
+        let builder = self.store()?.run(self.id.as_str());
+        Ok(builder.session(&self.session).opening(self.opening.clone()))
+    }
+
+    /// The run, opened if it is not yet.
+    fn opened(&mut self) -> Result<&Run, Error> {
+        let run = match self.run.take() {
+            Some(run) => run,
+            None => self.builder()?.rejoin_or_start()?,
+        };
+        Ok(self.run.insert(run))
     }
 
     fn keep_in_outbox(&self, mut save: Save) -> Option<Queued> {
@@ -150,5 +275,13 @@ impl Recorder {
         save.draft.session_id = Some(self.session.clone());
         let outbox = self.outbox.as_ref()?;
         outbox.post(&self.id, save, self.settings.redaction, &self.settings.limits, &SystemClock).ok()
+    }
+}
+
+/// What the workspace looks like, with or without a store that tells what the run knows.
+fn seen(mp: Option<&Milepost>, run: &RunId, scope: &Scope, source: Source) -> Option<Sighting> {
+    match mp.map(|mp| mp.look(run, scope, source, None)) {
+        Some(Ok(sighting)) => sighting,
+        Some(Err(_)) | None => Some(capture::look(scope, &Since::default())),
     }
 }

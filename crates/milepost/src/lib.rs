@@ -36,6 +36,7 @@ pub mod interop;
 pub mod model;
 pub mod owner;
 pub mod redact;
+pub mod resume;
 pub mod retain;
 pub mod run;
 pub mod seal;
@@ -45,7 +46,7 @@ pub mod trigger;
 pub use engine::{Milepost, Save, Saved};
 pub use error::{Error, Exit, ReasonCode};
 pub use model::{Profile, Status};
-pub use run::Run;
+pub use run::{Run, Session};
 
 /// The guide's code, compiled and run.
 #[cfg(doctest)]

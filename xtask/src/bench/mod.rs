@@ -1,6 +1,7 @@
 //! Benchmarks: each beside its floor, interleaved in one run, given as a ratio to it. Counts where counts will do.
 //! `cargo xtask bench [--short] [NAME…]` prints a table in Markdown; `--check` fails where a bound is missed.
 
+mod capture;
 mod history;
 mod measure;
 mod process;
@@ -16,7 +17,7 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 8] = [
+const ALL: [Bench; 10] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
@@ -25,6 +26,8 @@ const ALL: [Bench; 8] = [
     ("writers", writers::eight),
     ("prune", prune::prune),
     ("redact", redact::texts),
+    ("capture", capture::capture),
+    ("run", capture::run),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {

@@ -23,7 +23,7 @@ fn write_input(path: &Path, work: &mut Work) -> Result<()> {
     Ok(write!(file, "{{\"state\":{}}}", work.json())?)
 }
 
-fn ok(command: &mut Command) -> Result<()> {
+pub(super) fn ok(command: &mut Command) -> Result<()> {
     let status = command.status()?;
     ensure!(status.success(), "{command:?} failed: {status}");
     Ok(())
@@ -102,7 +102,7 @@ pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
 }
 
 /// Runs a command under strace and counts its fsyncs.
-fn count(command: &mut Command) -> Result<u64> {
+pub(super) fn count(command: &mut Command) -> Result<u64> {
     let log = tempfile::NamedTempFile::new()?;
     let mut traced = Command::new("strace");
     traced.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(log.path()).arg(command.get_program());

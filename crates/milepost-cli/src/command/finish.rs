@@ -1,7 +1,7 @@
 //! `finish`: the last checkpoint of a run, which ends it.
 
 use milepost::engine::Finish;
-use milepost::model::Status;
+use milepost::model::{Source, Status};
 
 use crate::config::word;
 use crate::context::Context;
@@ -27,6 +27,7 @@ pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), Failure
     let run = context.run_that_is_there(&mp)?;
     let mut save = context.plain_save();
     save.draft.task_summary = args.summary;
+    save.sighting = context.look(&mp, &run, Source::Manual)?;
     let done = mp.finish(&run, Finish { status: status.unwrap_or(Status::Completed), save })?;
     saved::present(context.screen, "milepost.finish/1", &done)
 }

@@ -61,6 +61,27 @@ const TEMPLATE: &str = "\
 # max_store = \"1GB\"
 # compress_after = \"none\"
 
+[capture]
+# Whether checkpoints look at the workspace: git, folders that are watched (from this file's folder), memory.
+# enabled = true
+# watch = [\".aiwg\"]
+# A repository whose root is the home folder or / is not looked at unless this is true.
+# allow_home = false
+
+[session]
+# Whether `milepost run` makes periodic checkpoints, and how often.
+# enabled = true
+# interval = \"30m\"
+
+[resume]
+# How often a run that stopped is continued before somebody has to look, and how long apart.
+# attempts = 3
+# cooldown = \"0s\"
+
+[hooks]
+# How much of what you say to an agent is kept: full (up to 16 KB), first_line or none.
+# prompts = \"full\"
+
 [pointer]
 # Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.
 # file = \"seed.json\"
@@ -96,7 +117,8 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     let mut text = format!("Store   {url} ({})\n", made(created));
     text.push_str(&format!("Config  {} ({})\n", file.display(), made(config_created)));
     text.push_str(
-        "What you save (summaries, tasks, state, briefs) is recorded in that store on this machine, nowhere else.\n",
+        "What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on \
+         this machine, nowhere else.\n",
     );
     text.push_str("Next: milepost save --summary \"what you are doing\"\n");
     if let Some(warning) = info.warning {

@@ -2,28 +2,36 @@
 //! everything: where Milepost cannot save, it runs all the same, unless that was forbidden.
 
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex};
+use std::fs::{File, OpenOptions};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use milepost::Error;
+use milepost::capture::PeakWatch;
 use milepost::engine::Save;
-use milepost::model::{Outcome, Profile, RunId, Source, Status};
+use milepost::model::{Outcome, Profile, Raw, RunId, Source, Status};
 use milepost::trigger::Timer;
+use milepost::{Error, ReasonCode};
 
 use crate::config::duration;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::present::supervised::{self, Summary};
-use crate::recorder::{Kept, Recorder};
+use crate::present::supervised::{self, Reporter, Summary};
+use crate::recorder::{Kept, Late, Recorder};
 use crate::supervise::{self, Attempt, Ending};
 
 /// Run a command and keep checkpoints of it
 ///
-/// A first checkpoint, one every interval, and a last one with the command's end. The command's streams, signals and exit
-/// code are its own; MILEPOST_RUN and MILEPOST_SESSION tell it, and milepost commands inside it, which run it is.
+/// A first checkpoint, one every interval, and a last one with the command's end, each with what the workspace looks like:
+/// git, watched folders, memory, every file touched so far. The command's streams, signals and exit code are its own;
+/// MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell it, and milepost commands inside it, which run it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost run -- make all\n  \
+                        milepost run --watch docs --events events.jsonl -- ./agent.sh\n  \
                         milepost run --rejoin --run nightly --every 10m --title \"nightly build\" -- ./nightly.sh\n\n\
+                        How often: every 10 to 15 minutes for work of less than an hour, 15 to 20 up to 3 hours, \
+                        20 to 30 up to 6, then 30.\n\n\
                         Exit: the command's own code, 128 and the signal's number for a signal, 125 for a failure of \
                         milepost itself, 126 for a command that cannot be executed, 127 for one that is not there.")]
 pub(crate) struct RunArgs {
@@ -39,6 +47,15 @@ pub(crate) struct RunArgs {
     /// The plan it follows
     #[arg(long, value_name = "FILE")]
     plan: Option<String>,
+    /// A folder to watch: its files and their sizes; may be repeated [default: .aiwg where it exists]
+    #[arg(long, value_name = "DIR")]
+    watch: Vec<PathBuf>,
+    /// Write a line of JSON for each checkpoint to the end of FILE
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Do not look at the workspace
+    #[arg(long)]
+    no_capture: bool,
     /// Do not start the command, or exit 125, if milepost cannot save
     #[arg(long)]
     strict: bool,
@@ -49,33 +66,64 @@ pub(crate) struct RunArgs {
 
 pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     let every = args.every.as_deref().map(interval).transpose()?;
-    let attempt = Attempt::new(&args.command);
     let (mut recorder, session) = recorder(&args, context)?;
     let run = recorder.run().clone();
-    let first = recorder.save(Save::new().reason("session_start"));
-    let first = told(first, &args, context, "the command runs without it")?;
-    if first.is_some() {
-        supervised::tell(context.screen, &run, first.as_ref(), None);
+    let reporter = Arc::new(Reporter::new(context.screen, &run, events(&args)?));
+    let (first, late) = recorder.first(Save::new().reason("session_start"), FIRST_LOOK);
+    let first = told(first, &args, &reporter, "the command runs without it")?;
+    if let Some(kept) = &first {
+        reporter.checkpoint(kept);
     }
-    let every = every.unwrap_or_else(|| recorder.interval());
-    let recorder = Arc::new(Mutex::new(recorder));
-    let timer = ticking(&recorder, every, context)?;
+    let every = every.or(context.config.watching.interval).unwrap_or_else(|| recorder.interval());
+    let memory = recorder.memory();
+    let keeper =
+        Arc::new(Keeper { recorder: Mutex::new(recorder), reporter, failed: AtomicBool::new(false) });
+    let timer = context.config.watching.session.then(|| keeper.ticking(every)).transpose()?;
+    if let Some(late) = late {
+        keeper.await_late(late);
+    }
+    let attempt = Attempt::new(&args.command);
     let mut command = attempt.command();
     command.envs(context.for_a_child(&run)).env("MILEPOST_SESSION", &session);
-    let ended = supervise::run(command);
-    timer.stop();
-    let outcome = attempt.outcome(&ended, String::new());
-    let mut recorder = recorder.lock().unwrap_or_else(|e| e.into_inner());
+    let ended = supervise::run(command, |pid| drop(memory.set(PeakWatch::start(pid))));
+    if let Some(timer) = timer {
+        timer.stop();
+    }
+    let peak = memory.get().map(|watch| {
+        watch.end();
+        watch.peak()
+    });
+    let peak = peak.filter(|peak| *peak > 0);
+    let mut outcome = attempt.outcome(&ended, String::new());
+    if let Some(raw) = peak.and_then(|peak| Raw::of(&peak).ok()) {
+        outcome.extra.set("peak_rss", raw);
+    }
+    let mut recorder = keeper.lock();
     let standing = recorder.standing();
     let last = recorder.save(last(&ended, standing, outcome.clone()));
-    let last = told(last, &args, context, "the command had ended by then");
+    let last = told(last, &args, &keeper.reporter, "the command had ended by then");
     let summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints());
     // The command's own failure to start says more than what could be saved of it.
     let ending = ended.map_err(|e| attempt.failure(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());
-    supervised::tell(context.screen, &run, newest, Some(&summary));
+    keeper.reporter.ended(newest, &summary.seen(recorder.touched(), peak));
     last?;
+    if args.strict && keeper.failed.load(Ordering::Relaxed) {
+        let message = "a checkpoint could not be saved while the command ran";
+        return Err(Failure::told(ReasonCode::CheckpointAtomicWriteFailed, message)
+            .hint("its last checkpoint is there; without --strict its own exit code is passed through"));
+    }
     ending.pass_through()
+}
+
+/// How long the command waits for the first look at the workspace.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+/// The file for lines of JSON. It has to be there before the command starts: afterwards nobody could be told.
+fn events(args: &RunArgs) -> Result<Option<File>, Failure> {
+    let Some(path) = &args.events else { return Ok(None) };
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(Some).map_err(|source| Error::File { path: path.clone(), what: "written", source }.into())
 }
 
 /// How often, and never without a pause.
@@ -106,7 +154,13 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
     opening.command = Some(words);
     let mut settings = context.settings();
     settings.profile.get_or_insert(Profile::Session);
-    let recorder = Recorder::new(context, settings, run, session.clone(), opening, args.rejoin);
+    // A folder on the command line counts from where it was typed.
+    let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    let scope = context.scope().filter(|_| !args.no_capture).map(|mut scope| {
+        scope.watch.extend(args.watch.iter().map(absolute));
+        scope
+    });
+    let recorder = Recorder::new(context, settings, run, session.clone(), opening, args.rejoin, scope);
     Ok((recorder, session))
 }
 
@@ -114,7 +168,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
 fn told(
     kept: Result<Option<Kept>, Error>,
     args: &RunArgs,
-    context: &Context<'_>,
+    reporter: &Reporter,
     comfort: &str,
 ) -> Result<Option<Kept>, Failure> {
     match kept {
@@ -125,51 +179,78 @@ fn told(
         }
         Err(e) if args.strict => Err(e.into()),
         Err(e) => {
-            context
-                .screen
-                .talk(&format!("Warning: milepost cannot save ({}): {comfort}", supervised::in_full(&e)));
+            reporter.warn(&format!("milepost cannot save ({}): {comfort}", supervised::in_full(&e)));
             Ok(None)
         }
     }
 }
 
-fn ticking(
-    recorder: &Arc<Mutex<Recorder>>,
-    every: Duration,
-    context: &Context<'_>,
-) -> Result<Timer, Failure> {
-    let recorder = recorder.clone();
-    let screen = context.screen.clone();
-    let mut failing = false;
-    let tick = move || {
-        let mut recorder = recorder.lock().unwrap_or_else(|e| e.into_inner());
-        match recorder.tick() {
-            Ok(kept) => {
-                if kept.is_some() {
-                    supervised::tell(&screen, recorder.run(), kept.as_ref(), None);
-                }
-                failing = false;
-            }
-            Err(e) => {
-                if !failing {
-                    let why = supervised::in_full(&e);
-                    screen.talk(&format!("Warning: milepost cannot save ({why}): it will try again"));
-                }
-                failing = true;
-            }
-        }
-    };
-    Ok(Timer::every(every, tick).map_err(Error::from)?)
+/// Keeps checkpoints while the command runs.
+struct Keeper {
+    recorder: Mutex<Recorder>,
+    reporter: Arc<Reporter>,
+    /// Whether one could not be kept.
+    failed: AtomicBool,
 }
 
-/// The last checkpoint: how the command ended. One that ended well and had paused or ended the run itself has the word.
+impl Keeper {
+    fn lock(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn ticking(self: &Arc<Self>, every: Duration) -> Result<Timer, Failure> {
+        let keeper = self.clone();
+        let mut failing = false;
+        let tick = move || {
+            let kept = keeper.lock().tick();
+            let fails = kept.is_err();
+            keeper.report(kept, !failing);
+            failing = fails;
+        };
+        Ok(Timer::every(every, tick).map_err(Error::from)?)
+    }
+
+    /// Saves what the first look at the workspace saw, when it has seen it.
+    fn await_late(self: &Arc<Self>, late: Late) {
+        let keeper = self.clone();
+        let wait = move || {
+            if let Ok(Some(sighting)) = late.recv() {
+                let kept = keeper.lock().late(sighting);
+                keeper.report(kept, true);
+            }
+        };
+        // Without a thread the next tick looks anew.
+        let _ = std::thread::Builder::new().name("milepost-late".into()).spawn(wait);
+    }
+
+    fn report(&self, kept: Result<Option<Kept>, Error>, aloud: bool) {
+        match kept {
+            Ok(Some(kept)) => self.reporter.checkpoint(&kept),
+            Ok(None) => {}
+            Err(e) => {
+                self.failed.store(true, Ordering::Relaxed);
+                if aloud {
+                    let why = supervised::in_full(&e);
+                    self.reporter.warn(&format!("milepost cannot save ({why}): it will try again"));
+                }
+            }
+        }
+    }
+}
+
+/// The last checkpoint: how the command ended. One that ended well and had paused or ended the run itself has the word. One
+/// that was killed has not ended its work: the run stays as it stood, with an owner that is gone, for resuming.
 fn last(ended: &std::io::Result<Ending>, standing: Option<Status>, outcome: Outcome) -> Save {
-    let status = match (ended.as_ref().is_ok_and(Ending::passed), standing) {
+    let ending = ended.as_ref().ok();
+    let killed = ending.is_some_and(|ending| ending.signal().is_some());
+    let status = match (ending.is_some_and(Ending::passed), standing) {
+        (false, standing) if killed => standing.unwrap_or(Status::InProgress),
         (false, _) => Status::Failed,
         (true, Some(own)) if own != Status::InProgress => own,
         (true, _) => Status::Completed,
     };
-    let source = if status == Status::Failed { Source::ErrorBoundary } else { Source::Manual };
+    let bad = killed || status == Status::Failed;
+    let source = if bad { Source::ErrorBoundary } else { Source::Manual };
     let mut save = Save::new().source(source).status(status).reason("child_exit");
     save.draft.command_outcomes.push(outcome);
     save.last_of_session = true;

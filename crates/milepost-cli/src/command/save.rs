@@ -1,11 +1,11 @@
 //! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use milepost::brief::Brief;
 use milepost::clock::SystemClock;
 use milepost::engine::Save;
-use milepost::model::{self, Draft, Fields, Invalid, PAI_PHASES, Phase, Profile, RunId, Source, Status};
+use milepost::model::{self, Draft, Fields, PAI_PHASES, Phase, Profile, RunId, Source, Status};
 use milepost::redact::Redaction;
 use milepost::seal::strict;
 use milepost::store::StoreError;
@@ -15,10 +15,8 @@ use super::number;
 use crate::config::word;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::{read, read_text};
 use crate::present::saved;
-
-/// The largest input that is read.
-const INPUT: u64 = 64 << 20;
 
 /// Save a checkpoint and print its id
 ///
@@ -51,11 +49,11 @@ pub(crate) struct SaveArgs {
     /// A JSON object with more of the checkpoint's fields; - reads stdin
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// A Markdown brief, kept byte for byte
+    /// A Markdown brief, kept byte for byte; its own id becomes a name of the checkpoint and must be new
     #[arg(long, value_name = "FILE")]
     brief: Option<PathBuf>,
-    /// Do not look at the workspace
-    #[arg(long, hide = true)]
+    /// Do not look at the workspace: git, watched folders, memory
+    #[arg(long)]
     no_capture: bool,
     /// Keep secrets as they are; without it keys, tokens and passwords are replaced before anything is written
     #[arg(long)]
@@ -83,6 +81,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
         phase: args.phase.clone(),
         number: phase_number(&args)?,
         if_due: args.if_due,
+        capture: !args.no_capture && save.draft.workspace.is_none(),
         by_timer: save.draft.source == Some(Source::Timer) && save.draft.status.is_none(),
     };
     asked.fill_phase(&mut save, context.config.asked_profile);
@@ -100,6 +99,9 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
             let status = save.draft.status.unwrap_or(Status::InProgress);
             asked.fill_phase(&mut save, context.config.profile);
             save.draft.run_id = None;
+            if asked.capture {
+                save.sighting = context.look_alone();
+            }
             match outbox.post(&run, save, settings.redaction, &settings.limits, &SystemClock) {
                 Ok(queued) => saved::queued(context.screen, &queued, &run, source, status),
                 // The outbox is beside the point: the store is what the person has to look at.
@@ -115,6 +117,8 @@ struct Asked {
     phase: Option<String>,
     number: Option<u64>,
     if_due: bool,
+    /// Whether to look at the workspace.
+    capture: bool,
     /// Whether the source is a timer and no status is given.
     by_timer: bool,
 }
@@ -141,8 +145,24 @@ fn into_store(
         let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
         asked.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
     }
+    if asked.capture {
+        save.sighting = context.look(&mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
+    }
+    let brief = save.draft.brief.clone();
     let done = mp.save(&run, save)?;
+    if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
+        context.screen.talk(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
+    }
     saved::present(context.screen, "milepost.save/1", &done)
+}
+
+/// What a brief lacks that the next session will miss.
+fn lacking(text: &str) -> Option<String> {
+    let errors = Brief::parse(text).check().errors;
+    let first = errors.first()?;
+    let name = first.section.as_deref().map_or(String::new(), |section| format!("{section} "));
+    let more = if errors.len() > 1 { format!(", and {} more", errors.len() - 1) } else { String::new() };
+    Some(format!("is not whole: {name}{}{more}", first.message))
 }
 
 impl Asked {
@@ -191,7 +211,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
         draft.task_summary.clone_from(&args.summary);
     }
     if let Some(path) = &args.brief {
-        draft.brief = Some(brief(path)?);
+        draft.brief = Some(read_text(path, "/brief")?);
     }
     let unset = draft.session_id.as_deref().unwrap_or_default().is_empty();
     if unset {
@@ -204,28 +224,4 @@ fn input(path: &Path) -> Result<Draft, Failure> {
     let bytes = read(path)?;
     let text = strict::check(&bytes)?;
     Ok(Draft::from_fields(Fields::parse(text, &model::Path::Root)?)?)
-}
-
-fn brief(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(read(path)?).map_err(|e| {
-        let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
-        Invalid { path: "/brief".into(), message }.into()
-    })
-}
-
-/// Reads a file or stdin, but not without end.
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().lock().take(INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
-    }
-    if bytes.len() as u64 > INPUT {
-        let message = format!("{} holds more than {INPUT} bytes, the limit of one input", path.display());
-        return Err(Invalid { path: String::new(), message }.into());
-    }
-    Ok(bytes)
 }

@@ -140,7 +140,7 @@ fn execute(
     let attempt = Attempt::new(command);
     let mut child = attempt.command();
     child.envs(context.for_a_child(&run));
-    let ended = supervise::run(child);
+    let ended = supervise::run(child, |_| {});
     let outcome = attempt.outcome(&ended, String::new());
     let status = if ended.as_ref().is_ok_and(supervise::Ending::passed) {
         TaskStatus::Done

@@ -1,10 +1,12 @@
 //! Settings, and where each comes from: flag, environment, `milepost.toml`, the user's file, default.
 //! The only room that reads the environment. Unknown keys are warnings; wrong values are errors that name their place.
 
+mod agents;
 mod environment;
 mod file;
 mod retain;
 mod value;
+mod watching;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,10 +17,13 @@ use milepost::model::{Invalid, Limits, Profile, RunId};
 use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
 
+pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;
+pub(crate) use self::environment::{resuming, state_folder};
 use self::file::File;
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::value::duration;
+pub(crate) use self::watching::Watching;
 use crate::cli::Global;
 use crate::failure::Failure;
 
@@ -26,7 +31,7 @@ use crate::failure::Failure;
 pub(crate) use milepost::store::place::CONFIG as FILE;
 
 /// Every key that a file may hold.
-pub(crate) const KEYS: [&str; 17] = [
+pub(crate) const KEYS: [&str; 25] = [
     "store",
     "profile",
     "wait",
@@ -44,6 +49,14 @@ pub(crate) const KEYS: [&str; 17] = [
     "pointer.file",
     "pointer.key",
     "pointer.commit",
+    "capture.enabled",
+    "capture.watch",
+    "capture.allow_home",
+    "session.enabled",
+    "session.interval",
+    "resume.attempts",
+    "resume.cooldown",
+    "hooks.prompts",
 ];
 
 /// Where a value comes from.
@@ -106,6 +119,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) retain: Retain,
     pub(crate) pointer: Option<Pointer>,
+    pub(crate) watching: Watching,
+    pub(crate) agents: Agents,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
     /// The project's file, whether or not it is there.
@@ -163,6 +178,8 @@ impl Config {
             let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
             Ok(if matches!(origin, Origin::File(_)) { value::under(&place.root, url) } else { url })
         })?;
+        // What `run` tells its command is where the store is anyway, and then it has its outbox.
+        let store = store.filter(|url| *url != StoreUrl::Sqlite(place.database.clone()));
         let found_profile = flag(&global.profile, "--profile").or(files.find("profile"));
         let profile = settings.take("profile", found_profile, Profile::Run.to_string(), |raw, _| {
             value::text(raw)?.parse::<Profile>().map_err(|e| e.message)
@@ -184,21 +201,18 @@ impl Config {
             checkpoint: limit("limits.checkpoint", standard.checkpoint)?,
         };
         let retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
+        let watching = Watching::load(&files, &mut settings)?;
+        let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
         let pointer_file =
             settings.take("pointer.file", files.find("pointer.file"), none(), |raw, _| value::text(raw))?;
         let pointer_key = settings.take("pointer.key", files.find("pointer.key"), none(), |raw, _| {
             value::text(raw).and_then(value::key_path)
         })?;
-        let commit = settings.take(
-            "pointer.commit",
-            files.find("pointer.commit"),
-            "false".into(),
-            |raw, _| match raw {
-                Raw::Toml(toml::Value::Boolean(commit)) => Ok(commit),
-                _ => Err("true or false is needed".into()),
-            },
-        )?;
+        let commit =
+            settings.take("pointer.commit", files.find("pointer.commit"), "false".into(), |raw, _| {
+                value::flag(&raw)
+            })?;
         let pointer = match (pointer_file, pointer_key) {
             (Some(name), Some(key)) => {
                 let commit = commit.unwrap_or_default();
@@ -225,6 +239,8 @@ impl Config {
             limits,
             retain,
             pointer,
+            watching,
+            agents,
             warnings,
             settings: settings.0,
             file,

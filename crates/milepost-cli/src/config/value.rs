@@ -1,7 +1,7 @@
 //! Values of settings: durations, sizes, counts, paths; each parser says what is allowed, each type shows itself.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use milepost::model::Keep;
@@ -146,6 +146,43 @@ pub(super) fn keep(raw: Raw) -> Result<Keep, String> {
         Raw::Toml(other) => other.to_string(),
     };
     text.parse::<Keep>().map_err(|e| e.message)
+}
+
+/// Yes or no.
+pub(super) fn flag(raw: &Raw) -> Result<bool, String> {
+    match raw {
+        Raw::Toml(toml::Value::Boolean(value)) => Ok(*value),
+        _ => Err("true or false is needed".into()),
+    }
+}
+
+/// A list of folders.
+pub(super) struct Folders(pub(super) Vec<PathBuf>);
+
+impl fmt::Display for Folders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<_> = self.0.iter().map(|folder| folder.display().to_string()).collect();
+        f.write_str(&shown.join(", "))
+    }
+}
+
+/// Folders, in a list or alone.
+pub(super) fn folders(raw: Raw) -> Result<Folders, String> {
+    let one = |value: toml::Value| match value {
+        toml::Value::String(text) if !text.is_empty() => Ok(PathBuf::from(text)),
+        other => Err(format!("{other} where the name of a folder in quotes is needed")),
+    };
+    Ok(Folders(match raw {
+        Raw::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
+        Raw::Toml(value) => vec![one(value)?],
+        Raw::Text(text) => vec![text.into()],
+    }))
+}
+
+/// How often something happens: never without a pause.
+pub(super) fn interval(raw: Raw) -> Result<Duration, String> {
+    let every = duration(&text(raw)?)?;
+    if every.is_zero() { Err("an interval must be longer than 0".into()) } else { Ok(every) }
 }
 
 /// A number of things, 0 or more.

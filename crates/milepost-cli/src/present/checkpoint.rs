@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use milepost::capture::NO_REPOSITORY;
 use milepost::engine::{Shown, source_details};
-use milepost::model::{Body, PathText};
+use milepost::model::{Body, PathText, Workspace};
 use serde::Serialize;
 
+use super::summary::path;
 use super::words::{self, bold, clean, clean_lines, dim};
 use super::work;
 
@@ -121,26 +123,50 @@ fn work(page: &mut Page, body: &Body) {
     page.section("Log", work::log(&body.log));
 }
 
+/// Paths of one list that are named.
+const NAMED: usize = 10;
+
 fn facts(page: &mut Page, body: &Body) {
-    let path = |path: &PathText| match path {
-        PathText::Text(text) => text.clone(),
-        PathText::Bytes { b64 } => format!("base64:{b64}"),
-    };
     page.section("Files", body.files.iter().map(|file| file.path.clone()).collect());
-    let Some(workspace) = &body.workspace else { return };
+    if let Some(workspace) = &body.workspace {
+        page.section("Workspace", seen(workspace));
+    }
+}
+
+fn seen(workspace: &Workspace) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(git) = &workspace.git {
-        let head = git.head.as_deref().unwrap_or("-");
-        lines.push(format!("branch {} at {head}", git.branch.as_deref().unwrap_or("-")));
-        for (name, paths) in
-            [("modified", &git.modified), ("staged", &git.staged), ("untracked", &git.untracked)]
-        {
-            if !paths.is_empty() {
-                lines.push(format!("{name}: {}", paths.iter().map(path).collect::<Vec<_>>().join(", ")));
-            }
-        }
-        lines.extend(git.error.iter().map(|e| format!("git: {e}")));
+        let head = git.head.as_deref().map_or("no commit", |head| &head[..head.floor_char_boundary(12)]);
+        lines.extend(git.branch.as_ref().map(|branch| format!("branch {branch}, {head}")));
+        // A folder without git is nothing to tell people about.
+        let error = git.error.as_ref().filter(|error| *error != NO_REPOSITORY);
+        lines.extend(error.map(|e| format!("git: {e}")));
+        let lists = [("modified", &git.modified), ("staged", &git.staged), ("untracked", &git.untracked)];
+        lines.extend(lists.into_iter().filter_map(|(name, paths)| listed(name, paths)));
+        let renamed =
+            git.renamed.iter().map(|one| format!("renamed: {} → {}", path(&one.from), path(&one.to)));
+        lines.extend(renamed.take(NAMED));
+    }
+    if let Some(watched) = &workspace.watched {
+        let size = words::bytes(watched.sizes.values().sum());
+        let n = watched.files.len();
+        lines.extend((n > 0).then(|| format!("watched: {}, {size}", words::counted(n as u64, "file"))));
+        lines.extend(watched.error.iter().map(|e| format!("watched: {e}")));
+    }
+    lines.extend(listed("touched since the run began", &workspace.files_modified));
+    if let Some(memory) = &workspace.memory {
+        let said = [("now", memory.rss), ("heap", memory.heap_used), ("peak", memory.peak_rss)];
+        let said: Vec<_> =
+            said.iter().filter_map(|(name, n)| Some(format!("{name} {}", words::bytes((*n)?)))).collect();
+        lines.push(format!("memory: {}", said.join(", ")));
     }
     lines.extend(workspace.skipped.iter().map(|what| format!("left out: {what}")));
-    page.section("Workspace", lines);
+    lines
+}
+
+fn listed(name: &str, paths: &[PathText]) -> Option<String> {
+    let shown: Vec<_> = paths.iter().take(NAMED).map(path).collect();
+    let more = paths.len().saturating_sub(NAMED) as u64;
+    let more = if more > 0 { format!(" and {} more", words::count(more)) } else { String::new() };
+    (!shown.is_empty()).then(|| format!("{name}: {}{more}", shown.join(", ")))
 }

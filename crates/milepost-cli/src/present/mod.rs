@@ -1,14 +1,17 @@
 //! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
 //! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
 
+pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
 pub(crate) mod diff;
 mod failure;
 pub(crate) mod foreign;
 pub(crate) mod prune;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod saved;
+pub(crate) mod summary;
 pub(crate) mod supervised;
 pub(crate) mod table;
 pub(crate) mod words;
@@ -88,6 +91,17 @@ impl Screen {
         if let Ok(text) = serde_json::to_string(document) {
             self.say(&text);
         }
+    }
+
+    /// Draws on the terminal as it is, without ending the line.
+    fn draw(&self, text: &str) {
+        let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::AlwaysAnsi);
+        let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+    }
+
+    /// Whether the person wants quiet.
+    fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     fn say(&self, line: &str) {

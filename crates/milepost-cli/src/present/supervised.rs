@@ -1,6 +1,11 @@
-//! What `run` says about the command it ran: one line of JSON on stderr, since stdout is the command's.
+//! What `run` says about the command it runs: lines of JSON for programs, on stderr or in a file, since stdout is the
+//! command's; for people a line while it runs, where the terminal is free, and how it went.
 
 use std::error::Error as _;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use milepost::Error;
 use milepost::model::{Outcome, OutcomeResult, RunId};
@@ -8,6 +13,7 @@ use serde::Serialize;
 
 use super::Screen;
 use super::saved::SavedDocument;
+use super::words::{bold, bytes, clean, counted, dim, green, red};
 use crate::recorder::Kept;
 use crate::supervise::Ending;
 
@@ -24,6 +30,12 @@ pub(crate) struct Summary {
     signal: Option<i32>,
     /// How many checkpoints this command has.
     checkpoints: u64,
+    /// How many files were touched since the run began; null where nobody looked.
+    files_modified: Option<u64>,
+    /// The most memory it used, as far as was seen.
+    peak_rss: Option<u64>,
+    #[serde(skip)]
+    words: String,
 }
 
 impl Summary {
@@ -36,7 +48,28 @@ impl Summary {
             exit: ending.map(Ending::code),
             signal: ending.and_then(Ending::signal),
             checkpoints,
+            files_modified: None,
+            peak_rss: None,
+            words: outcome.summary.clone(),
         }
+    }
+
+    /// Adds what was seen of the workspace and of memory.
+    pub(crate) fn seen(self, files_modified: Option<u64>, peak_rss: Option<u64>) -> Self {
+        Self { files_modified, peak_rss, ..self }
+    }
+
+    /// How it went, for people.
+    fn lines(&self, run: &RunId) -> String {
+        let took = milepost::run::format_duration(Duration::from_millis(self.duration_ms));
+        let ending = match self.result {
+            OutcomeResult::Pass => green(&self.words),
+            _ => red(&clean(&self.words)),
+        };
+        let mut said = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
+        said.extend(self.files_modified.map(|n| format!("{} touched", counted(n, "file"))));
+        said.extend(self.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
+        format!("{} {}\n{}", bold("milepost:"), said.join(", "), dim(&format!("  milepost summary {run}")))
     }
 }
 
@@ -48,17 +81,79 @@ struct Document<'a> {
     summary: Option<&'a Summary>,
 }
 
-/// Tells programs about a checkpoint of the run, and at the end how it went.
-pub(crate) fn tell(screen: &Screen, run: &RunId, kept: Option<&Kept>, summary: Option<&Summary>) {
-    if !screen.json {
-        return;
+/// Tells what happens while a command runs.
+pub(crate) struct Reporter {
+    screen: Screen,
+    run: RunId,
+    events: Option<Mutex<File>>,
+    /// Whether the terminal is free for a line of ours.
+    line: bool,
+}
+
+impl Reporter {
+    /// Tells on the screen, and in a file where one is given.
+    pub(crate) fn new(screen: &Screen, run: &RunId, events: Option<File>) -> Self {
+        // The command has the same streams: where one of them that it talks or listens on is a terminal, that is its own.
+        let free = io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal();
+        let line = free && !screen.json && !screen.is_quiet();
+        Self { screen: screen.clone(), run: run.clone(), events: events.map(Mutex::new), line }
     }
-    let saved = match kept {
-        Some(Kept::Saved(saved)) => SavedDocument::of(SCHEMA, saved),
-        Some(Kept::Queued(queued)) => SavedDocument::waiting(SCHEMA, queued, run),
-        None => SavedDocument::none(SCHEMA, run, true),
-    };
-    screen.line(&Document { saved, summary });
+
+    /// Tells about a checkpoint.
+    pub(crate) fn checkpoint(&self, kept: &Kept) {
+        self.document(Some(kept), None);
+        if self.line {
+            let at = match kept {
+                Kept::Saved(saved) => format!("{}@{}", saved.run_id, saved.sequence),
+                Kept::Queued(queued) => format!("{} (waiting)", queued.snapshot_id),
+            };
+            // The cursor goes back: what the command says next stands over it.
+            let text = format!("\r\x1b[K{}\r", dim(&format!("milepost: {at}")));
+            self.screen.draw(&text);
+        }
+    }
+
+    /// Says something that the person has to know.
+    pub(crate) fn warn(&self, text: &str) {
+        self.clear();
+        self.screen.talk(&format!("Warning: {text}"));
+    }
+
+    /// Tells how it went.
+    pub(crate) fn ended(&self, kept: Option<&Kept>, summary: &Summary) {
+        self.clear();
+        self.document(kept, Some(summary));
+        if !self.screen.json {
+            self.screen.talk(&summary.lines(&self.run));
+        }
+    }
+
+    fn clear(&self) {
+        if self.line {
+            self.screen.draw("\r\x1b[K");
+        }
+    }
+
+    fn document(&self, kept: Option<&Kept>, summary: Option<&Summary>) {
+        if !self.screen.json && self.events.is_none() {
+            return;
+        }
+        let saved = match kept {
+            Some(Kept::Saved(saved)) => SavedDocument::of(SCHEMA, saved),
+            Some(Kept::Queued(queued)) => SavedDocument::waiting(SCHEMA, queued, &self.run),
+            None => SavedDocument::none(SCHEMA, &self.run, true),
+        };
+        let document = Document { saved, summary };
+        match (&self.events, serde_json::to_vec(&document)) {
+            (Some(file), Ok(mut line)) => {
+                line.push(b'\n');
+                let mut file = file.lock().unwrap_or_else(|e| e.into_inner());
+                // In one piece, so that a reader never sees half a line. A full disk is the command's matter, not this.
+                let _ = file.write_all(&line);
+            }
+            _ => self.screen.line(&document),
+        }
+    }
 }
 
 /// An error with everything that caused it, on one line.

@@ -119,10 +119,11 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Runs a program to its end, passing on the signals that this process gets meanwhile.
-pub(crate) fn run(mut command: Command) -> io::Result<Ending> {
+/// Runs a program to its end, passing on the signals that this process gets meanwhile. `started` hears its pid.
+pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result<Ending> {
     let mut signals = Signals::catch()?;
     let mut child = command.spawn()?;
+    started(child.id());
     signals.wait_for(&mut child).map(Ending)
 }
 

@@ -117,7 +117,7 @@ fn config_show_lists_every_key() {
         .iter()
         .map(|s| s["key"].clone())
         .collect();
-    assert_eq!(keys.len(), 17);
+    assert_eq!(keys.len(), 25);
     let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
      KEY VALUE FROM
@@ -135,6 +135,14 @@ fn config_show_lists_every_key() {
      retain.ended_runs 90d default
      retain.compress_after none default
      retain.max_store 1GB default
+     capture.enabled true default
+     capture.watch .aiwg default
+     capture.allow_home false default
+     session.enabled true default
+     session.interval 30m default
+     resume.attempts 3 default
+     resume.cooldown 0 default
+     hooks.prompts full default
      pointer.file none default
      pointer.key none default
      pointer.commit false default

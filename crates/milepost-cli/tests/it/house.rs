@@ -21,7 +21,7 @@ fn init_makes_a_store_and_a_file_once() {
     insta::assert_snapshot!(shown, @r#"
     Store sqlite:[ROOT]/project/.git/milepost/milepost.db (was there already)
     Config [ROOT]/project/milepost.toml (was there already)
-    What you save (summaries, tasks, state, briefs) is recorded in that store on this machine, nowhere else.
+    What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on this machine, nowhere else.
     Next: milepost save --summary "what you are doing"
     "#);
 }

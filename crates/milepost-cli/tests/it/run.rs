@@ -47,7 +47,10 @@ fn a_command_gets_a_first_and_a_last_checkpoint() {
     let script = "cat; echo \"$MILEPOST_RUN ${MILEPOST_SESSION%%_*}\"; echo talk >&2";
     let args = ["run", "--run", "r", "--title", "T", "--plan", "p.md", "--", "sh", "-c", script];
     let ran = env.run_on(b"stdin\n", &args).exits(0);
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("stdin\nr session\n", "talk\n"));
+    assert_eq!(ran.stdout, "stdin\nr session\n");
+    let said: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!((said.len(), said[0], said[2]), (3, "talk", "  milepost summary r"));
+    assert!(said[1].starts_with("milepost: exit 0 after 0s, 2 checkpoints"), "{ran:#?}");
     let run = &env.json(&["runs", "r"])["runs"][0];
     assert_eq!((&run["status"], &run["profile"]), (&json!("completed"), &json!("session")));
     assert_eq!((&run["title"], &run["plan"], &run["checkpoints"]), (&json!("T"), &json!("p.md"), &json!(2)));
@@ -137,10 +140,14 @@ fn signals_reach_the_command_and_the_last_checkpoint_is_there() {
         let body = &env.json(&["show"])["checkpoint"];
         assert_eq!(
             (&body["status"], &body["source"]),
-            (&json!("failed"), &json!("error_boundary")),
-            "{name}"
+            (&json!("in_progress"), &json!("error_boundary")),
+            "{name}: its work is not over, and resuming finds it"
         );
-        assert_eq!(body["command_outcomes"][0]["summary"], format!("ended by SIG{name}"));
+        let outcome = &body["command_outcomes"][0];
+        assert_eq!(outcome["summary"], format!("ended by SIG{name}"));
+        assert_eq!(outcome["reason_code"], format!("signal_{}", code - 128));
+        let run = &env.json(&["runs", "r"])["runs"][0];
+        assert_eq!((&run["status"], &run["owner_alive"]), (&json!("in_progress"), &json!(false)));
     }
     // A command that handles a signal decides for itself.
     let env = TestEnvironment::new();
@@ -234,7 +241,10 @@ fn a_command_goes_on_where_nothing_can_be_saved_unless_that_is_forbidden() {
     env.write(".milepost", "in the way");
     let ran = env.run(&["run", "--", "sh", "-c", "echo worked; exit 6"]).exits(6);
     assert_eq!(ran.stdout, "worked\n");
-    assert!(ran.stderr.lines().all(|line| line.starts_with("Warning: milepost cannot save")), "{ran:#?}");
+    let warnings =
+        ran.stderr.lines().filter(|line| line.starts_with("Warning: milepost cannot save")).count();
+    assert_eq!((warnings, ran.stderr.lines().count()), (2, 4), "and how it went: {ran:#?}");
+    assert_eq!(env.run(&["run", "-q", "--", "true"]).exits(0).stderr, "");
     let ran = env.run(&["run", "--strict", "--json", "--", "touch", "started"]).exits(125);
     assert!(!env.project().join("started").exists(), "{ran:#?}");
     // A store that goes away under the command: 125 where that matters, the command's own code where it does not.

@@ -41,14 +41,7 @@ const PROMPT: &str = "prompt: ";
 
 /// Makes a brief.
 pub fn compose(facts: &Facts<'_>) -> String {
-    let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", written(&facts.id), facts.created);
-    if let Some(body) = facts.body {
-        let _ = writeln!(text, "anchor: {}", written(&anchor(body)));
-    }
-    if let Some(parent) = &facts.parent {
-        let _ = writeln!(text, "parent: {}", written(parent));
-    }
-    text.push_str("---\n");
+    let mut text = front(facts);
     section(&mut text, Kind::Problem, problem(facts), "no title, summary or prompt was recorded");
     section(&mut text, Kind::Intent, intent(facts), "no prompt, plan or criterion was recorded");
     let _ = write!(text, "\n## {}\n", Kind::Container);
@@ -68,6 +61,37 @@ pub fn compose(facts: &Facts<'_>) -> String {
         section(&mut text, Kind::Rules, rules, "");
     }
     text
+}
+
+/// Makes what carries a brief forward: what is known beyond problem, intent and rules, which people write.
+pub fn compose_update(facts: &Facts<'_>) -> String {
+    let mut text = front(facts);
+    let known: [(Kind, fn(&Facts<'_>) -> Vec<String>); 6] = [
+        (Kind::Decisions, decisions),
+        (Kind::Technical, technical),
+        (Kind::Play, play),
+        (Kind::Artifacts, artifacts),
+        (Kind::State, state),
+        (Kind::Next, next),
+    ];
+    for (kind, lines) in known {
+        let lines = lines(facts);
+        if !lines.is_empty() {
+            section(&mut text, kind, lines, "");
+        }
+    }
+    text
+}
+
+fn front(facts: &Facts<'_>) -> String {
+    let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", written(&facts.id), facts.created);
+    if let Some(body) = facts.body {
+        let _ = writeln!(text, "anchor: {}", written(&anchor(body)));
+    }
+    if let Some(parent) = &facts.parent {
+        let _ = writeln!(text, "parent: {}", written(parent));
+    }
+    text + "---\n"
 }
 
 fn section(text: &mut String, kind: Kind, lines: Vec<String>, unknown: &str) {
@@ -284,6 +308,10 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
         watched.for_each(|p| add(path(p), "watched", "in a watched folder".to_owned()));
     }
     for file in &body.files {
+        if file.sha256.is_none() && file.size.is_none() {
+            add(file.path.clone(), "modified", "written by a tool (recorded)".to_owned());
+            continue;
+        }
         let digest = file.sha256.as_deref().map_or(String::new(), |sha| format!(", sha256 {}", flat(sha)));
         add(file.path.clone(), "referenced", format!("named by the checkpoint{digest}"));
     }

@@ -19,7 +19,7 @@ mod exact;
 mod tests;
 
 pub use check::{Check, Finding};
-pub use compose::{Facts, compose};
+pub use compose::{Facts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]
 pub use exact::Exact;
 pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};

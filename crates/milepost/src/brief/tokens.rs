@@ -80,42 +80,37 @@ impl Counter for Heuristic {
 
     fn quarters(&self, text: &str) -> u64 {
         let bytes = text.as_bytes();
-        let (mut at, mut total, mut line_start) = (0, 0, 0);
+        let (mut at, mut total, mut before) = (0, 0, Class::Line);
         while let Some(&byte) = bytes.get(at) {
             let class = class(byte);
-            let end = run(bytes, at, class);
+            let mut end = run(bytes, at, class);
             let n = (end - at) as u64;
-            match class {
-                Class::Lower => total += word(n),
-                Class::Upper => {
-                    // A capital begins a word; several are a word of their own.
-                    let lower = if n == 1 { run(bytes, end, Class::Lower) } else { end };
-                    if lower > end {
-                        total += word((lower - at) as u64);
-                        at = lower;
-                        continue;
-                    }
-                    total += capitals(n);
+            total += match class {
+                Class::Lower => word(n, before),
+                // A capital begins a word; several are a word of their own.
+                Class::Upper if n == 1 => {
+                    end = run(bytes, end, Class::Lower);
+                    word((end - at) as u64, before)
                 }
-                Class::Digit => total += QUARTERS * n.div_ceil(3),
-                Class::Space => {
-                    total += if n == 1 { blank(bytes.get(end)) } else { QUARTERS * n.div_ceil(16) }
-                }
+                Class::Upper => QUARTERS * n.div_ceil(4),
+                Class::Digit => QUARTERS * n.div_ceil(3) + u64::from(before.is_letter()),
+                Class::Space => space(n, bytes.get(end)),
                 Class::Line => {
-                    // The end of a line with something on it, then empty lines.
-                    total += if at == line_start { 1 } else { QUARTERS };
-                    at += 1;
-                    line_start = at;
-                    continue;
+                    end = at + 1;
+                    // The end of a line with something on it, of one that ends in a mark, and of an empty one.
+                    match before {
+                        Class::Line | Class::Mark => 1,
+                        _ => QUARTERS,
+                    }
                 }
-                Class::Mark => total += marks(bytes.get(at..end).unwrap_or_default()),
+                Class::Mark => marks(bytes.get(at..end).unwrap_or_default(), before, bytes.get(end)),
                 Class::Wide => {
                     let (cost, next) = wide(text, at);
-                    total += cost;
-                    at = next;
-                    continue;
+                    end = next;
+                    cost
                 }
-            }
+            };
+            before = class;
             at = end;
         }
         total
@@ -161,33 +156,39 @@ fn run(bytes: &[u8], at: usize, class: Class) -> usize {
     at + rest.iter().position(|&byte| self::class(byte) != class).unwrap_or(rest.len())
 }
 
-/// A word in small letters, perhaps with a capital in front.
-fn word(n: u64) -> u64 {
-    match n {
-        0..=5 => 4,
-        6..=7 => 5,
-        8..=9 => 6,
-        10..=12 => 8,
+impl Class {
+    fn is_letter(self) -> bool {
+        matches!(self, Self::Lower | Self::Upper)
+    }
+}
+
+/// A word in small letters, perhaps with a capital in front. Scraps between digits and capitals cost more than words.
+fn word(n: u64, before: Class) -> u64 {
+    let scrap = n <= 2 && matches!(before, Class::Lower | Class::Upper | Class::Digit);
+    let cost = match n {
+        0..=7 => 4,
+        8..=9 => 5,
+        10..=11 => 6,
         n => n - 3,
+    };
+    cost + 2 * u64::from(scrap)
+}
+
+/// Blanks: one is part of the word after it, but not of a number.
+fn space(n: u64, next: Option<&u8>) -> u64 {
+    match (n, next.copied().map(class)) {
+        (1, Some(Class::Digit)) => QUARTERS,
+        (1, _) => 0,
+        (n, _) => QUARTERS * n.div_ceil(16),
     }
 }
 
-/// A word in capitals.
-fn capitals(n: u64) -> u64 {
-    QUARTERS * n.div_ceil(3)
-}
-
-/// One blank: part of the word after it, unless there is none.
-fn blank(next: Option<&u8>) -> u64 {
-    match next.copied().map(class) {
-        Some(Class::Line) | None => 0,
-        Some(Class::Digit) => 1,
-        Some(_) => 0,
+/// A run of marks: two by two, long runs of the same mark at once, and one right before letters for less.
+fn marks(run: &[u8], before: Class, next: Option<&u8>) -> u64 {
+    if run.len() == 1 {
+        let joins = before != Class::Space && next.copied().map(class).is_some_and(Class::is_letter);
+        return if joins { 3 } else { QUARTERS };
     }
-}
-
-/// A run of marks: two by two, and long runs of the same mark at once.
-fn marks(run: &[u8]) -> u64 {
     let mut rest = run;
     let (mut total, mut loose) = (0, 0);
     while let Some(first) = rest.first() {
@@ -207,9 +208,10 @@ fn wide(text: &str, at: usize) -> (u64, usize) {
     let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else { return (QUARTERS, at + 1) };
     let cost = match c as u32 {
         // Latin letters with marks break words apart.
-        0x80..=0x24f => 4,
+        0x80..=0x24f => 5,
         // Greek, Cyrillic.
-        0x370..=0x52f => 2,
+        0x370..=0x3ff => 4,
+        0x400..=0x52f => 2,
         // Hebrew, Arabic.
         0x590..=0x6ff | 0x750..=0x77f => 4,
         // Scripts of India and South East Asia.
@@ -220,7 +222,7 @@ fn wide(text: &str, at: usize) -> (u64, usize) {
         0x2190..=0x21ff => 5,
         0x2200..=0x2bff => 8,
         // Kana, Hangul, ideographs and their punctuation.
-        0x3000..=0x30ff => 4,
+        0x3000..=0x30ff => 5,
         0xac00..=0xd7af => 6,
         0x3400..=0x9fff => 5,
         0xfe00..=0xfe0f => 4,

@@ -1,6 +1,242 @@
-//! What is seen of the workspace: the only room that reads it.
+//! What the workspace looks like: git, watched folders, memory. The only room that reads the workspace.
+//! In: where to look, and what a run remembers. Out: a sighting, whatever goes wrong on the way: what could not be seen is
+//! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
 
 pub mod distance;
+mod git;
+mod join;
 mod manifest;
+mod memory;
+mod program;
+mod reference;
+mod watch;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 pub use manifest::manifests;
+pub use memory::{PeakWatch, Process};
+pub use reference::reference;
+
+use crate::model::{GitFacts, Memory, PathText, Watched};
+use crate::store::StoreUrl;
+use crate::store::place::{self, Place};
+
+/// The folder that is watched wherever it exists.
+pub const WATCHED: &str = ".aiwg";
+
+/// What `git.error` says outside of repositories.
+pub const NO_REPOSITORY: &str = "not a git repository";
+
+/// How much a sighting may hold and cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Paths of git's lists together, of the watched folders, and of the touched files.
+    pub paths: usize,
+    /// Bytes of all paths.
+    pub bytes: usize,
+    /// How long to look.
+    pub time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { paths: 100_000, bytes: 8 << 20, time: Duration::from_secs(5) }
+    }
+}
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// The project's root; paths are relative to it.
+    pub root: PathBuf,
+    /// Folders to watch, beside `.aiwg` where it exists: absolute, or relative to the root.
+    pub watch: Vec<PathBuf>,
+    /// The store, whose files are no part of the work.
+    pub store: Option<StoreUrl>,
+    /// The person's home: a repository there is a stray one, and not looked at.
+    pub home: Option<PathBuf>,
+    /// Looks at a repository whose root is the home folder or `/` all the same.
+    pub allow_home: bool,
+    /// Whose memory counts.
+    pub process: Process,
+    /// How much and how long.
+    pub bounds: Bounds,
+}
+
+impl Scope {
+    /// Looks at a project, with everything else as usual.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), ..Self::default() }
+    }
+}
+
+/// What a run remembers of earlier looks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Since {
+    /// The commit the run began at; empty where there was none.
+    pub base: Option<String>,
+    /// The commit up to which touched files are known.
+    pub head: Option<String>,
+}
+
+/// What was seen, before it is joined with what the run knows already.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sighting {
+    /// What git said.
+    pub git: GitFacts,
+    /// Files that commits since the run's first one have changed.
+    pub committed: Vec<PathText>,
+    /// Whether `committed`, with what the run knew before, is all of them.
+    pub committed_known: bool,
+    /// What stands in the watched folders.
+    pub watched: Watched,
+    /// Memory of the watched processes.
+    pub memory: Option<Memory>,
+    /// What was left out, and why.
+    pub skipped: Vec<String>,
+    /// The folders that were asked for, so that other commands of the run look there too.
+    pub watch: Vec<String>,
+}
+
+impl Sighting {
+    /// A sighting of nothing, that says why.
+    pub fn nothing(why: impl Into<String>) -> Self {
+        let why = why.into();
+        let git = GitFacts { error: Some(why.clone()), ..GitFacts::default() };
+        Self { git, skipped: vec![why], ..Self::default() }
+    }
+}
+
+/// Looks. Git, the watched folders and memory are looked at side by side.
+pub fn look(scope: &Scope, since: &Since) -> Sighting {
+    let deadline = Instant::now() + scope.bounds.time;
+    let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
+    let own = Own::of(scope.store.as_ref());
+    let repository = repository(scope, &root);
+    let folders = watch::folders(&root, &scope.watch);
+    let mut sighting = Sighting::default();
+    std::thread::scope(|threads| {
+        let spawn =
+            |work| std::thread::Builder::new().name("milepost-watch".into()).spawn_scoped(threads, work);
+        let watching = || watch::look(&root, &folders, &own, &scope.bounds, deadline);
+        // A thread of its own only where there is something to do meanwhile.
+        let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
+        sighting.memory = memory::of(&scope.process);
+        match &repository {
+            Ok(worktree) => {
+                git::look(worktree, &root, since, &own, &scope.bounds, deadline, &mut sighting);
+            }
+            Err(why) => sighting.git.error = Some(why.clone()),
+        }
+        let (watched, skipped) = match thread {
+            Some(Ok(thread)) => thread.join().unwrap_or_default(),
+            Some(Err(_)) | None => watching(),
+        };
+        sighting.watched = watched;
+        sighting.skipped.extend(skipped);
+    });
+    sighting.watch = scope.watch.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    sighting
+}
+
+/// Whether a look takes no time: there is no repository, and nothing is watched.
+pub fn is_quick(scope: &Scope) -> bool {
+    let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
+    watch::folders(&root, &scope.watch).is_empty() && repository(scope, &root).is_err()
+}
+
+/// The root of the repository to look at, or why none is.
+fn repository(scope: &Scope, root: &Path) -> Result<PathBuf, String> {
+    let place = Place::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
+    let Some(worktree) = place.worktree else { return Err(NO_REPOSITORY.to_owned()) };
+    let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
+    if !scope.allow_home && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree)) {
+        return Err(format!(
+            "the repository's root is {}: not looked at unless [capture] allow_home = true",
+            worktree.display()
+        ));
+    }
+    Ok(worktree)
+}
+
+/// Files of Milepost's own, which are no part of the work.
+#[derive(Debug, Clone)]
+struct Own {
+    folder: Option<PathBuf>,
+    /// A database that lies in a folder of the user's, with what lies beside it under its name.
+    file: Option<(PathBuf, String)>,
+}
+
+impl Own {
+    fn of(store: Option<&StoreUrl>) -> Self {
+        let real = |path: &Path| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            std::fs::canonicalize(&path).unwrap_or(path)
+        };
+        match store {
+            None => Self { folder: None, file: None },
+            Some(StoreUrl::Files(folder)) => Self { folder: Some(real(folder)), file: None },
+            Some(StoreUrl::Sqlite(file)) => {
+                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+                let folder = file.parent().map(real);
+                let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+                Self { folder: None, file: folder.zip(name) }
+            }
+        }
+    }
+
+    /// Whether a path, absolute and real, is the store's or the outbox's.
+    fn holds(&self, path: &Path) -> bool {
+        if path.components().any(|part| part.as_os_str() == OsStr::new(place::FOLDER)) {
+            return true;
+        }
+        let beside = |(folder, name): &(PathBuf, String)| {
+            let rest = path.strip_prefix(folder).ok().and_then(|rest| rest.components().next());
+            let first = rest.map(|part| part.as_os_str().to_string_lossy().into_owned());
+            first.is_some_and(|first| {
+                first
+                    .strip_prefix(name.as_str())
+                    .is_some_and(|end| end.is_empty() || end.starts_with(['-', '.']))
+            })
+        };
+        self.folder.as_ref().is_some_and(|folder| path.starts_with(folder))
+            || self.file.as_ref().is_some_and(beside)
+    }
+}
+
+/// A path relative to `root`, with `..` where it lies outside; both absolute.
+fn relative(root: &Path, path: &Path) -> PathBuf {
+    let common = root.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = root.components().skip(common).map(|_| OsStr::new(".."));
+    up.chain(path.components().skip(common).map(|part| part.as_os_str())).collect()
+}
+
+#[cfg(unix)]
+fn bytes_of(path: &Path) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes()
+}
+
+#[cfg(not(unix))]
+fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+#[cfg(unix)]
+fn path_of(bytes: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(std::str::from_utf8(bytes).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{Opening, Settings};
 use crate::model::{Event, EventType, Moment, Profile, Raw, Recent, RunId, RunRecord, Session, Status};
+use crate::seal::Header;
 use crate::store::RunView;
 
 /// How many commits a run remembers for writers whose reply was lost.
@@ -43,7 +44,8 @@ pub(super) fn open(
     macro_rules! given {
         ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
     }
-    given![title from opening.title, plan from opening.plan, owner from opening.owner, command from opening.command];
+    given![title from opening.title, plan from opening.plan, owner from opening.owner, agent from opening.agent,
+           command from opening.command];
     // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
     let place = &opening.whereabouts;
     macro_rules! first {
@@ -86,26 +88,26 @@ pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, e
     }
 }
 
-pub(super) fn note_kind(record: &mut RunRecord, sequence: u64, status: Status, holds_state: bool) {
-    match status {
+/// What a checkpoint is among those of its run.
+pub(super) fn note_kind(record: &mut RunRecord, header: &Header) {
+    let sequence = header.sequence;
+    match header.status {
         Status::Failed => record.latest_failed = sequence,
         Status::Completed => record.latest_completed = sequence,
         Status::InProgress | Status::Paused => {}
     }
-    if holds_state {
+    if header.holds_state {
         record.latest_state = sequence;
+    }
+    if header.holds_workspace() {
+        record.captures.latest = sequence;
     }
 }
 
 /// What a new checkpoint says about its run.
-pub(super) fn note_checkpoint(
-    record: &mut RunRecord,
-    sequence: u64,
-    status: Status,
-    holds_state: bool,
-    now: Timestamp,
-) {
-    note_kind(record, sequence, status, holds_state);
+pub(super) fn note_checkpoint(record: &mut RunRecord, header: &Header, now: Timestamp) {
+    let (sequence, status) = (header.sequence, header.status);
+    note_kind(record, header);
     record.status = status;
     record.ended_at = status.is_terminal().then_some(now);
     if status == Status::Completed {

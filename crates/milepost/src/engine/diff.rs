@@ -94,8 +94,8 @@ impl Milepost {
         Ok(())
     }
 
-    /// The body of an entry, upgraded to the current format.
-    fn body(&self, entry: &Entry) -> Result<Body, Error> {
+    /// The verified body of an entry, upgraded to the current format.
+    pub fn body(&self, entry: &Entry) -> Result<Body, Error> {
         let header = &entry.header;
         self.read(entry)?.body().map_err(|e| match e {
             SealError::Newer { .. } => {

@@ -296,7 +296,7 @@ impl Milepost {
                 };
                 let header = sealed.header();
                 let at = header.created_at;
-                note_checkpoint(&mut record, header.sequence, header.status, header.holds_state, at);
+                note_checkpoint(&mut record, header, at);
                 if let Some(completed) = one.completed {
                     marks.push((
                         header.sequence,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Milepost, Opening, Save, Saved};
+use crate::capture::Sighting;
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
 use crate::redact::Redaction;
@@ -48,6 +49,8 @@ struct Waiting {
     last_of_session: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sighting: Option<Box<Sighting>>,
     /// Whether secrets were replaced, as it was asked when it was posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redaction: Option<Redaction>,
@@ -100,6 +103,7 @@ impl Outbox {
             tags: save.tags,
             last_of_session: save.last_of_session,
             changes: save.changes,
+            sighting: save.sighting,
             redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
@@ -209,7 +213,10 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
+        interruption: None,
+        sighting: waiting.sighting,
         redaction: waiting.redaction,
+        only_new: false,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };

@@ -80,7 +80,7 @@ impl Milepost {
 
     fn note_entry(&self, record: &mut RunRecord, entry: &Entry) {
         let header = &entry.header;
-        note_kind(record, header.sequence, header.status, header.holds_state);
+        note_kind(record, header);
         if header.status == Status::Completed {
             record.completed_through = header.sequence;
         }

@@ -47,6 +47,7 @@ impl Milepost {
             enter_session(&mut record, None, &moment, &mut events);
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
+            record.interruption = None;
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
             let (consume, push) = if items.len() > WAITING {
                 (view.items.len(), settle(&mut record, items))

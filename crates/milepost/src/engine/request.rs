@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Opening, Settings, compose};
+use crate::capture::Sighting;
 use crate::model::{
-    Change, CheckpointId, Draft, Invalid, Item, Outcome, Profile, Raw, RunId, Source, Status,
+    Change, CheckpointId, Draft, Interruption, Invalid, Item, Outcome, Profile, Raw, RunId, Source, Status,
 };
 use crate::redact::{self, Redaction};
 use crate::{Error, seal, trigger};
@@ -43,8 +44,14 @@ pub struct Save {
     pub tags: Vec<String>,
     /// Whether it is the last of its session, and so always kept.
     pub last_of_session: bool,
+    /// Why the work does not go on from here.
+    pub interruption: Option<Interruption>,
+    /// What was seen of the workspace; `draft.workspace` is made of it.
+    pub sighting: Option<Box<Sighting>>,
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
+    /// Only if the run is not there yet.
+    pub(crate) only_new: bool,
     /// Only while the run stands so; its status then stays as it is.
     pub(crate) only_while: Option<While>,
     /// The id and time it was promised under, where it waited in an outbox.
@@ -86,6 +93,8 @@ impl Save {
             self.tags = tags;
             replaced += more;
         }
+        let (interruption, more) = redact::value(self.interruption.take(), "interruption")?;
+        (self.interruption, replaced) = (interruption, replaced + more);
         let (opening, more) = redact::value(std::mem::take(&mut self.opening), "opening")?;
         self.opening = opening;
         Ok(replaced + more)
@@ -134,6 +143,13 @@ impl Save {
             self.draft.reasons.push(boundary.reason.to_owned());
         }
         self.changes.extend(changes);
+        self
+    }
+
+    /// Adds what was seen of the workspace.
+    #[must_use]
+    pub fn sighting(mut self, sighting: Sighting) -> Self {
+        self.sighting = Some(Box::new(sighting));
         self
     }
 

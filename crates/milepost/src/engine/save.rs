@@ -6,8 +6,9 @@ use jiff::{RoundMode, TimestampRound, Unit};
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
 use super::compose::{self, Frame};
-use super::{Milepost, Save, Settings, change};
+use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
+use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
@@ -15,7 +16,7 @@ use crate::model::{
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
-use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
+use crate::store::{Commit, Find, HeaderQuery, Outline, Row, RunView, StoreError, Verdict};
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,8 @@ pub struct Saved {
     pub file: Option<PathBuf>,
     /// Checkpoints that retention removed.
     pub pruned: Vec<CheckpointId>,
+    /// How many files were touched since the run began, where the workspace was looked at.
+    pub touched: Option<u64>,
     /// Why the pointer file could not be updated; the checkpoint is saved all the same.
     pub pointer_error: Option<String>,
     /// How many secrets were replaced in what this save brought.
@@ -51,6 +54,14 @@ struct Request<'a> {
     token: Token,
     settings: &'a Settings,
     redaction: Redaction,
+    seen: Option<Seen<'a>>,
+}
+
+/// What was seen of the workspace, for the run to remember.
+struct Seen<'a> {
+    sighting: &'a Sighting,
+    /// The newest capture that it was joined with: another one since then has seen files of its own.
+    only_after: Option<u64>,
 }
 
 impl Milepost {
@@ -63,6 +74,24 @@ impl Milepost {
 
     /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
+        const TRIES: u32 = 8;
+        let Some(sighting) = save.sighting.take() else { return self.save_once(run, save, None) };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let before = self.captured_before(run)?;
+            let mut save = save.clone();
+            before.join(&mut save, &sighting);
+            // The last try takes what it has: a file too few in a list is better than no checkpoint.
+            let only_after = (tries < TRIES).then_some(before.latest);
+            match self.save_once(run, save, Some(Seen { sighting: &sighting, only_after })) {
+                Err(Error::CaptureMoved) => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn save_once(&self, run: &RunId, mut save: Save, seen: Option<Seen<'_>>) -> Result<Option<Saved>, Error> {
         let redaction = save.redaction.unwrap_or(self.settings.redaction);
         let mut replaced = 0;
         if redaction == Redaction::On {
@@ -71,6 +100,9 @@ impl Milepost {
         }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
+        if let Some(brief) = &save.draft.brief {
+            self.check_brief_id(brief)?;
+        }
         let mut moment = self.clock.moment();
         let id = match &save.promised {
             Some((id, at)) => {
@@ -90,6 +122,7 @@ impl Milepost {
             token: Token::fresh(),
             settings: &self.settings,
             redaction,
+            seen,
         };
         let mut outcome = None;
         let written = self.write(run, &mut |view| {
@@ -127,6 +160,7 @@ impl Milepost {
                 status: entry.header.status,
                 file: None,
                 pruned: Vec::new(),
+                touched: None,
                 pointer_error: None,
                 replaced: 0,
             }),
@@ -164,6 +198,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         status,
         file: None,
         pruned: Vec::new(),
+        touched: save.draft.workspace.as_ref().map(|workspace| workspace.files_modified.len() as u64),
         pointer_error: None,
         replaced: 0,
     };
@@ -176,6 +211,15 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
             saved.snapshot_id = latest.header.snapshot_id.clone();
         }
         return Ok((None, saved));
+    }
+    if save.only_new && view.record.is_some() {
+        return Err(Error::RunExists(request.run.clone()));
+    }
+    if let Some(seen) = &request.seen {
+        if seen.only_after.is_some_and(|latest| latest != record.captures.latest) {
+            return Err(Error::CaptureMoved);
+        }
+        capture::remember(&mut record.captures, seen.sighting, now);
     }
     let reopens = view.record.as_ref().is_some_and(|record| !record.is_open());
     let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
@@ -222,6 +266,10 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     let fold = view.latest.as_ref().map_or(Fold::Keep, |latest| retain::coalesce(latest, &trigger, now));
     record.updated_at = now;
     record.heartbeat = Some(now);
+    // A timer says that time passes, not that the work goes on.
+    if save.interruption.is_some() || (save.only_while.is_none() && source != Source::Timer) {
+        record.interruption.clone_from(&save.interruption);
+    }
     let mut commit = Commit::of(record);
     commit.consume = view.items.len();
     match (fold, &view.latest) {
@@ -229,12 +277,16 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
             let sealed = seal::seal(unsealed, &view.slot)?;
             let header = sealed.header();
             let sequence = header.sequence;
-            note_checkpoint(&mut commit.record, sequence, status, header.holds_state, now);
+            note_checkpoint(&mut commit.record, header, now);
             let data = format!("{{\"sequence\":{sequence},\"source\":\"{source}\",\"status\":\"{status}\"}}");
             events.push(event(EventType::CheckpointCreated, request, Some(&request.id), &data)?);
             if status.is_terminal() {
                 let data = format!("{{\"status\":\"{status}\"}}");
                 events.push(event(EventType::RunFinished, request, Some(&request.id), &data)?);
+            }
+            if save.last_of_session {
+                let data = serde_json::json!({ "session_id": session_id }).to_string();
+                events.push(event(EventType::SessionStopped, request, Some(&request.id), &data)?);
             }
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, marked(Marks::default(), save)));
@@ -306,13 +358,14 @@ fn prune(
         latest_failed: record.latest_failed,
         latest_completed: record.latest_completed,
         latest_state: record.latest_state,
+        latest_capture: record.captures.latest,
     };
     let retention = request.settings.retention(record.profile);
-    for planned in retain::plan(&facts, &view.oldest, &retention, request.moment.at) {
-        if !planned.keep {
-            commit.drops.push(planned.sequence);
-            saved.pruned.push(planned.snapshot_id);
-        }
+    let oldest: Vec<_> = view.oldest.iter().map(Outline::of).collect();
+    let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
+    for (entry, _) in oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep) {
+        commit.drops.push(entry.sequence);
+        saved.pruned.push(entry.snapshot_id);
     }
     if !saved.pruned.is_empty() {
         let data = serde_json::json!({ "removed": saved.pruned }).to_string();

@@ -1,8 +1,8 @@
 //! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
-use super::Opening;
 use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
+use super::{Continuing, Opening};
 use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
@@ -20,6 +20,8 @@ pub struct Start {
     pub opening: Opening,
     /// Refuses a run that is there already.
     pub only_new: bool,
+    /// What a new run takes over from the one it continues.
+    pub continuing: Option<Box<Continuing>>,
 }
 
 /// A run that was opened.
@@ -70,6 +72,11 @@ impl Milepost {
                 }
                 moved = false;
                 let rejoined = view.record.is_some();
+                if let (0, Some(from)) = (view.count, &start.continuing) {
+                    record.parent = Some(from.parent.clone());
+                    record.working = from.working.clone();
+                    record.attempts = from.attempts;
+                }
                 record.owner.clone_from(&start.opening.owner);
                 if rejoined {
                     let place = &start.opening.whereabouts;
@@ -79,6 +86,8 @@ impl Milepost {
                     record.status = Status::InProgress;
                     record.ended_at = None;
                     record.dismissed = false;
+                    record.interruption = None;
+                    record.claim = None;
                 }
                 let session = start.session_id.as_deref().filter(|id| !id.is_empty());
                 begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);
@@ -129,7 +138,7 @@ impl Milepost {
         })
     }
 
-    fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
+    pub(super) fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
         let owner = record.owner.as_ref()?;
         Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
     }

@@ -404,13 +404,9 @@ fn made(run: &RunId, all: &[(Verified, Marks)]) -> Result<RunRecord, Error> {
         let body = verified.body().map_err(|e| content(&e))?;
         let record = record
             .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
-        super::bookkeeping::note_checkpoint(
-            record,
-            body.sequence,
-            body.status,
-            body.state.is_some(),
-            body.created_at,
-        );
+        let slot = crate::store::Slot::issue(body.sequence, 0);
+        let sealed = verified.clone().into_sealed(&slot).map_err(|e| content(&e))?;
+        super::bookkeeping::note_checkpoint(record, sealed.header(), body.created_at);
         record.updated_at = body.created_at;
     }
     record.ok_or_else(|| Error::NoRun(run.to_string()))

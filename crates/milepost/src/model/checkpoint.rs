@@ -244,6 +244,15 @@ impl Draft {
 
     /// Writes what was given, so that `from_fields` reads it back.
     pub fn to_fields(&self) -> Result<Fields, Invalid> {
+        let mut fields = self.callers_fields()?;
+        if let Some(workspace) = &self.workspace {
+            fields.set("workspace", Raw::of(workspace)?);
+        }
+        Ok(fields)
+    }
+
+    /// The same without what capture saw, which may be large and is not the caller's.
+    pub fn callers_fields(&self) -> Result<Fields, Invalid> {
         let mut fields = Fields::default();
         macro_rules! given {
             ($($name:ident),*) => { $(
@@ -271,7 +280,6 @@ impl Draft {
             tasks,
             step_state,
             context_digest,
-            workspace,
             brief,
             state,
             metadata,

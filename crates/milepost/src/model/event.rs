@@ -24,6 +24,12 @@ closed_enum! {
         Pruned = "pruned",
         /// A stopped run was continued.
         Resumed = "resumed",
+        /// A stopped run was to be continued and was not.
+        ResumeRefused = "resume_refused",
+        /// A stopped run is no longer offered.
+        Dismissed = "dismissed",
+        /// Why work does not go on was noted.
+        Interrupted = "interrupted",
         /// A session of a run ended.
         SessionStopped = "session_stopped",
         /// A run ended.

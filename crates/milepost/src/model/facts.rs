@@ -2,11 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{FromRaw, Invalid, Path, json::kind_of, record};
+use super::{FromRaw, Invalid, Path, base64, json::kind_of, record};
 
 /// A path as it is on disk: text where it is UTF-8, else its bytes in base64.
 #[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(untagged)]
 pub enum PathText {
@@ -17,6 +26,32 @@ pub enum PathText {
         /// Its bytes, in base64.
         b64: String,
     },
+}
+
+impl PathText {
+    /// A path by its bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) => Self::Bytes { b64: base64::encode(bytes) },
+        }
+    }
+
+    /// Its bytes; `None` where they are no base64.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Text(text) => Some(text.as_bytes().to_vec()),
+            Self::Bytes { b64 } => base64::decode(b64),
+        }
+    }
+
+    /// What a map of paths calls it: the text, or `b64:` and its bytes in base64.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Bytes { b64 } => format!("b64:{b64}"),
+        }
+    }
 }
 
 impl FromRaw for PathText {

@@ -2,11 +2,13 @@
 //! In: nothing. Out: what every other room speaks about.
 //! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
 
+mod base64;
 mod change;
 mod checkpoint;
 mod event;
 mod facts;
 mod id;
+mod interruption;
 mod item;
 pub(crate) mod json;
 mod manifest;
@@ -22,6 +24,7 @@ pub use checkpoint::{Body, Draft, RESERVED};
 pub use event::{Event, EventType};
 pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
 pub use id::{CheckpointId, IdError, RunId, Token};
+pub use interruption::{Class, Interruption};
 pub use item::Item;
 pub use json::{Fields, FromRaw, Invalid, Path, Raw};
 pub use manifest::Manifest;
@@ -31,8 +34,8 @@ pub use parts::{
     OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, TaskStatus,
     TodoCompliance,
 };
-pub use policy::{House, Keep, Limits, PAI_PHASES, Profile, Retention};
-pub use run::{Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
+pub use policy::{CaptureWhen, House, Keep, Limits, PAI_PHASES, Profile, Retention};
+pub use run::{Captures, Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
 pub use schema::schema;
 pub use task::Task;
 

@@ -22,6 +22,22 @@ closed_enum! {
     }
 }
 
+/// How often the workspace is looked at where that has an interval of its own.
+const CAPTURE: Duration = Duration::from_secs(30 * 60);
+
+/// When the workspace is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureWhen {
+    /// Never by itself.
+    Never,
+    /// With every checkpoint but those of timers.
+    Boundaries,
+    /// And with a timer's, once so much time has passed since the last look.
+    BoundariesAndEvery(Duration),
+    /// With every checkpoint.
+    Always,
+}
+
 /// Names of the phases under the `pai` profile.
 pub const PAI_PHASES: [&str; 7] = ["OBSERVE", "THINK", "PLAN", "BUILD", "EXECUTE", "VERIFY", "LEARN"];
 
@@ -46,6 +62,16 @@ impl Profile {
             Self::Brief => (Keep::All, None),
         };
         Retention { keep_last, max_age, keep_first: self == Self::Session, ..Retention::default() }
+    }
+
+    /// When the workspace is looked at.
+    pub fn capture(self) -> CaptureWhen {
+        match self {
+            Self::Run => CaptureWhen::BoundariesAndEvery(CAPTURE),
+            Self::Build => CaptureWhen::Boundaries,
+            Self::Session => CaptureWhen::Always,
+            Self::Pai | Self::Brief => CaptureWhen::Never,
+        }
     }
 
     /// Whether a timer's checkpoint is kept although nothing changed.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, LogLine, Phase, Profile, RunId, Status,
-    StepState, Task, Token,
+    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, Interruption, LogLine, Phase, Profile,
+    RunId, Status, StepState, Task, Token,
 };
 
 /// Who runs the work, in terms that tell a live process from a recycled pid.
@@ -25,15 +25,14 @@ pub struct Owner {
     pub name: Option<String>,
 }
 
-/// Who has taken a stopped run over, before its first checkpoint makes that firm.
+/// Who has taken a stopped run over. It holds from the continuing run's first checkpoint on, and before that as long as
+/// that run may still make one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The continuing run.
     pub by_run: RunId,
     /// When.
     pub at: Timestamp,
-    /// Whether the continuing run has a checkpoint.
-    pub firm: bool,
 }
 
 /// An instant in wall time and, within one boot, in a time that never jumps.
@@ -83,6 +82,35 @@ pub struct Upkept {
     pub written: u64,
 }
 
+/// What a run remembers of its captures, so that the next one costs no more than the first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Captures {
+    /// Sequence of the newest checkpoint that holds a workspace; 0 for none. Its list of touched files is the one to add to.
+    pub latest: u64,
+    /// When the workspace was last looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The commit the run began at; empty where there was none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The commit up to which the touched files are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The largest resident set seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_rss: Option<u64>,
+    /// Folders that are watched in this run, beside those of the configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
+}
+
+impl Captures {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How the work stands between checkpoints; the next one starts from here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -95,6 +123,9 @@ pub struct Working {
     pub criteria: Vec<Criterion>,
     /// The tasks.
     pub tasks: Vec<Task>,
+    /// Files that were written, as far as somebody said so; the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// The step of the plan.
     pub step_state: Option<StepState>,
     /// The agent's context.
@@ -142,6 +173,12 @@ pub struct RunRecord {
     pub attempted_at: Option<Timestamp>,
     /// Whether it is no longer offered for resuming.
     pub dismissed: bool,
+    /// Why it does not go on, where that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
+    /// The agent that does the work, by the name that its hooks use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The project's root.
     pub project: Option<String>,
     /// The worktree.
@@ -166,6 +203,9 @@ pub struct RunRecord {
     pub latest_completed: u64,
     /// Sequence of the newest checkpoint that holds a state; 0 for none.
     pub latest_state: u64,
+    /// What it remembers of its captures.
+    #[serde(default, skip_serializing_if = "Captures::is_empty")]
+    pub captures: Captures,
     /// How often pins and tags of checkpoints were changed, so that pruning notices a pin that came meanwhile.
     #[serde(default)]
     pub marks_changed: u64,
@@ -200,6 +240,8 @@ impl RunRecord {
             attempts: 0,
             attempted_at: None,
             dismissed: false,
+            interruption: None,
+            agent: None,
             project: None,
             worktree: None,
             branch: None,
@@ -212,6 +254,7 @@ impl RunRecord {
             latest_failed: 0,
             latest_completed: 0,
             latest_state: 0,
+            captures: Captures::default(),
             marks_changed: 0,
             upkept: None,
             recent: Vec::new(),

@@ -44,8 +44,14 @@ pub enum Fold {
 
 /// Decides whether a trigger is folded into the newest checkpoint.
 pub fn coalesce(latest: &Entry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
-    let unchanged = latest.header.material == trigger.material.all
-        || (!trigger.outcomes && latest.header.quiet == trigger.material.quiet);
+    let header = &latest.header;
+    // A trigger that did not look at the workspace says nothing about it.
+    let seen = match (&header.unseen, &trigger.material.unseen) {
+        (Some(unseen), None) => unseen,
+        _ => &header.quiet,
+    };
+    let unchanged =
+        header.material == trigger.material.all || (!trigger.outcomes && *seen == trigger.material.quiet);
     if !unchanged || trigger.always || trigger.status.is_terminal() {
         return Fold::Keep;
     }

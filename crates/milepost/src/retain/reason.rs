@@ -17,6 +17,8 @@ pub enum Reason {
     LatestCompleted,
     /// Stays: the newest that holds a state.
     LatestState,
+    /// Stays: the newest that holds a workspace.
+    LatestCapture,
     /// Stays: the first of its run.
     First,
     /// Stays: pinned.
@@ -54,6 +56,7 @@ impl fmt::Display for Reason {
             Self::LatestFailed => f.write_str("latest failed"),
             Self::LatestCompleted => f.write_str("latest completed"),
             Self::LatestState => f.write_str("holds the latest state"),
+            Self::LatestCapture => f.write_str("holds the latest capture"),
             Self::First => f.write_str("first of its run"),
             Self::Pinned => f.write_str("pinned"),
             Self::Tagged => f.write_str("tagged"),

@@ -2,7 +2,9 @@
 //! In: the engine, and what the program puts. Out: the same verbs without ids, guards for tasks, timers that save by
 //! themselves. Holds no rule of its own about checkpoints: those are the engine's.
 
+mod interval;
 mod open;
+mod session;
 mod task;
 mod tick;
 
@@ -13,7 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use interval::{format_duration, recommended_interval};
 pub use open::RunBuilder;
+pub use session::{INTERVAL, Overrides, Session, SessionEvent, SessionOptions};
 pub use task::Running;
 pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 
@@ -63,6 +67,18 @@ fn shortened(why: &(impl Display + ?Sized)) -> String {
         why.push('…');
     }
     why
+}
+
+/// An error with everything that caused it, on one line.
+fn in_full(e: &dyn std::error::Error) -> String {
+    let mut text = e.to_string();
+    let mut source = e.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }
 
 /// A value behind a lock; one that a panic left is as good as any, since values are replaced whole.
@@ -245,7 +261,12 @@ impl Run {
     /// Saves the last checkpoint and ends the run; `paused` leaves it open for later. A failed one is durable when this
     /// returns, so that the process may go. The handle no longer holds the run's lock then.
     pub fn finish(&self, status: Status) -> Result<Saved, Error> {
-        let save = self.with_state(Save::new());
+        self.finish_with(status, Save::new())
+    }
+
+    /// As `finish`, with what else the last checkpoint holds.
+    pub fn finish_with(&self, status: Status, save: Save) -> Result<Saved, Error> {
+        let save = self.with_state(save);
         let saved = self.engine()?.finish(&self.inner.id, Finish { status, save })?;
         held(&self.inner.lock).take();
         Ok(saved)

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::{Inner, Run};
-use crate::engine::{Milepost, Opening, Start};
+use crate::engine::{Milepost, Opening, Save, Saved, Start};
 use crate::model::{Profile, RunId, Task};
-use crate::owner::{self, lock};
+use crate::owner;
+use crate::owner::lock::{self, OwnerLock};
 use crate::{Error, engine::RunDetail};
 
 /// A run to be opened.
@@ -77,14 +78,29 @@ impl RunBuilder {
         self.open(true)
     }
 
-    fn open(mut self, only_new: bool) -> Result<Run, Error> {
-        let mp = self.mp;
-        let id = match self.id {
+    /// Opens the run, which must not be there yet, with its first checkpoint, in one write.
+    pub fn start_with(mut self, mut save: Save) -> Result<(Run, Saved), Error> {
+        let (mp, id) = (self.mp.clone(), self.named()?);
+        self.opening.owner = owner::describe(std::process::id());
+        let lock = mp.owners.as_ref().and_then(|folder| lock::take(folder, &id).ok().flatten());
+        save.opening = self.opening;
+        save.draft.session_id = self.session;
+        save.only_new = true;
+        let saved = mp.save(&id, save)?;
+        Ok((Run::new(mp, id, false, HashSet::new(), lock), saved))
+    }
+
+    fn named(&self) -> Result<RunId, Error> {
+        Ok(match &self.id {
             Some(id) => id.parse::<RunId>()?,
-            None => RunId::fresh(mp.now()),
-        };
-        let pid = std::process::id();
-        self.opening.owner = owner::describe(pid);
+            None => RunId::fresh(self.mp.now()),
+        })
+    }
+
+    fn open(mut self, only_new: bool) -> Result<Run, Error> {
+        let id = self.named()?;
+        let mp = self.mp;
+        self.opening.owner = owner::describe(std::process::id());
         // A lock that cannot be had for any other reason than a holder is done without: the record names the owner.
         let taken = mp.owners.as_ref().map(|folder| lock::take(folder, &id));
         let lock = match taken {
@@ -102,22 +118,25 @@ impl RunBuilder {
             Some(Ok(lock)) => lock,
             Some(Err(_)) | None => None,
         };
-        let start =
-            Start { run_id: Some(id.clone()), session_id: self.session, opening: self.opening, only_new };
+        let start = Start {
+            run_id: Some(id.clone()),
+            session_id: self.session,
+            opening: self.opening,
+            only_new,
+            ..Start::default()
+        };
         let started = mp.start_holding(start, lock.is_some())?;
         let tasks = &started.record.working.tasks;
         let done: HashSet<String> = Task::ids(tasks, Task::is_completed).into_iter().collect();
-        Ok(Run {
-            inner: Arc::new(Inner {
-                mp,
-                id,
-                pid,
-                rejoined: started.rejoined,
-                state: Mutex::new(None),
-                done: Mutex::new(done),
-                lock: Mutex::new(lock),
-            }),
-        })
+        Ok(Run::new(mp, id, started.rejoined, done, lock))
+    }
+}
+
+impl Run {
+    fn new(mp: Milepost, id: RunId, rejoined: bool, done: HashSet<String>, lock: Option<OwnerLock>) -> Self {
+        let pid = std::process::id();
+        let (done, lock) = (Mutex::new(done), Mutex::new(lock));
+        Self { inner: Arc::new(Inner { mp, id, pid, rejoined, state: Mutex::new(None), done, lock }) }
     }
 }
 

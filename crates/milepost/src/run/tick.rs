@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Run, held};
+use super::{Run, held, in_full};
 use crate::Error;
 use crate::engine::{Save, Saved, While};
 use crate::model::Raw;
@@ -26,20 +26,6 @@ pub enum TickError {
     /// The checkpoint could not be saved.
     #[error(transparent)]
     Save(#[from] Error),
-}
-
-impl TickError {
-    /// The whole story on one line.
-    fn in_full(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text.push_str(": ");
-            text.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        text
-    }
 }
 
 type Provider = Box<dyn FnMut() -> Result<Raw, TickError> + Send>;
@@ -67,7 +53,7 @@ impl Ticker {
     fn tick(&mut self) -> Option<Saved> {
         let result = self.save();
         if let Err(e) = &result {
-            self.remember(e.in_full());
+            self.remember(in_full(e));
             if let Some(on_error) = &mut self.on_error {
                 // The callback is the host's code as well.
                 let _ = catch_unwind(AssertUnwindSafe(|| on_error(e)));

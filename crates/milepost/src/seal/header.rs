@@ -38,11 +38,14 @@ pub struct Header {
     pub material: String,
     /// The same without outcomes: what a trigger that brings no new outcome is compared with.
     pub quiet: String,
+    /// As `quiet` without the workspace, where there is one: what a trigger that did not look is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Whether a state was given.
     pub holds_state: bool,
     /// Whether a brief was given.
     pub holds_brief: bool,
-    /// The id it had where it was imported from.
+    /// The id it had where it was imported from, or that its brief gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_id: Option<String>,
     /// The format the document was written in.
@@ -54,6 +57,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// Whether it holds what capture saw.
+    pub fn holds_workspace(&self) -> bool {
+        self.unseen.is_some()
+    }
+
     /// Characters of the task summary that the header repeats.
     const SUMMARY: usize = 120;
 
@@ -74,9 +82,11 @@ impl Header {
             summary: body.task_summary.as_ref().map(|text| text.chars().take(Self::SUMMARY).collect()),
             material: material.all.clone(),
             quiet: material.quiet.clone(),
+            unseen: material.unseen.clone(),
             holds_state: state_given,
             holds_brief: body.brief.is_some(),
-            imported_id: imported_id(body.metadata.as_ref()),
+            imported_id: imported_id(body.metadata.as_ref())
+                .or_else(|| body.brief.as_deref().and_then(crate::brief::id_of)),
             format_version: super::FORMAT_VERSION,
             size: 0,
             checksum: String::new(),
@@ -105,11 +115,14 @@ pub struct Material {
     pub all: String,
     /// Of that without outcomes, which belong to the time between two checkpoints.
     pub quiet: String,
+    /// Of that without the workspace too, where there is one.
+    pub unseen: Option<String>,
 }
 
 impl Material {
     pub(super) fn of(body: &Body, members: &[(String, Raw)]) -> Result<Self, Invalid> {
         let mut quiet = blake3::Hasher::new();
+        let mut unseen: Option<blake3::Hasher> = None;
         let mut outcomes = blake3::Hasher::new();
         let add = |hasher: &mut blake3::Hasher, name: &str, text: &str| {
             for piece in [name, text] {
@@ -129,19 +142,29 @@ impl Material {
                     }
                     add(&mut quiet, name, Raw::of(&step)?.get());
                 }
-                "workspace" => {
+                // It is the last member that this version knows; what it does not know follows in either case.
+                "workspace" if body.workspace.is_some() => {
                     let mut workspace = body.workspace.clone();
                     if let Some(workspace) = &mut workspace {
                         workspace.memory = None;
                     }
+                    let mut without = quiet.clone();
+                    add(&mut without, name, "null");
+                    unseen = Some(without);
                     add(&mut quiet, name, Raw::of(&workspace)?.get());
                 }
-                _ => add(&mut quiet, name, raw.get()),
+                _ => {
+                    add(&mut quiet, name, raw.get());
+                    if let Some(unseen) = &mut unseen {
+                        add(unseen, name, raw.get());
+                    }
+                }
             }
         }
         let quiet = quiet.finalize();
         outcomes.update(quiet.as_bytes());
         let short = |hash: blake3::Hash| hash.to_hex()[..32].to_owned();
-        Ok(Self { all: short(outcomes.finalize()), quiet: short(quiet) })
+        let unseen = unseen.map(|hasher| short(hasher.finalize()));
+        Ok(Self { all: short(outcomes.finalize()), quiet: short(quiet), unseen })
     }
 }

@@ -13,6 +13,7 @@ mod interop;
 mod lost;
 mod property;
 mod prune;
+mod resume;
 mod run;
 mod sqlite_damage;
 mod stores;

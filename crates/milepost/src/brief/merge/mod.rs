@@ -6,7 +6,7 @@ mod head;
 mod items;
 mod list;
 
-use super::check::is_empty;
+use super::check;
 use super::section::plain;
 use super::{Brief, Kind, Section, Warning};
 
@@ -110,6 +110,12 @@ fn given(brief: &Brief) -> (Vec<Given<'_>>, Vec<Vec<Given<'_>>>) {
         }
     }
     (own, deltas)
+}
+
+/// Whether content says nothing: none, or only that nothing is known, as a brief made of facts says it.
+fn is_empty(content: &str) -> bool {
+    let bare = content.trim();
+    check::is_empty(content) || bare.starts_with("Unknown: ") && bare.lines().count() == 1
 }
 
 /// `Delta: 2026-01-01` is called by its date.

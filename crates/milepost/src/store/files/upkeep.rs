@@ -277,5 +277,8 @@ fn adopt(record: &mut RunRecord, header: &Header) {
     if header.holds_state {
         record.latest_state = record.latest_state.max(sequence);
     }
+    if header.holds_workspace() {
+        record.captures.latest = record.captures.latest.max(sequence);
+    }
     record.updated_at = record.updated_at.max(header.created_at);
 }

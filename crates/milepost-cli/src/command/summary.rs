@@ -1,0 +1,51 @@
+//! `summary`: a run at a glance: its checkpoints and sessions, the files it touched, its memory, what failed.
+
+use milepost::Milepost;
+use milepost::engine::{Reference, Summary};
+use milepost::model::RunId;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::summary::page;
+
+/// Sum a run up: checkpoints, sessions, files touched, memory, failures
+///
+/// Without RUN: the run that --run or MILEPOST_RUN names, or the one that was written last.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost summary\n  milepost summary nightly -v\n  \
+                        milepost summary nightly --json")]
+pub(crate) struct SummaryArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    run_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    #[serde(flatten)]
+    summary: Summary,
+}
+
+pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
+    let mp = context.reader()?;
+    let run = match named {
+        Some(run) => run,
+        None => meant(&mp, context)?,
+    };
+    let summary = mp.summary(&run)?;
+    if !context.screen.json {
+        return context.screen.text(&page(context.screen, &summary));
+    }
+    context.screen.document(&Document { schema: "milepost.summary/1", summary })
+}
+
+/// The run that was named, or that of the checkpoint written last.
+fn meant(mp: &Milepost, context: &Context<'_>) -> Result<RunId, Failure> {
+    match context.known_run(mp)? {
+        Some(run) => Ok(run),
+        None => Ok(mp.find(&Reference::Latest(0), None)?.header.run_id),
+    }
+}

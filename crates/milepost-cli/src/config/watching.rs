@@ -1,0 +1,52 @@
+//! Settings of what is looked at and how often: `[capture]` and `[session]`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use milepost::model::Profile;
+
+use super::{Files, Settings, value};
+use crate::failure::Failure;
+
+/// What is looked at, and how often.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    /// Whether checkpoints look at the workspace.
+    pub(crate) capture: bool,
+    /// Folders to watch, from the project's root.
+    pub(crate) watch: Vec<PathBuf>,
+    /// Whether a repository in the home folder is looked at.
+    pub(crate) allow_home: bool,
+    /// Whether `run` makes periodic checkpoints.
+    pub(crate) session: bool,
+    /// How often.
+    pub(crate) interval: Option<Duration>,
+}
+
+impl Watching {
+    pub(super) fn load(files: &Files, settings: &mut Settings) -> Result<Self, Failure> {
+        let capture = flag(files, settings, "capture.enabled", true)?;
+        let usual = milepost::capture::WATCHED.to_owned();
+        let watch = settings
+            .take("capture.watch", files.find("capture.watch"), usual, |raw, _| value::folders(raw))?;
+        let allow_home = flag(files, settings, "capture.allow_home", false)?;
+        let session = flag(files, settings, "session.enabled", true)?;
+        let usual = value::Age(Profile::Session.interval()).to_string();
+        let interval =
+            settings.take("session.interval", files.find("session.interval"), usual, |raw, _| {
+                value::interval(raw).map(|every| value::Age(Some(every)))
+            })?;
+        Ok(Self {
+            capture,
+            watch: watch.map(|folders| folders.0).unwrap_or_default(),
+            allow_home,
+            session,
+            interval: interval.and_then(|every| every.0),
+        })
+    }
+}
+
+fn flag(files: &Files, settings: &mut Settings, key: &'static str, default: bool) -> Result<bool, Failure> {
+    let found = settings.take(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
+    Ok(found.unwrap_or(default))
+}

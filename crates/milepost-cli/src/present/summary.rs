@@ -1,0 +1,178 @@
+//! A run at a glance, for people.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use comfy_table::CellAlignment;
+use milepost::engine::{Summary, SummaryLine};
+use milepost::model::{OutcomeResult, PathText};
+use milepost::run::format_duration;
+
+use super::table::{cell, lines, status, table};
+use super::words::{bold, bytes, clean, count, counted, dim, red, time};
+use super::{Screen, words};
+
+/// Lines of a table that are shown unless all are asked for.
+const SHOWN: usize = 40;
+/// Files that are named unless all are asked for.
+const FILES: usize = 20;
+/// Columns of the line of memory.
+const SPARKS: usize = 60;
+
+/// A path for people.
+pub(crate) fn path(path: &PathText) -> String {
+    match path {
+        PathText::Text(text) => clean(text),
+        PathText::Bytes { b64 } => format!("base64:{b64}"),
+    }
+}
+
+fn lasting(ms: u64) -> String {
+    format_duration(Duration::from_millis(ms))
+}
+
+/// Everything about a run, in groups; what it does not have is left out.
+pub(crate) fn page(screen: &Screen, summary: &Summary) -> String {
+    let standing = summary.status.map_or("", |status| status.as_str());
+    let mut text = format!("{}  {standing}\n", bold(summary.run_id.as_str()));
+    let mut facts = vec![
+        counted(summary.total, "checkpoint"),
+        format!(
+            "{} in {}",
+            lasting(summary.total_duration),
+            counted(summary.sessions.len() as u64, "session")
+        ),
+        format!("{} touched", counted(summary.files_modified.len() as u64, "file")),
+    ];
+    facts.extend(summary.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
+    let _ = writeln!(text, "  {}", facts.join(", "));
+    if !summary.damaged.is_empty() {
+        let numbers: Vec<_> = summary.damaged.iter().map(u64::to_string).collect();
+        let _ = writeln!(text, "  {} {}; `milepost verify` says more", red("damaged:"), numbers.join(", "));
+    }
+    text.push('\n');
+    text.push_str(&checkpoints(screen, summary));
+    memory(&mut text, summary);
+    sessions(&mut text, screen, summary);
+    let failed = |failure: &milepost::engine::Failure| {
+        let outcome = &failure.outcome;
+        let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let took = lasting(outcome.duration_ms);
+        format!("{} {}{reason}, {took}, in @{}", OutcomeResult::Fail, outcome.name, failure.number)
+    };
+    section(&mut text, "Failed", summary.failed.iter().map(failed), summary.failed.len(), screen);
+    let most = summary.most_touched.iter().filter(|touched| touched.checkpoints > 1);
+    let most: Vec<_> = most
+        .map(|touched| format!("{} ({})", path(&touched.path), counted(touched.checkpoints, "checkpoint")))
+        .collect();
+    let n = most.len();
+    section(&mut text, "Changed longest", most.into_iter(), n, screen);
+    let files = summary.files_modified.iter().map(path);
+    section(&mut text, "Files touched", files, summary.files_modified.len(), screen);
+    text
+}
+
+fn checkpoints(screen: &Screen, summary: &Summary) -> String {
+    let all = &summary.checkpoints;
+    if all.is_empty() {
+        return "No checkpoints.\n".to_owned();
+    }
+    let hidden = if screen.is_verbose() { 0 } else { all.len().saturating_sub(SHOWN) };
+    let header =
+        ["NUMBER", "CREATED", "ELAPSED", "SOURCE", "STATUS", "CHANGED", "FILES", "WATCHED", "MEMORY"];
+    let mut shown = table(screen, &header);
+    for column in [0, 6, 7, 8] {
+        if let Some(column) = shown.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for line in &all[hidden..] {
+        shown.add_row([
+            cell(line.number.to_string()),
+            cell(time(line.timestamp)),
+            cell(lasting(line.duration)),
+            cell(line.source.as_str()),
+            status(line.status),
+            cell(changed(line)),
+            cell(count(line.files_modified)),
+            cell(count(line.aiwg_files)),
+            cell(line.rss.map_or("-".to_owned(), bytes)),
+        ]);
+    }
+    let mut text = lines(&shown);
+    if hidden > 0 {
+        let _ = writeln!(text, "{}", dim(&format!("  {} before these: -v shows all", count(hidden as u64))));
+    }
+    text
+}
+
+/// What git's lists held, in their order: modified, staged, untracked.
+fn changed(line: &SummaryLine) -> String {
+    let git = line.git_status;
+    let kinds = [(git.modified, "M"), (git.staged, "S"), (git.untracked, "?")];
+    let said: Vec<_> =
+        kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{}{kind}", count(*n))).collect();
+    if said.is_empty() { "-".to_owned() } else { said.join(" ") }
+}
+
+fn memory(text: &mut String, summary: &Summary) {
+    let seen: Vec<u64> = summary.checkpoints.iter().filter_map(|line| line.rss).collect();
+    let Some(most) = seen.iter().max().filter(|_| seen.len() > 1) else { return };
+    let least = seen.iter().min().copied().unwrap_or_default();
+    let _ = writeln!(text, "\n{}  {} {} to {}", bold("Memory"), sparks(&seen), bytes(least), bytes(*most));
+}
+
+/// A line that goes up and down with the numbers, from nothing to the largest; of many, the largest of each stretch.
+fn sparks(numbers: &[u64]) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = numbers.iter().max().copied().unwrap_or_default().max(1);
+    let stretch = numbers.len().div_ceil(SPARKS).max(1);
+    let height = |n: u64| LEVELS[usize::try_from(u128::from(n) * 7 / u128::from(most)).unwrap_or(7).min(7)];
+    numbers.chunks(stretch).map(|part| height(part.iter().max().copied().unwrap_or_default())).collect()
+}
+
+fn sessions(text: &mut String, screen: &Screen, summary: &Summary) {
+    if summary.sessions.len() < 2 {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", bold("Sessions"));
+    let mut shown = table(screen, &["SESSION", "STARTED", "LASTED", "CHECKPOINTS"]);
+    for session in &summary.sessions {
+        let numbers = format!("{} ({}…{})", session.total, session.first, session.last);
+        shown.add_row([
+            cell(&session.session_id),
+            cell(time(session.started_at)),
+            cell(lasting(session.total_duration)),
+            cell(numbers),
+        ]);
+    }
+    text.push_str(&lines(&shown));
+}
+
+fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: usize, screen: &Screen) {
+    if n == 0 {
+        return;
+    }
+    let most = if screen.is_verbose() { usize::MAX } else { FILES };
+    let _ = writeln!(text, "\n{}", bold(name));
+    for line in all.take(most) {
+        let _ = writeln!(text, "  {}", words::clean(&line));
+    }
+    if n > most {
+        let _ = writeln!(text, "{}", dim(&format!("  and {} more: -v shows all", count((n - most) as u64))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_goes_up_and_down_with_its_numbers() {
+        assert_eq!(sparks(&[0, 50, 100]), "▁▄█");
+        assert_eq!(sparks(&[0, 0]), "▁▁");
+        let many: Vec<u64> = (0..600).collect();
+        assert_eq!(sparks(&many).chars().count(), SPARKS);
+        assert!(sparks(&[u64::MAX, 1]).starts_with('█'));
+    }
+}

@@ -1,0 +1,174 @@
+//! How much memory the work uses: of this process, or of a tree of processes. Reads what the kernel tells about them.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use crate::model::Memory;
+
+/// Whose memory counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Process {
+    /// Nobody's.
+    #[default]
+    Nobody,
+    /// This process: the host of the library. What it knows of its heap can be given along.
+    Host {
+        /// Heap in use, where the host knows it.
+        heap_used: Option<u64>,
+    },
+    /// A process and all that it has started, but for this process.
+    Tree {
+        /// The root.
+        pid: u32,
+        /// Whether the root itself counts, or only what it has started.
+        with_root: bool,
+    },
+    /// A watched tree, with the most it ever used; it may have ended.
+    Watched(Arc<PeakWatch>),
+}
+
+/// Memory as it is now.
+pub(super) fn of(process: &Process) -> Option<Memory> {
+    let memory = |rss: Option<u64>, peak: Option<u64>| {
+        (rss.is_some() || peak.is_some()).then(|| Memory {
+            rss,
+            peak_rss: peak.max(rss),
+            ..Memory::default()
+        })
+    };
+    match process {
+        Process::Nobody => None,
+        Process::Host { heap_used } => {
+            let used = used_by(std::process::id())?;
+            Some(Memory { heap_used: *heap_used, ..memory(Some(used.rss), Some(used.peak))? })
+        }
+        Process::Tree { pid, with_root } => {
+            let used = used_by_tree(*pid, *with_root)?;
+            memory(Some(used.rss), Some(used.peak))
+        }
+        Process::Watched(watch) => {
+            let now = watch.sample();
+            memory(now, Some(watch.peak()).filter(|peak| *peak > 0))
+        }
+    }
+}
+
+/// Resident bytes now, and the most that is known for sure.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    rss: u64,
+    peak: u64,
+}
+
+fn used_by(pid: u32) -> Option<Used> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    };
+    // A process that has ended and was not waited for has no memory.
+    let rss = value("VmRSS:")?;
+    Some(Used { rss, peak: value("VmHWM:").unwrap_or(rss) })
+}
+
+/// Of all processes of a tree; the peak is at least that of the largest one.
+fn used_by_tree(root: u32, with_root: bool) -> Option<Used> {
+    let (mut waiting, mut seen) = (vec![root], HashSet::from([std::process::id()]));
+    let mut total: Option<Used> = None;
+    while let Some(pid) = waiting.pop() {
+        let is_root = pid == root;
+        if !seen.insert(pid) && !is_root {
+            continue;
+        }
+        if let Some(used) = used_by(pid).filter(|_| with_root || !is_root) {
+            let total = total.get_or_insert_default();
+            total.rss += used.rss;
+            total.peak = total.peak.max(used.peak);
+        }
+        waiting.extend(children(pid));
+    }
+    total.map(|used| Used { peak: used.peak.max(used.rss), ..used })
+}
+
+/// The processes that a process has started, by any of its threads.
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists =
+        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Watches how much a tree of processes uses, often at first and ever more seldom, so that a short command is seen at all
+/// and a long one costs nothing.
+#[derive(Debug)]
+pub struct PeakWatch {
+    pid: u32,
+    peak: AtomicU64,
+    ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+const FIRST: Duration = Duration::from_millis(1);
+const SELDOM: Duration = Duration::from_secs(5);
+
+impl PeakWatch {
+    /// Watches a process and all that it starts, until told to end.
+    pub fn start(pid: u32) -> Arc<Self> {
+        let watch = Arc::new(Self {
+            pid,
+            peak: AtomicU64::new(0),
+            ended: Mutex::new(false),
+            changed: Condvar::new(),
+        });
+        let inside = watch.clone();
+        let thread = std::thread::Builder::new().name("milepost-memory".into()).stack_size(256 << 10);
+        // Without a thread there is still what captures see.
+        let _ = thread.spawn(move || inside.go_on());
+        watch
+    }
+
+    fn go_on(&self) {
+        let mut pause = FIRST;
+        let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
+        while !*ended {
+            // A process that has only just begun has no memory of its own yet.
+            ended = self.changed.wait_timeout(ended, pause).unwrap_or_else(|e| e.into_inner()).0;
+            if !*ended {
+                drop(ended);
+                self.sample();
+                ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
+            }
+            pause = (pause * 2).min(SELDOM);
+        }
+    }
+
+    /// Looks now; `None` where nothing of it runs.
+    fn sample(&self) -> Option<u64> {
+        let used = used_by_tree(self.pid, true)?;
+        self.peak.fetch_max(used.peak, Ordering::Relaxed);
+        Some(used.rss)
+    }
+
+    /// The most that was seen; 0 for nothing.
+    pub fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Ends the watch; what it saw stays.
+    pub fn end(&self) {
+        *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
+        self.changed.notify_all();
+    }
+}
+
+impl PartialEq for PeakWatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.pid == other.pid
+    }
+}
+
+impl Eq for PeakWatch {}

@@ -1,0 +1,1 @@
+//! Tests of looking, on real folders and a real git.

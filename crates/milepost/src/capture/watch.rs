@@ -1,0 +1,193 @@
+//! Watched folders: every file in them with its size. What cannot be read is noted, and the rest is listed.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{Bounds, Own, WATCHED, bytes_of, relative};
+use crate::model::{PathText, Watched};
+
+/// Notes that are kept of one kind; of more, only how many.
+const NOTES: usize = 20;
+
+/// A folder to watch.
+pub(super) struct Folder {
+    /// Where it is.
+    path: PathBuf,
+    /// Whether somebody asked for it, and so wants to know that it is not there.
+    asked: bool,
+}
+
+/// The folders to watch: those that are asked for, and `.aiwg` where it exists.
+pub(super) fn folders(root: &Path, asked: &[PathBuf]) -> Vec<Folder> {
+    let usual = root.join(WATCHED);
+    let mut folders: Vec<Folder> = Vec::new();
+    if usual.is_dir() {
+        folders.push(Folder { path: usual, asked: false });
+    }
+    for path in asked {
+        // Its parts are what counts: `./docs/` is `docs`.
+        let path: PathBuf = root.join(path).components().collect();
+        if !folders.iter().any(|folder| folder.path == path) {
+            folders.push(Folder { path, asked: true });
+        }
+    }
+    folders
+}
+
+/// Lists what stands in the folders, and what was left out.
+pub(super) fn look(
+    root: &Path,
+    folders: &[Folder],
+    own: &Own,
+    bounds: &Bounds,
+    deadline: Instant,
+) -> (Watched, Vec<String>) {
+    let mut walk = Walk {
+        root,
+        own,
+        most: bounds.paths,
+        bytes: bounds.bytes,
+        deadline,
+        seen: HashSet::new(),
+        watched: Watched::default(),
+        notes: Vec::new(),
+        more_notes: 0,
+        left_out: 0,
+        late: false,
+    };
+    let mut errors = Vec::new();
+    for folder in folders {
+        match fs::metadata(&folder.path) {
+            Ok(kind) if kind.is_dir() => walk.through(&folder.path),
+            Ok(_) => errors.push(format!("{} is no folder", shown(root, &folder.path))),
+            Err(e) if folder.asked => errors.push(format!("{}: {e}", shown(root, &folder.path))),
+            Err(_) => {}
+        }
+    }
+    walk.finish(errors)
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    relative(root, path).display().to_string()
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    own: &'a Own,
+    most: usize,
+    bytes: usize,
+    deadline: Instant,
+    /// Folders that were listed, by what they really are.
+    seen: HashSet<PathBuf>,
+    watched: Watched,
+    notes: Vec<String>,
+    more_notes: usize,
+    left_out: usize,
+    late: bool,
+}
+
+impl Walk<'_> {
+    /// Goes through a folder. Links to folders come last, so that a folder is listed under its own name first.
+    fn through(&mut self, top: &Path) {
+        let mut folders = VecDeque::from([top.to_owned()]);
+        let mut links = VecDeque::new();
+        while let Some((folder, by_link)) =
+            folders.pop_front().map(|f| (f, false)).or_else(|| links.pop_front().map(|f| (f, true)))
+        {
+            if self.late {
+                return;
+            }
+            let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+            if self.own.holds(&real) {
+                continue;
+            }
+            if !self.seen.insert(real) {
+                if by_link {
+                    self.note(&folder, "leads to a folder that is listed already");
+                }
+                continue;
+            }
+            self.list(&folder, &mut folders, &mut links);
+        }
+    }
+
+    fn list(&mut self, folder: &Path, folders: &mut VecDeque<PathBuf>, links: &mut VecDeque<PathBuf>) {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) => return self.note(folder, &e.to_string()),
+        };
+        for entry in entries {
+            if Instant::now() >= self.deadline {
+                self.late = true;
+                return;
+            }
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(e) => return self.note(folder, &e.to_string()),
+            };
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else {
+                self.note(&path, "its kind is unknown");
+                continue;
+            };
+            if kind.is_dir() {
+                // Git's own matter, in any folder.
+                if entry.file_name() != ".git" {
+                    folders.push_back(path);
+                }
+                continue;
+            }
+            // A link counts as what it leads to.
+            match if kind.is_symlink() { fs::metadata(&path) } else { entry.metadata() } {
+                Ok(target) if target.is_dir() => links.push_back(path),
+                Ok(target) => self.add(&path, target.len()),
+                Err(e) => self.note(&path, &e.to_string()),
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, size: u64) {
+        if self.own.holds(path) {
+            return;
+        }
+        let path = PathText::of(bytes_of(&relative(self.root, path)));
+        // Named twice, in the list and with its size.
+        let cost = 2 * super::join::cost(&path) + 12;
+        if self.watched.files.len() >= self.most || cost > self.bytes {
+            self.left_out += 1;
+            return;
+        }
+        self.bytes -= cost;
+        self.watched.sizes.insert(path.key(), size);
+        self.watched.files.push(path);
+    }
+
+    fn note(&mut self, path: &Path, what: &str) {
+        if self.notes.len() < NOTES {
+            self.notes.push(format!("{}: {what}", shown(self.root, path)));
+        } else {
+            self.more_notes += 1;
+        }
+    }
+
+    fn finish(mut self, mut errors: Vec<String>) -> (Watched, Vec<String>) {
+        self.watched.files.sort_unstable();
+        self.watched.files.dedup();
+        // Folders are read in any order, and the same workspace has to read the same.
+        self.notes.sort_unstable();
+        let mut skipped: Vec<_> = self.notes.into_iter().map(|note| format!("watched: {note}")).collect();
+        if self.more_notes > 0 {
+            skipped.push(format!("watched: {} more that could not be read", self.more_notes));
+        }
+        if self.left_out > 0 {
+            skipped.push(format!("watched: {} more files", self.left_out));
+        }
+        if self.late {
+            errors.push("the watched folders took too long: not everything is listed".to_owned());
+        }
+        self.watched.error = (!errors.is_empty()).then(|| errors.join("; "));
+        (self.watched, skipped)
+    }
+}

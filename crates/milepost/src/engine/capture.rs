@@ -1,0 +1,116 @@
+//! Capture: looks at the workspace for a run, and joins what is seen with what the run knows already.
+//! What a look costs does not grow with the checkpoints before it: it needs the run's record and its newest capture.
+
+use super::reference::Reference;
+use super::{Milepost, Save};
+use crate::capture::{self, Process, Scope, Sighting, Since};
+use crate::model::{CaptureWhen, Captures, PathText, Profile, RunId, RunRecord, Source};
+use crate::owner::Liveness;
+use crate::{Error, trigger};
+
+/// What a capture is joined with: a save that finds another newest capture begins anew.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Before {
+    /// Sequence of the newest capture.
+    pub(super) latest: u64,
+    /// The files touched up to it.
+    files: Vec<PathText>,
+    peak_rss: Option<u64>,
+}
+
+impl Milepost {
+    /// Looks at the workspace for a checkpoint of this source, if the run's profile wants that; `profile` is that of a run
+    /// that is not there yet. Give the result to the save.
+    pub fn look(
+        &self,
+        run: &RunId,
+        scope: &Scope,
+        source: Source,
+        profile: Option<Profile>,
+    ) -> Result<Option<Sighting>, Error> {
+        let record = self.record_of(run)?;
+        let profile = record.as_ref().map(|record| record.profile).or(profile).or(self.settings.profile);
+        let captures = record.map(|record| record.captures).unwrap_or_default();
+        let wanted = match profile.unwrap_or(Profile::Run).capture() {
+            CaptureWhen::Never => false,
+            CaptureWhen::Boundaries => source != Source::Timer,
+            CaptureWhen::BoundariesAndEvery(interval) => {
+                let due = |at| trigger::is_due(at, interval, self.now());
+                source != Source::Timer || captures.at.is_none_or(due)
+            }
+            CaptureWhen::Always => true,
+        };
+        Ok(wanted.then(|| look_since(scope, &captures)))
+    }
+
+    /// Looks at the workspace for a run, whatever its profile.
+    pub fn look_now(&self, run: &RunId, scope: &Scope) -> Result<Sighting, Error> {
+        let captures = self.record_of(run)?.map(|record| record.captures).unwrap_or_default();
+        Ok(look_since(scope, &captures))
+    }
+
+    /// The processes that work on a run, as far as its owner tells: what `run` has started, or the owner and all it has.
+    pub fn process_of(&self, run: &RunId) -> Result<Process, Error> {
+        let Some(record) = self.record_of(run)? else { return Ok(Process::Nobody) };
+        let alive = self.liveness_by_process(&record) == Some(Liveness::Alive);
+        Ok(match record.owner.filter(|_| alive) {
+            Some(owner) => Process::Tree { pid: owner.pid, with_root: record.command.is_none() },
+            None => Process::Nobody,
+        })
+    }
+
+    /// A run's record; `None` also where it is damaged, which the next write mends.
+    fn record_of(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
+        Ok(self.store.run(run)?.and_then(|state| state.row.record.ok()))
+    }
+
+    /// What the next capture of a run adds to.
+    pub(super) fn captured_before(&self, run: &RunId) -> Result<Before, Error> {
+        let captures = self.record_of(run)?.map(|record| record.captures).unwrap_or_default();
+        let mut before = Before { latest: captures.latest, files: Vec::new(), peak_rss: captures.peak_rss };
+        if before.latest > 0 {
+            before.files = match self.show(&Reference::Numbered(run.clone(), before.latest), Some(run)) {
+                Ok(shown) => shown.verified.body().ok().and_then(|body| body.workspace),
+                // What is gone or damaged can no longer be added to; its commits are found again.
+                Err(Error::NotFound { .. } | Error::Damaged(_) | Error::Newer { .. }) => None,
+                Err(e) => return Err(e),
+            }
+            .map(|workspace| workspace.files_modified)
+            .unwrap_or_default();
+        }
+        Ok(before)
+    }
+}
+
+fn look_since(scope: &Scope, captures: &Captures) -> Sighting {
+    let mut scope = scope.clone();
+    for folder in &captures.watch {
+        if !scope.watch.iter().any(|known| known.as_os_str() == folder.as_str()) {
+            scope.watch.push(folder.into());
+        }
+    }
+    capture::look(&scope, &Since { base: captures.base.clone(), head: captures.head.clone() })
+}
+
+impl Before {
+    /// Gives a save the workspace that was seen.
+    pub(super) fn join(&self, save: &mut Save, sighting: &Sighting) {
+        let bounds = capture::Bounds::default();
+        save.draft.workspace = Some(sighting.joined(&self.files, self.peak_rss, &bounds));
+    }
+}
+
+/// What a run remembers of a look.
+pub(super) fn remember(captures: &mut Captures, sighting: &Sighting, now: jiff::Timestamp) {
+    captures.at = Some(now);
+    let seen = sighting.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
+    captures.peak_rss = captures.peak_rss.max(seen);
+    captures.watch.clone_from(&sighting.watch);
+    if sighting.git.error.is_none() {
+        let head = sighting.git.head.clone();
+        captures.base.get_or_insert_with(|| head.clone().unwrap_or_default());
+        if sighting.committed_known {
+            captures.head = head;
+        }
+    }
+}

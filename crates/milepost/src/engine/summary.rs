@@ -1,0 +1,272 @@
+//! Summary: a run at a glance: its checkpoints, its sessions, the files it touched, its memory, what failed.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{
+    Body, CheckpointId, GitFacts, Outcome, OutcomeResult, PathText, RunId, RunRecord, Source, Status,
+};
+use crate::store::Entry;
+
+/// How many paths of each kind stood in git's lists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct GitCounts {
+    /// Differ from the index.
+    pub modified: u64,
+    /// Differ from the commit.
+    pub staged: u64,
+    /// Unknown to git.
+    pub untracked: u64,
+}
+
+/// One checkpoint of a summary.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SummaryLine {
+    /// Its number.
+    pub number: u64,
+    /// When it was made.
+    pub timestamp: Timestamp,
+    /// Milliseconds since its session began.
+    pub duration: u64,
+    /// How many files were touched by then.
+    pub files_modified: u64,
+    /// How many paths stood in git's lists.
+    pub git_status: GitCounts,
+    /// How many files stood in the watched folders.
+    pub aiwg_files: u64,
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// Its session.
+    pub session_id: String,
+    /// What made it happen.
+    pub source: Source,
+    /// How the work stood.
+    pub status: Status,
+    /// Resident bytes of the watched processes.
+    pub rss: Option<u64>,
+}
+
+/// One session of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionSummary {
+    /// Its id.
+    pub session_id: String,
+    /// How many of its checkpoints are there.
+    pub total: u64,
+    /// Milliseconds it lasted.
+    pub total_duration: u64,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When its newest checkpoint was made.
+    pub last_at: Timestamp,
+    /// Number of its first checkpoint that is there.
+    pub first: u64,
+    /// Number of its newest.
+    pub last: u64,
+}
+
+/// An outcome that failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failure {
+    /// The checkpoint that holds it.
+    pub number: u64,
+    /// The outcome.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// A file and in how many checkpoints it stood in git's lists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Touched {
+    /// The file.
+    pub path: PathText,
+    /// How many checkpoints.
+    pub checkpoints: u64,
+}
+
+/// A run at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The run.
+    pub run_id: RunId,
+    /// How it stands; null for a run that is not there yet.
+    pub status: Option<Status>,
+    /// How many checkpoints there are.
+    pub total: u64,
+    /// Milliseconds over all sessions.
+    pub total_duration: u64,
+    /// Every file touched.
+    pub files_modified: Vec<PathText>,
+    /// The checkpoints, oldest first.
+    pub checkpoints: Vec<SummaryLine>,
+    /// The sessions, oldest first.
+    pub sessions: Vec<SessionSummary>,
+    /// Outcomes that failed, oldest first.
+    pub failed: Vec<Failure>,
+    /// The files that stood in git's lists most often.
+    pub most_touched: Vec<Touched>,
+    /// The largest resident set seen.
+    pub peak_rss: Option<u64>,
+    /// Numbers of checkpoints that are damaged and could not be summed up.
+    pub damaged: Vec<u64>,
+}
+
+/// How many files are named as the most touched.
+const MOST: usize = 10;
+
+impl Milepost {
+    /// Sums a run up. Reads every checkpoint of it; what is damaged is named and left out.
+    pub fn summary(&self, run: &RunId) -> Result<Summary, Error> {
+        let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
+        let mut summary = Summary::empty(run);
+        let record = state.row.record.ok();
+        summary.status = record.as_ref().map(|record| record.status);
+        summary.peak_rss = record.as_ref().and_then(|record| record.captures.peak_rss);
+        let mut entries = Vec::new();
+        self.each_entry(run, &mut |entry| entries.push(entry))?;
+        let mut files = BTreeSet::new();
+        let mut counts: HashMap<PathText, u64> = HashMap::new();
+        for entry in &entries {
+            summary.enter_session(entry);
+            let body = match self.body(entry) {
+                Ok(body) => body,
+                Err(Error::Damaged(_) | Error::Newer { .. }) => {
+                    summary.damaged.push(entry.header.sequence);
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            summary.add(entry, &body, &mut counts);
+            if let Some(workspace) = body.workspace {
+                // Each list holds those before it; the newest is the longest. What only a caller gave is added.
+                files.extend(workspace.files_modified);
+            }
+        }
+        files.extend(counts.keys().cloned());
+        summary.files_modified = files.into_iter().collect();
+        summary.most_touched = most(counts);
+        summary.total = entries.len() as u64;
+        summary.total_duration = total(record.as_deref(), &summary.sessions);
+        Ok(summary)
+    }
+
+    /// The numbers of a run's checkpoints, oldest first.
+    pub fn sequences(&self, run: &RunId) -> Result<Vec<u64>, Error> {
+        let mut found = Vec::new();
+        self.each_entry(run, &mut |entry| found.push(entry.header.sequence))?;
+        Ok(found)
+    }
+}
+
+/// How long the run lasted: by its record, which also knows sessions whose checkpoints are gone.
+fn total(record: Option<&RunRecord>, sessions: &[SessionSummary]) -> u64 {
+    let seen = sessions.iter().map(|session| session.total_duration).sum();
+    record.map_or(seen, |record| record.total_ms().max(seen))
+}
+
+fn most(counts: HashMap<PathText, u64>) -> Vec<Touched> {
+    let mut all: Vec<_> =
+        counts.into_iter().map(|(path, checkpoints)| Touched { path, checkpoints }).collect();
+    all.sort_unstable_by(|a, b| b.checkpoints.cmp(&a.checkpoints).then_with(|| a.path.cmp(&b.path)));
+    all.truncate(MOST);
+    all
+}
+
+impl Summary {
+    /// A summary of nothing.
+    pub fn empty(run: &RunId) -> Self {
+        Self {
+            run_id: run.clone(),
+            status: None,
+            total: 0,
+            total_duration: 0,
+            files_modified: Vec::new(),
+            checkpoints: Vec::new(),
+            sessions: Vec::new(),
+            failed: Vec::new(),
+            most_touched: Vec::new(),
+            peak_rss: None,
+            damaged: Vec::new(),
+        }
+    }
+
+    /// The part from a checkpoint on, such as one session; the files are all that the run has touched.
+    #[must_use]
+    pub fn from(mut self, first: u64) -> Self {
+        if first == 0 {
+            return self;
+        }
+        self.checkpoints.retain(|line| line.number >= first);
+        self.failed.retain(|failure| failure.number >= first);
+        self.sessions.retain(|session| session.first >= first);
+        self.damaged.retain(|number| *number >= first);
+        self.total = (self.checkpoints.len() + self.damaged.len()) as u64;
+        self.total_duration = self.sessions.iter().map(|session| session.total_duration).sum();
+        self
+    }
+
+    /// A session begins where the id is another, or where its time begins anew.
+    fn enter_session(&mut self, entry: &Entry) {
+        let header = &entry.header;
+        let goes_on = self.sessions.last().is_some_and(|session| {
+            session.session_id == header.session_id && session.total_duration <= header.elapsed_ms
+        });
+        if !goes_on {
+            let lasted = SignedDuration::from_millis(i64::try_from(header.elapsed_ms).unwrap_or(0));
+            self.sessions.push(SessionSummary {
+                session_id: header.session_id.clone(),
+                total: 0,
+                total_duration: 0,
+                started_at: header.created_at.checked_sub(lasted).unwrap_or(header.created_at),
+                last_at: header.created_at,
+                first: header.sequence,
+                last: header.sequence,
+            });
+        }
+        if let Some(session) = self.sessions.last_mut() {
+            session.total += 1;
+            session.total_duration = header.elapsed_ms;
+            session.last_at = header.created_at;
+            session.last = header.sequence;
+        }
+    }
+
+    fn add(&mut self, entry: &Entry, body: &Body, counts: &mut HashMap<PathText, u64>) {
+        let workspace = body.workspace.as_ref();
+        let git = workspace.and_then(|workspace| workspace.git.as_ref());
+        let memory = entry.marks.memory.as_ref().or(workspace.and_then(|w| w.memory.as_ref()));
+        self.peak_rss = self.peak_rss.max(memory.and_then(|memory| memory.peak_rss.max(memory.rss)));
+        let count = |n: usize| n as u64;
+        self.checkpoints.push(SummaryLine {
+            number: body.sequence,
+            timestamp: body.created_at,
+            duration: body.elapsed_ms,
+            files_modified: workspace.map_or(0, |workspace| count(workspace.files_modified.len())),
+            git_status: git.map_or_else(GitCounts::default, |git| GitCounts {
+                modified: count(git.modified.len()),
+                staged: count(git.staged.len()),
+                untracked: count(git.untracked.len()),
+            }),
+            aiwg_files: workspace.and_then(|w| w.watched.as_ref()).map_or(0, |w| count(w.files.len())),
+            snapshot_id: body.snapshot_id.clone(),
+            session_id: body.session_id.clone(),
+            source: body.source,
+            status: body.status,
+            rss: memory.and_then(|memory| memory.rss),
+        });
+        for path in git.map(named).unwrap_or_default() {
+            *counts.entry(path.clone()).or_default() += 1;
+        }
+        let failed = body.command_outcomes.iter().filter(|outcome| outcome.result == OutcomeResult::Fail);
+        self.failed.extend(failed.map(|outcome| Failure { number: body.sequence, outcome: outcome.clone() }));
+    }
+}
+
+/// Every path of git's lists, once.
+fn named(git: &GitFacts) -> BTreeSet<&PathText> {
+    git.modified.iter().chain(&git.staged).chain(&git.untracked).collect()
+}

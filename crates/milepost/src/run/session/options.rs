@@ -1,0 +1,159 @@
+//! What a session is made with. Store and project are needed; the rest has defaults.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Listeners, Session, SessionEvent, Shared};
+use crate::Error;
+use crate::capture::Scope;
+use crate::engine::Milepost;
+use crate::model::{Body, RunId};
+use crate::store::{OpenOptions, StoreUrl};
+
+/// How often a session is captured unless told otherwise.
+pub const INTERVAL: Duration = Duration::from_secs(30 * 60);
+
+/// A session to be built.
+#[must_use = "a session does nothing before it is built and started"]
+#[derive(Default)]
+pub struct SessionOptions {
+    store: Option<String>,
+    milepost: Option<Milepost>,
+    project: Option<PathBuf>,
+    interval: Option<Duration>,
+    session_id: Option<String>,
+    run: Option<String>,
+    title: Option<String>,
+    scope: Scope,
+    heap: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
+    listeners: Listeners,
+}
+
+/// What `start_with` sets anew.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// How often.
+    pub interval: Option<Duration>,
+    /// The session's id.
+    pub session_id: Option<String>,
+}
+
+impl SessionOptions {
+    /// Keeps checkpoints in the store at this address: `sqlite:PATH`, `files:DIR`, or a path, which means SQLite. Needed,
+    /// unless an engine is given.
+    pub fn store(mut self, url: impl Into<String>) -> Self {
+        self.store = Some(url.into());
+        self
+    }
+
+    /// Keeps checkpoints with an engine that is there already.
+    pub fn milepost(mut self, mp: &Milepost) -> Self {
+        self.milepost = Some(mp.clone());
+        self
+    }
+
+    /// Looks at the project with this root. Needed.
+    pub fn project_root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.project = Some(root.into());
+        self
+    }
+
+    /// Captures this often; 30 minutes unless given.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = Some(interval);
+        self
+    }
+
+    /// Names the session; `unknown` unless given.
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// Names the run, which is gone on with if it is there; a run of its own unless given.
+    pub fn run(mut self, id: impl Into<String>) -> Self {
+        self.run = Some(id.into());
+        self
+    }
+
+    /// Says what people call the run.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Watches a folder beside `.aiwg`, absolute or from the project's root.
+    pub fn watch(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.scope.watch.push(folder.into());
+        self
+    }
+
+    /// Says where the person's home is: a repository there is a stray one, and not looked at.
+    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.scope.home = Some(home.into());
+        self
+    }
+
+    /// Looks at a repository in the home folder all the same.
+    pub fn allow_home(mut self, allow: bool) -> Self {
+        self.scope.allow_home = allow;
+        self
+    }
+
+    /// Tells how much of the heap is in use, where the host knows that.
+    pub fn heap(mut self, used: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.heap = Some(Box::new(used));
+        self
+    }
+
+    /// Is called with every checkpoint.
+    pub fn on_checkpoint(self, callback: impl Fn(&Body) + Send + Sync + 'static) -> Self {
+        self.on_event(move |event| {
+            if let SessionEvent::Checkpoint(body) = event {
+                callback(body);
+            }
+        })
+    }
+
+    /// Is called with everything that happens. May be given more than once.
+    pub fn on_event(mut self, callback: impl Fn(&SessionEvent) + Send + Sync + 'static) -> Self {
+        self.listeners.callbacks.push(Box::new(callback));
+        self
+    }
+
+    /// Makes the session; opens the store and makes it if needed. An option that is missing is an error that names it.
+    pub fn build(self) -> Result<Session, Error> {
+        let mp = match (self.milepost, self.store) {
+            (Some(mp), _) => mp,
+            (None, Some(url)) => {
+                let url: StoreUrl = url.parse()?;
+                Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?
+            }
+            (None, None) => return Err(Error::MissingOption("store")),
+        };
+        let root = self.project.ok_or(Error::MissingOption("project_root"))?;
+        let run = match self.run {
+            Some(id) => id.parse::<RunId>()?,
+            None => RunId::fresh(mp.now()),
+        };
+        // The store says itself where it is, so that its files are left out.
+        let url = mp.store().info()?.url;
+        let scope = Scope { root, store: url.parse().ok(), ..self.scope };
+        let interval = self.interval.unwrap_or(INTERVAL);
+        Ok(Session {
+            shared: Arc::new(Shared {
+                mp,
+                run,
+                url,
+                title: self.title,
+                scope,
+                heap: self.heap,
+                interval,
+                session_id: self.session_id,
+                listeners: self.listeners,
+                state: Default::default(),
+            }),
+        })
+    }
+}

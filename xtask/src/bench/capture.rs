@@ -1,0 +1,141 @@
+//! Capture: a whole `save` in a repository of 20,000 files beside a bare `git status`; the five-hundredth capture of a run
+//! beside a first one, in time and in bytes. And `run -- true` beside a shell that does the same.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use milepost::capture::Scope;
+use milepost::engine::Reference;
+use milepost::model::{Profile, Source};
+use milepost::store::{OpenOptions, StoreUrl};
+use milepost::{Milepost, Save};
+
+use super::measure::{Floor, Line, Sample, binary, folder, pairs};
+use super::process::{count, ok};
+
+/// How much longer than git a capture may take.
+const ALLOWED: Duration = Duration::from_millis(20);
+
+fn git(root: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(root).stdout(Stdio::null());
+    command.args(["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0"]);
+    command
+}
+
+/// A repository with so many tracked files, some of them changed, and a watched folder.
+fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> Result<()> {
+    ok(git(root).args(["init", "-q", "-b", "main"]))?;
+    for n in 0..tracked {
+        let folder = root.join(format!("src/part{:03}", n % 200));
+        if n < 200 {
+            fs::create_dir_all(&folder)?;
+        }
+        fs::write(folder.join(format!("file{n:05}.rs")), format!("// {n}\n"))?;
+    }
+    ok(git(root).args(["add", "-A"]))?;
+    ok(git(root).args(["commit", "-q", "-m", "all"]))?;
+    for n in 0..modified {
+        fs::write(root.join(format!("src/part{:03}/file{n:05}.rs", n % 200)), "// changed, and longer\n")?;
+    }
+    fs::create_dir_all(root.join(".aiwg/state"))?;
+    for n in 0..watched {
+        fs::write(root.join(format!(".aiwg/state/{n:04}.json")), "{}")?;
+    }
+    fs::write(root.join(".gitignore"), ".aiwg\n")?;
+    // Files and index of the same second would be read anew each time.
+    std::thread::sleep(Duration::from_millis(1100));
+    ok(git(root).args(["status"]))
+}
+
+fn open(file: &Path) -> Result<Milepost> {
+    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    Ok(Milepost::at(&StoreUrl::Sqlite(file.to_owned()), &options)?)
+}
+
+pub fn capture(short: bool) -> Result<Vec<Line>> {
+    let (binary, folder) = (binary()?, folder()?);
+    let root = folder.path().join("repository");
+    fs::create_dir(&root)?;
+    repository(&root, if short { 2_000 } else { 20_000 }, 200, 500)?;
+    let mut n = 0;
+    let save = || {
+        n += 1;
+        let mut command = Command::new(&binary);
+        command.arg("-C").arg(&root).args(["save", "--run", "bench", "--summary", &n.to_string()]);
+        ok(command.stdout(Stdio::null()))
+    };
+    let rounds = if short { 10 } else { 40 };
+    let (ours, floor) = pairs(rounds, save, || ok(git(&root).arg("status")))?;
+    let (ours, floor) = (ours.median(), floor.median());
+    let mut lines = vec![Line::times("`save` with a capture, beside a bare `git status`", ours, floor, 0.0)];
+    lines[0].bound = (floor + ALLOWED).as_secs_f64() / floor.as_secs_f64();
+    lines.extend(history(&root, folder.path(), if short { 60 } else { 500 })?);
+    Ok(lines)
+}
+
+/// One capture and its save; gives the size of the document.
+fn captured(mp: &Milepost, run: &str, scope: &Scope, n: usize) -> Result<u64> {
+    let run = run.parse()?;
+    let mut save = Save::new().profile(Profile::Session).summary(n.to_string());
+    save.sighting = mp.look(&run, scope, Source::Manual, Some(Profile::Session))?.map(Box::new);
+    ensure!(save.sighting.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
+    let saved = mp.save(&run, save)?;
+    let entry = mp.find(&Reference::Numbered(run, saved.sequence), None)?;
+    Ok(entry.header.size)
+}
+
+fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Line>> {
+    let scope = Scope::at(root);
+    let mp = open(&folder.join("long.db"))?;
+    for n in 0..captures {
+        captured(&mp, "long", &scope, n)?;
+    }
+    let fresh = open(&folder.join("fresh.db"))?;
+    let (mut n, mut sizes) = (captures, (0, 0));
+    let (mut late, mut first) = (Sample::default(), Sample::default());
+    for round in 0..20 {
+        n += 1;
+        sizes.0 = late.time(|| captured(&mp, "long", &scope, n))?;
+        sizes.1 = first.time(|| captured(&fresh, &format!("fresh-{round}"), &scope, n))?;
+    }
+    let what = format!("capture {captures} of a run, beside capture 1");
+    Ok(vec![
+        Line::times(format!("{what}: time"), late.median(), first.median(), 1.2),
+        Line::count(format!("{what}: bytes of the document"), sizes.0 as f64, sizes.1 as f64, 1.2),
+    ])
+}
+
+/// `run -- true` in a folder without git, beside a shell that starts and waits for `true`.
+pub fn run(short: bool) -> Result<Vec<Line>> {
+    let (binary, folder) = (binary()?, folder()?);
+    let command = || {
+        let mut command = Command::new(&binary);
+        // A store that is named: the folder lies inside a repository, which has one of its own.
+        let store = StoreUrl::Sqlite(folder.path().join("bench.db")).to_string();
+        command.args(["-q", "--store", &store, "run", "--", "/bin/true"]);
+        // And a place that is not in it.
+        command.current_dir("/").stdout(Stdio::null());
+        command
+    };
+    let ours = || ok(&mut command());
+    ours()?;
+    let bare = || ok(Command::new("sh").args(["-c", "/bin/true; exit $?"]));
+    let (ours, bare) = pairs(if short { 20 } else { 100 }, ours, bare)?;
+    let mut floor = Floor::new(folder.path())?;
+    let mut fsync = Sample::default();
+    for _ in 0..50 {
+        fsync.time(|| floor.write(&[b'x'; 4096]))?;
+    }
+    let syncs = count(&mut command()).unwrap_or(3);
+    let allowed = bare.median() * 3 + fsync.median() * u32::try_from(syncs)?;
+    let base = bare.median() + fsync.median() * u32::try_from(syncs)?;
+    let mut line = Line::times("`run -- true` without git", ours.median(), base, 3.0);
+    line.bound = allowed.as_secs_f64() / base.as_secs_f64();
+    let micros = bare.median().as_secs_f64() * 1e6;
+    line.floor.push_str(&format!(" (a shell that does the same {micros:.0} µs, {syncs} fsyncs)"));
+    Ok(vec![line])
+}
