@@ -7,6 +7,7 @@ mod config;
 mod current_run;
 mod environment;
 mod exact;
+mod foreign;
 mod hook;
 mod house;
 mod items;

@@ -224,7 +224,8 @@ impl Milepost {
         let there = self.store.run(run)?;
         let known = self.store.events(&EventQuery { run: Some(run), limit: 1, ..EventQuery::default() })?;
         let settled = there.as_ref().is_some_and(|state| {
-            state.items == items && state.row.record.as_ref().is_ok_and(|there| portable(there) == *record)
+            values(&state.items) == values(&items)
+                && state.row.record.as_ref().is_ok_and(|there| same(there, record))
         });
         if settled && (events.is_empty() || !known.events.is_empty()) {
             return Ok(());
@@ -260,7 +261,7 @@ impl Milepost {
                 continue;
             };
             match (&row.record, &there.record) {
-                (Ok(a), Ok(b)) if portable(a) == portable(b) => {}
+                (Ok(a), Ok(b)) if same(a, b) => {}
                 (Err(_), _) => differ(name.clone(), "its record here is damaged"),
                 _ => differ(name.clone(), "the record differs"),
             }
@@ -272,13 +273,13 @@ impl Milepost {
                     engine.store.events(&EventQuery { run: Some(&row.run_id), ..EventQuery::default() })?;
                 Ok(page.events.into_iter().map(|(_, event)| event).collect())
             };
-            if events(self)? != events(other)? {
+            if values(&events(self)?) != values(&events(other)?) {
                 differ(name.clone(), "the events differ");
             }
             let items = |engine: &Milepost| -> Result<Vec<Item>, Error> {
                 Ok(engine.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default())
             };
-            if items(self)? != items(other)? {
+            if values(&items(self)?) != values(&items(other)?) {
                 differ(name.clone(), "what waits for the next checkpoint differs");
             }
             self.compare_run(other, &row.run_id, &mut report, progress)?;
@@ -343,6 +344,15 @@ fn header(entry: &Entry) -> crate::seal::Header {
 /// A record without what only means something in its own store.
 fn portable(record: &RunRecord) -> RunRecord {
     RunRecord { upkept: None, ..record.clone() }
+}
+
+/// Whether two records say the same; blanks between their members may differ.
+fn same(a: &RunRecord, b: &RunRecord) -> bool {
+    values(&portable(a)) == values(&portable(b))
+}
+
+fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
+    serde_json::to_value(value).ok()
 }
 
 fn content(e: &seal::SealError) -> crate::model::Invalid {

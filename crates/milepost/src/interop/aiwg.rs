@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::folder::{Folder, inside};
 use super::parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, may, need, pretty,
-    take_time, time,
+    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, lost_source, may,
+    need, pretty, take_time, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::model::{
@@ -122,12 +122,14 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         let came = !imported(held.body.metadata.as_ref(), FORMAT).is_empty();
         if came {
             // What the import made of it is made again.
-            home.extend(["snapshot_id", "source", "source_details"]);
+            home.push("snapshot_id");
         }
         if super::parcel::own_metadata(held.body.metadata.as_ref()).is_none_or(|fields| fields.is_empty()) {
             home.push("metadata");
         }
         lost(held, &home, &mut out.lost);
+        let made: &[&str] = if held.body.sequence <= 1 { &["manual", "session_start"] } else { &["timer"] };
+        lost_source(held, made, &mut out.lost);
     }
     lost_of_run(run, &["sequence"], &mut out.lost);
     Ok(out)

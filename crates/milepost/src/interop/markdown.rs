@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::folder::{Folder, file_name, inside};
 use super::parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, ForeignRun, Found, imported, lost, lost_of_run, safe_name,
-    text, time,
+    Export, ExportRun, File, ForeignCheckpoint, ForeignRun, Found, imported, lost, lost_of_run, lost_source,
+    safe_name, text, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::brief::{Brief, Kind};
@@ -209,13 +209,15 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     for (n, held) in run.checkpoints.iter().enumerate() {
         let kept = imported(held.body.metadata.as_ref(), FORMAT);
         let came = !kept.is_empty();
-        let mut home = vec!["brief", "created_at", "source_details", "status"];
+        let mut home = vec!["brief", "created_at", "status"];
         if came {
             home.extend(["snapshot_id", "metadata", "log", "session_id"]);
         } else {
             out.lost.insert("run_id".into());
         }
         lost(held, &home, &mut out.lost);
+        let delta = came && held.body.source_details.len() > 1;
+        lost_source(held, if delta { &["manual", "delta"] } else { &["manual"] }, &mut out.lost);
         let Some(brief) = &held.body.brief else {
             out.lost.insert("checkpoints without a brief".into());
             continue;
@@ -234,6 +236,10 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
             Some(path) if came => file_name(Path::new(&path)).trim_end_matches(".md").to_owned(),
             _ => safe_name(parsed.id().unwrap_or(held.body.snapshot_id.as_str())),
         };
+        let said = parsed.value("created").and_then(moment);
+        if !came && said.is_some_and(|said| said != held.body.created_at) {
+            out.lost.insert("created_at".into());
+        }
         let mut name = stem.clone();
         for n in 2.. {
             if names.insert(name.clone()) {

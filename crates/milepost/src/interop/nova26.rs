@@ -9,8 +9,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::parcel::{
-    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, own_metadata,
-    text, time,
+    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, lost_source,
+    own_metadata, text, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
@@ -85,15 +85,32 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
         return Err(InteropError::Nothing { path, why: "it is not a SQLite file".into() });
     }
     // Beside the file nothing is made and nothing is changed, not even the index of its log.
-    let aside = match rows(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, progress) {
-        Err(e) if is_about_opening(&e) => e,
-        result => return result.map_err(|source| InteropError::Database { path, source }),
+    let mut aside = None;
+    if !has_log(&path) || beside(&path, "-wal").exists() && beside(&path, "-shm").exists() {
+        match rows(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, progress) {
+            Err(e) if is_about_opening(&e) => aside = Some(e),
+            result => return result.map_err(|source| InteropError::Database { path, source }),
+        }
+    }
+    let copy = copied(&path).map_err(|source| InteropError::Read { path: path.clone(), source })?;
+    let Some((_folder, copy)) = copy else {
+        let source = aside.unwrap_or(rusqlite::Error::InvalidQuery);
+        return Err(InteropError::Database { path, source });
     };
-    let (_folder, copy) = copied(&path)
-        .map_err(|source| InteropError::Read { path: path.clone(), source })?
-        .ok_or(InteropError::Database { path: path.clone(), source: aside })?;
     rows(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, progress)
         .map_err(|source| InteropError::Database { path, source })
+}
+
+/// Whether the file is of a kind that has a log beside it. Without a program that has it open, a reader would make one.
+fn has_log(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 20];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start[18..] == [2, 2]
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    PathBuf::from(format!("{}{end}", path.display()))
 }
 
 /// A log that nobody has open, or a journal to be rolled back: both need a writer.
@@ -104,7 +121,6 @@ fn is_about_opening(e: &rusqlite::Error) -> bool {
 
 /// A copy with its log or journal, made while nothing of it changed; `None` if it never rested.
 fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> {
-    let beside = |path: &Path, end: &str| PathBuf::from(format!("{}{end}", path.display()));
     let ends = ["", "-wal", "-journal"];
     let state = || ends.map(|end| fs::metadata(beside(path, end)).map(|m| (m.len(), m.modified().ok())).ok());
     for _ in 0..20 {
@@ -124,7 +140,9 @@ fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> 
 
 fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<Found> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    let uri = format!("file:{escaped}?readonly_shm=1");
+    // Of a file of others not even the index of its log is written.
+    let foreign = how == OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let uri = format!("file:{escaped}{}", if foreign { "?readonly_shm=1" } else { "" });
     let connection =
         Connection::open_with_flags(uri, how | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
@@ -331,11 +349,8 @@ pub fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
     let mut out = Export::default();
     fill(run, path, &mut out).map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
     for held in run.checkpoints {
-        let came = !imported(held.body.metadata.as_ref(), FORMAT).is_empty();
-        let mut home = vec!["snapshot_id", "created_at", "tasks", "metadata", "phase"];
-        if came || held.body.source == Source::Timer {
-            home.extend(["source", "source_details"]);
-        }
+        let home = ["snapshot_id", "created_at", "tasks", "metadata", "phase"];
+        lost_source(held, &["timer"], &mut out.lost);
         if held.body.phase.as_ref().is_some_and(|phase| phase.name.is_some()) {
             out.lost.insert("phase.name".into());
         }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::folder::{Folder, file_name, inside};
 use super::parcel::{
     Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, Found, Held, Note, imported, lost, lost_of_run,
-    may, need, own_metadata, pretty, safe_name, take_time, text, time,
+    lost_source, may, need, own_metadata, pretty, safe_name, take_time, text, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::model::{
@@ -185,6 +185,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         let home =
             ["snapshot_id", "created_at", "session_id", "phase", "task_summary", "criteria", "metadata"];
         lost(held, &home, &mut out.lost);
+        lost_source(held, &["manual"], &mut out.lost);
     }
     lost_of_run(run, &["events"], &mut out.lost);
     logs(run, &mut out);

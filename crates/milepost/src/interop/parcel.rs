@@ -254,10 +254,8 @@ pub(super) fn lost(held: &Held, has_a_home: &[&str], into: &mut BTreeSet<String>
     const NEVER: [&str; 3] = ["sequence", "run_id", "parent"];
     for (name, raw) in held.body.members().unwrap_or_default() {
         let empty = matches!(raw.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
-        let usual = name == "source" && raw.get() == "\"manual\""
-            || name == "source_details"
-                && held.body.source_details.len() == 1
-                && !has_a_home.contains(&"status")
+        // Whether the source comes back is asked for by itself.
+        let usual = ["source", "source_details"].contains(&name.as_str())
             || name == "status" && raw.get() == "\"in_progress\"";
         if !empty && !usual && !NEVER.contains(&name.as_str()) && !has_a_home.contains(&name.as_str()) {
             into.insert(name);
@@ -271,6 +269,18 @@ pub(super) fn lost(held: &Held, has_a_home: &[&str], into: &mut BTreeSet<String>
     }
 }
 
+/// The source, where an import would make another of the file.
+pub(super) fn lost_source(held: &Held, made: &[&str], into: &mut BTreeSet<String>) {
+    if held.body.source_details != made {
+        into.extend(["source", "source_details"].map(ToOwned::to_owned));
+    }
+}
+
+/// What every run begins with.
+fn begins(kind: EventType) -> bool {
+    matches!(kind, EventType::RunStarted | EventType::SessionStarted)
+}
+
 /// What no file of a checkpoint says about its run.
 pub(super) fn lost_of_run(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut BTreeSet<String>) {
     let record = run.record;
@@ -281,7 +291,7 @@ pub(super) fn lost_of_run(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut B
         ("owner", record.owner.is_some()),
         ("log", !record.working.log.is_empty()),
         ("items", !run.items.is_empty()),
-        ("events", run.events.iter().any(|event| event.kind != EventType::RunStarted)),
+        ("events", run.events.iter().any(|event| !begins(event.kind))),
     ];
     for (name, there) in facts {
         if there && !has_a_home.contains(&name) {

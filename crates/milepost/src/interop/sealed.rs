@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::parcel::{ExportRun, Found};
 use super::{Format, InteropError, Progress};
-use crate::model::{Event, Item, Marks, Raw, RunRecord};
+use crate::model::{Event, Item, Marks, RunRecord};
 use crate::seal::{self, Verified};
 
 /// The version of the bundle's own form.
@@ -50,11 +50,18 @@ pub struct Head {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Checkpoint { document: Raw, marks: Box<Marks> },
+    /// The document as text: what a caller gave verbatim may go over several lines.
+    Checkpoint {
+        document: String,
+        marks: Box<Marks>,
+    },
     Event(Event),
     Items(Vec<Item>),
     Patch(Patch),
-    End { lines: u64, sha256: String },
+    End {
+        lines: u64,
+        sha256: String,
+    },
 }
 
 /// A run as it came, every seal checked.
@@ -81,14 +88,19 @@ pub(super) fn detect(path: &Path) -> Option<Format> {
         return Some(Format::Bundle);
     }
     let sealed = head.windows(12).any(|w| w == b"\"integrity\":") || first.starts_with(b"{\"brief\":");
-    (first.starts_with(b"{") && sealed).then_some(Format::Jsonl)
+    (first.starts_with(b"{") && sealed || first.starts_with(b"\"{\\\"brief")).then_some(Format::Jsonl)
 }
 
-/// One sealed document a line.
+/// One sealed document a line; one that goes over several lines as a JSON string.
 pub fn lines(run: &ExportRun<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for held in run.checkpoints {
-        out.extend_from_slice(&held.document);
+        if held.document.contains(&b'\n') {
+            let text = String::from_utf8_lossy(&held.document);
+            out.extend_from_slice(serde_json::to_string(&text).unwrap_or_default().as_bytes());
+        } else {
+            out.extend_from_slice(&held.document);
+        }
         out.push(b'\n');
     }
     out
@@ -105,7 +117,8 @@ pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Resu
         branch: git.and_then(|git| git.branch).or_else(|| run.record.branch.clone()),
         checkpoints: run.checkpoints.len() as u64,
         events: run.events.len() as u64,
-        run: run.record.clone(),
+        // Which commits were made means nothing elsewhere.
+        run: RunRecord { recent: Vec::new(), upkept: None, ..run.record.clone() },
     };
     let mut out = Vec::new();
     let mut count = 0;
@@ -118,7 +131,6 @@ pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Resu
     push(serde_json::to_string(&head))?;
     for held in run.checkpoints {
         let document = String::from_utf8(held.document.clone()).map_err(|e| unfit(e.to_string()))?;
-        let document = Raw::parse(document).map_err(|e| unfit(e.to_string()))?;
         push(serde_json::to_string(&Line::Checkpoint { document, marks: Box::new(held.marks.clone()) }))?;
     }
     for event in run.events {
@@ -134,6 +146,11 @@ pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Resu
     out.extend_from_slice(serde_json::to_string(&end).map_err(|e| unfit(e.to_string()))?.as_bytes());
     out.push(b'\n');
     Ok(out)
+}
+
+/// What a line stands for: itself, or the text of a string.
+fn document(line: &[u8]) -> Vec<u8> {
+    serde_json::from_slice::<String>(line).map_or_else(|_| line.to_vec(), String::into_bytes)
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -179,7 +196,7 @@ pub fn read(
             }
             Format::Bundle => match serde_json::from_slice(line).map_err(|e| broken(e.to_string()))? {
                 Line::Checkpoint { document, marks } => {
-                    let verified = seal::verify(document.get().as_bytes().to_vec());
+                    let verified = seal::verify(document.into_bytes());
                     sealed.checkpoints.push((verified.map_err(|e| broken(e.to_string()))?, *marks));
                 }
                 Line::Event(event) => sealed.events.push(event),
@@ -195,7 +212,7 @@ pub fn read(
                 }
             },
             _ if line.iter().all(u8::is_ascii_whitespace) => {}
-            _ => match seal::verify(line.to_vec()) {
+            _ => match seal::verify(document(line)) {
                 Ok(verified) => sealed.checkpoints.push((verified, Marks::default())),
                 Err(e) => found.skip(format!("line {n}"), e.to_string()),
             },
