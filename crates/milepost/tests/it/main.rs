@@ -13,5 +13,6 @@ mod lost;
 mod property;
 mod prune;
 mod run;
+mod session;
 mod sqlite_damage;
 mod stores;
