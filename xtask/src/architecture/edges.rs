@@ -20,12 +20,14 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-const ROOMS: [(&str, &[&str]); 14] = [
+/// Capture knows where a project and its store are, to look at the one and leave the other out.
+const ROOMS: [(&str, &[&str]); 15] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
+    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("redact", &["model"]),
     ("seal", &["model", "store::Slot"]),
     ("diff", &["model"]),
@@ -38,6 +40,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
             "model",
             "clock",
             "atomic",
+            "capture",
             "diff",
             "owner",
             "redact",
@@ -49,7 +52,20 @@ const ROOMS: [(&str, &[&str]); 14] = [
             "ReasonCode",
         ],
     ),
-    ("run", &["model", "owner", "trigger", "engine", "store::StoreError", "Error"]),
+    (
+        "run",
+        &[
+            "model",
+            "owner",
+            "trigger",
+            "capture",
+            "engine",
+            "store::StoreError",
+            "store::StoreUrl",
+            "store::OpenOptions",
+            "Error",
+        ],
+    ),
     ("lib", &[]),
 ];
 

@@ -107,9 +107,11 @@ impl Reporter {
                 Kept::Saved(saved) => format!("{}@{}", saved.run_id, saved.sequence),
                 Kept::Queued(queued) => format!("{} (waiting)", queued.snapshot_id),
             };
+            let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
+            let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
+            let text = if self.screen.colours_talk() { dim(&text) } else { text };
             // The cursor goes back: what the command says next stands over it.
-            let text = format!("\r\x1b[K{}\r", dim(&format!("milepost: {at}")));
-            self.screen.draw(&text);
+            self.screen.draw(&format!("\r\x1b[K{text}\r"));
         }
     }
 
