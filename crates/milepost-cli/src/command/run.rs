@@ -157,7 +157,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
     // A folder on the command line counts from where it was typed.
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let scope = context.scope().filter(|_| !args.no_capture).map(|mut scope| {
-        scope.watch.extend(args.watch.iter().map(absolute));
+        scope.watch_in_run.extend(args.watch.iter().map(absolute));
         scope
     });
     let recorder = Recorder::new(context, settings, run, session.clone(), opening, args.rejoin, scope);

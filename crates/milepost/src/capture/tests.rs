@@ -113,7 +113,7 @@ fn time_that_is_up_leaves_the_rest_unlisted() {
     let root = std::fs::canonicalize(dir.path()).unwrap();
     std::fs::create_dir(root.join(WATCHED)).unwrap();
     std::fs::File::create(root.join(WATCHED).join("a")).unwrap();
-    let folders = watch::folders(&root, &[]);
+    let folders = watch::folders(&root, &Scope::at(&root));
     let (watched, _) = watch::look(&root, &folders, &Own::of(None), &Bounds::default(), Instant::now());
     assert!(watched.files.is_empty() && watched.error.unwrap().contains("too long"));
     let one = Bounds { paths: 0, ..Bounds::default() };

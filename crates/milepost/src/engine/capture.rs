@@ -103,8 +103,8 @@ impl Milepost {
 fn look_since(scope: &Scope, captures: &Captures) -> Sighting {
     let mut scope = scope.clone();
     for folder in &captures.watch {
-        if !scope.watch.iter().any(|known| known.as_os_str() == folder.as_str()) {
-            scope.watch.push(folder.into());
+        if !scope.watch_in_run.iter().any(|known| known.as_os_str() == folder.as_str()) {
+            scope.watch_in_run.push(folder.into());
         }
     }
     capture::look(&scope, &Since { base: captures.base.clone(), head: captures.head.clone() })
@@ -123,7 +123,11 @@ pub(super) fn remember(captures: &mut Captures, sighting: &Sighting, now: jiff::
     captures.at = Some(now);
     let seen = sighting.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
     captures.peak_rss = captures.peak_rss.max(seen);
-    captures.watch.clone_from(&sighting.watch);
+    for folder in &sighting.watch {
+        if !captures.watch.contains(folder) {
+            captures.watch.push(folder.clone());
+        }
+    }
     if sighting.git.error.is_none() {
         let head = sighting.git.head.clone();
         captures.base.get_or_insert_with(|| head.clone().unwrap_or_default());

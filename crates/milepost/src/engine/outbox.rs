@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Milepost, Opening, Save, Saved};
-use crate::capture::Sighting;
+use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
 use crate::redact::{self, Redaction};
@@ -49,8 +49,9 @@ struct Waiting {
     last_of_session: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sighting: Option<Box<Sighting>>,
+    /// Whether the draft's workspace is what was seen, to be joined with what the run knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    seen: bool,
     draft: Fields,
 }
 
@@ -80,6 +81,10 @@ impl Outbox {
         limits: &crate::model::Limits,
         clock: &dyn Clock,
     ) -> Result<Queued, Error> {
+        let sighting = save.sighting.take();
+        if let Some(sighting) = &sighting {
+            save.draft.workspace = Some(sighting.joined(&[], None, &Bounds::default()));
+        }
         save.draft = redact::draft(save.draft, redaction);
         super::compose::check_limits(&save.draft, limits)?;
         // What no run could take would wait for ever.
@@ -96,7 +101,7 @@ impl Outbox {
             tags: save.tags,
             last_of_session: save.last_of_session,
             changes: save.changes,
-            sighting: save.sighting,
+            seen: sighting.is_some(),
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
@@ -198,14 +203,16 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         return Err("its checksum does not fit".into());
     }
     let waiting: Waiting = serde_json::from_str(envelope.save.get()).map_err(|e| e.to_string())?;
+    let mut draft = Draft::from_fields(waiting.draft).map_err(|e| e.to_string())?;
+    let seen = draft.workspace.take_if(|_| waiting.seen);
     let save = Save {
-        draft: Draft::from_fields(waiting.draft).map_err(|e| e.to_string())?,
+        draft,
         opening: waiting.opening,
         pin: waiting.pin,
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
-        sighting: waiting.sighting,
+        sighting: seen.map(|seen| Box::new(Sighting::from(seen))),
         only_new: false,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use milepost::capture::Scope;
 use milepost::engine::Reference;
-use milepost::model::{Body, PathText, Source};
+use milepost::engine::outbox::Outbox;
+use milepost::model::{Body, Limits, PathText, Source};
+use milepost::redact::Redaction;
 use milepost::run::{Overrides, SessionEvent, format_duration};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Error, Milepost, Profile, ReasonCode, Save, Session, Status};
@@ -281,4 +283,28 @@ fn a_timer_that_does_not_look_confirms_what_was_seen() {
     world.wait(30 * 60_000);
     assert!(due(Source::Timer), "once in half an hour");
     assert!(!world.mp.save(&run("r"), Save::new().summary("t").source(Source::Timer)).unwrap().coalesced);
+}
+
+#[test]
+fn what_waited_in_the_outbox_forgets_nothing() {
+    let project = repository();
+    let root = project.path();
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::new(Kind::Sqlite);
+    let outbox = Outbox::new(dir.path().join("outbox"));
+    let look = || world.mp.look_now(&run("r"), &Scope::at(root)).unwrap();
+    write(&root.join("a"), "x");
+    world.mp.save(&run("r"), Save::new().sighting(look())).unwrap();
+    std::fs::remove_file(root.join("a")).unwrap();
+    write(&root.join("b"), "x");
+    let seen = milepost::capture::look(&Scope::at(root), &Default::default());
+    let waiting = Save::new().summary("waits").sighting(seen);
+    outbox.post(&run("r"), waiting, Redaction::On, &Limits::default(), &world.clock).unwrap();
+    std::fs::remove_file(root.join("b")).unwrap();
+    assert_eq!(outbox.take_in(&world.mp).unwrap().saved.len(), 1);
+    world.mp.save(&run("r"), Save::new().summary("after").sighting(look())).unwrap();
+    for n in [2, 3] {
+        let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
+        assert_eq!(touched(&shown.verified.body().unwrap()), ["a", "b"], "{n}");
+    }
 }
