@@ -1,13 +1,11 @@
 //! What `run` says about the command it runs: lines of JSON for programs, on stderr or in a file, since stdout is the
 //! command's; for people a line while it runs, where the terminal is free, and how it went.
 
-use std::error::Error as _;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use milepost::Error;
 use milepost::model::{Outcome, OutcomeResult, RunId};
 use serde::Serialize;
 
@@ -156,16 +154,4 @@ impl Reporter {
             _ => self.screen.line(&document),
         }
     }
-}
-
-/// An error with everything that caused it, on one line.
-pub(crate) fn in_full(e: &Error) -> String {
-    let mut text = e.to_string();
-    let mut source = e.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
