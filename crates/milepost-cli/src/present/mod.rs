@@ -95,7 +95,7 @@ impl Screen {
 
     /// Draws on the terminal as it is, without ending the line.
     fn draw(&self, text: &str) {
-        let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::AlwaysAnsi);
+        let mut err = io::stderr().lock();
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
@@ -121,6 +121,15 @@ impl Screen {
             ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+        }
+    }
+
+    /// Whether colours go to stderr.
+    fn colours_talk(&self) -> bool {
+        match self.color {
+            ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
         }
     }
 
