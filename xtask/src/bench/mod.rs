@@ -1,6 +1,7 @@
 //! Benchmarks: each beside its floor, interleaved in one run, given as a ratio to it. Counts where counts will do.
 //! `cargo xtask bench [--short] [NAME…]` prints a table in Markdown; `--check` fails where a bound is missed.
 
+mod brief;
 mod history;
 mod measure;
 mod process;
@@ -15,7 +16,7 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 7] = [
+const ALL: [Bench; 8] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
@@ -23,6 +24,7 @@ const ALL: [Bench; 7] = [
     ("space", space::bytes),
     ("writers", writers::eight),
     ("prune", prune::prune),
+    ("brief", brief::fit),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {
