@@ -217,7 +217,7 @@ pub enum Error {
     #[error("the session is running already")]
     SessionRunning,
     /// What must be kept of a brief does not fit the budget.
-    #[error("the brief does not fit: {0}")]
+    #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
     #[error("the brief's id {id:?} is taken by {place}")]
