@@ -186,19 +186,17 @@ impl Hook<'_> {
             mp => mp?,
         };
         let mut save = self.save();
-        match mp.due(&self.run, None)? {
+        match mp.record_changes(&self.run, &changes, &save.opening)? {
             // The first thing that happens makes a session worth resuming.
             Due::First => {
-                mp.save(&self.run, save.with_changes(changes).reason("session_start"))?;
+                mp.save(&self.run, save.reason("session_start"))?;
             }
             Due::Yes => {
                 save.draft.source = Some(Source::Timer);
                 save.sighting = self.look(&mp)?;
-                mp.save(&self.run, save.with_changes(changes))?;
+                mp.save(&self.run, save)?;
             }
-            Due::No => {
-                mp.apply(&self.run, changes, save)?;
-            }
+            Due::No => {}
         }
         Ok(())
     }

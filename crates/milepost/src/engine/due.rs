@@ -1,8 +1,10 @@
 //! Due: whether a timer's interval has passed since a run was last saved or confirmed.
 
+use jiff::Timestamp;
+
 use super::Milepost;
 use crate::model::{Profile, RunId, Status};
-use crate::store::Row;
+use crate::store::{Entry, Row};
 use crate::{Error, trigger};
 
 /// Whether a timer's interval has passed.
@@ -14,6 +16,17 @@ pub enum Due {
     Yes,
     /// It has not.
     No,
+}
+
+impl Due {
+    /// Whether it has passed since the newest checkpoint of a run was made or confirmed.
+    pub(super) fn of(newest: Option<&Entry>, profile: Profile, now: Timestamp) -> Self {
+        let (Some(Entry { header, marks }), Some(interval)) = (newest, profile.interval()) else {
+            return Self::Yes;
+        };
+        let last = marks.refreshed_at.map_or(header.created_at, |at| at.max(header.created_at));
+        if trigger::is_due(last, interval, now) { Self::Yes } else { Self::No }
+    }
 }
 
 impl Milepost {
@@ -28,13 +41,9 @@ impl Milepost {
         if state.row.count == 0 {
             return Ok(Due::First);
         }
-        let Some(entry) = state.row.latest.and_then(Row::good) else { return Ok(Due::Yes) };
         let recorded = state.row.record.ok().map(|record| record.profile);
         let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
-        let Some(interval) = profile.interval() else { return Ok(Due::Yes) };
-        let last =
-            entry.marks.refreshed_at.map_or(entry.header.created_at, |at| at.max(entry.header.created_at));
-        Ok(if trigger::is_due(last, interval, self.now()) { Due::Yes } else { Due::No })
+        Ok(Due::of(state.row.latest.and_then(Row::good).as_ref(), profile, self.now()))
     }
 
     /// Says whether a run has ended or rests, so that a timer has nothing to say about it.
