@@ -16,6 +16,7 @@ use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
 
 use self::environment::Environment;
+pub(crate) use self::environment::{Homes, Surroundings};
 use self::file::File;
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::value::duration;

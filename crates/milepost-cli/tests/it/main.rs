@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
 
+mod agents;
 mod config;
 mod current_run;
 mod environment;
@@ -9,6 +10,7 @@ mod exact;
 mod house;
 mod items;
 mod look;
+mod opencode;
 mod prune;
 mod refuse;
 mod run;
