@@ -32,6 +32,7 @@ pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io:
                 Err(e) => failed.push((change.path.clone(), e)),
             }
         } else if plan.action == Action::Uninstall {
+            drop_backups(change);
             records.forget(&change.real);
         }
     }
@@ -71,11 +72,8 @@ fn installed(change: &mut Change, text: &str, scope: Scope, records: &mut Record
     let made = make_folders(&change.real)?;
     let Some(mut record) = change.record.clone() else { return Ok(()) };
     record.folders.extend(made);
-    if let Some(backup) = &change.backup {
-        if !record.backups.contains(backup) {
-            record.backups.push(backup.clone());
-        }
-    }
+    let known = record.backups.clone();
+    record.backups.extend(change.backup.clone().filter(|backup| !known.contains(backup)));
     let folders = record.folders.clone();
     records.put(record);
     let done = records.save().and_then(|()| write(&change.real, text, scope));
@@ -102,18 +100,21 @@ fn removed(change: &mut Change, after: Option<String>, records: &mut Records) ->
             }
         }
     }
-    if let Some(record) = &change.record {
-        for backup in &record.backups {
-            // What is in the file again needs no copy.
-            if fs::read(backup).is_ok_and(|bytes| Some(&bytes[..]) == after.as_deref().map(str::as_bytes)) {
-                let _ = fs::remove_file(backup);
-            } else if backup.exists() {
-                change.backup = Some(backup.clone());
-            }
-        }
-    }
+    drop_backups(change);
     records.forget(&change.real);
     Ok(())
+}
+
+/// Removes copies of what is in the file again; one that holds something else stays, and is named.
+fn drop_backups(change: &mut Change) {
+    let now = change.after.as_deref().map(str::as_bytes);
+    for backup in change.record.iter().flat_map(|record| &record.backups) {
+        if fs::read(backup).is_ok_and(|bytes| Some(&bytes[..]) == now) {
+            let _ = fs::remove_file(backup);
+        } else if backup.exists() {
+            change.backup = Some(backup.clone());
+        }
+    }
 }
 
 /// Writes a file whole, with the rights that it had. A new one of the user's is the user's alone.

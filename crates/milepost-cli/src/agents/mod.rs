@@ -28,7 +28,7 @@ pub(crate) use self::content::{Part, Standing};
 pub(crate) use self::lines::{Line, unified};
 pub(crate) use self::plan::{Action, Change, Plan, install, uninstall};
 pub(crate) use self::record::{Records, Turn};
-pub(crate) use self::standing::{Setup, look};
+pub(crate) use self::standing::{Setup, look, look_at};
 
 use self::content::Content;
 use crate::config::Homes;

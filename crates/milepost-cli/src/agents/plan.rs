@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::content::{Content, Part, Refusal, Rest, Standing};
 use super::record::{Record, Records, digest};
+use super::standing::look;
 use super::{Agent, Roots, Scope, Target};
 
 /// What is done with an agent.
@@ -92,7 +93,26 @@ pub(crate) fn install(agent: Agent, scope: Scope, roots: &Roots, records: &Recor
             Err(Refusal(why)) => plan.refused.push((target.path, why)),
         }
     }
+    let other = if scope == Scope::User { Scope::Project } else { Scope::User };
+    if runs_twice(agent, other, roots) {
+        plan.notes.push(twice(other));
+    }
     plan
+}
+
+/// Whether an agent that runs the same hook as often as it finds it has one in this scope. The others run it once.
+pub(super) fn runs_twice(agent: Agent, scope: Scope, roots: &Roots) -> bool {
+    let known = scope == Scope::Project || roots.user.codex.is_absolute();
+    agent == Agent::Codex && known && look(agent, scope, roots).has(Part::Hooks)
+}
+
+/// What to say about it.
+pub(super) fn twice(other: Scope) -> String {
+    let flag = if other == Scope::Project { " --project" } else { "" };
+    format!(
+        "Codex runs hooks of the user and of the project, so that each event is recorded twice: \
+         `milepost agents uninstall codex{flag}` takes the others back"
+    )
 }
 
 fn installing(plan: &Plan, target: &Target, records: &Records) -> Result<Change, Refusal> {
@@ -113,7 +133,7 @@ fn installing(plan: &Plan, target: &Target, records: &Records) -> Result<Change,
         agent: plan.agent,
         scope: plan.scope,
         project: plan.project.clone(),
-        existed: known.map_or(before.is_some(), |known| known.existed),
+        existed: before.is_some() && known.is_none_or(|known| known.existed),
         after: digest(after.as_bytes()),
         before: match same {
             Some(known) => known.before.clone(),

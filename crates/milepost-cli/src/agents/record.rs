@@ -70,6 +70,11 @@ impl Records {
         Ok(Self { folder, book: book.unwrap_or_default(), _turn: held })
     }
 
+    /// Nothing known, and nowhere to write it.
+    pub(crate) fn none() -> Self {
+        Self { folder: None, book: Book::default(), _turn: None }
+    }
+
     pub(super) fn of(&self, path: &Path) -> Option<&Record> {
         self.book.files.iter().find(|record| record.path == path)
     }

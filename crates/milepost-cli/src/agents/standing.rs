@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::content::{Part, Refusal, Standing};
-use super::plan::{read, real};
+use super::plan::{read, real, twice};
 use super::{Agent, Roots, Scope, gemini};
 
 /// How an agent is set up in one scope.
@@ -28,6 +28,12 @@ impl Setup {
         self.parts.iter().any(|(.., s)| matches!(s, Ok(Standing::Current | Standing::Stale(_))))
     }
 
+    /// Whether a part of ours is there.
+    pub(super) fn has(&self, part: Part) -> bool {
+        matches!(self.part(part), Some(Ok(Standing::Current | Standing::Stale(_))))
+    }
+
+    /// Whether something is not as this version sets it up.
     pub(crate) fn is_stale(&self) -> bool {
         let stale = |s: &Result<Standing, String>| matches!(s, Ok(Standing::Stale(_)));
         let absent = |s: &Result<Standing, String>| matches!(s, Ok(Standing::Absent));
@@ -55,11 +61,9 @@ pub(crate) fn look(agent: Agent, scope: Scope, roots: &Roots) -> Setup {
                 setup.parts.extend(parts.map(|part| (part, target.path.clone(), Err(why.clone()))));
             }
         }
-        if let (Agent::Gemini, Ok(Some(text))) = (agent, &text) {
-            if gemini::hooks_are_off(text) {
-                let path = target.path.display();
-                setup.to_do.push(format!("hooks are off: set hooksConfig.enabled to true in {path}"));
-            }
+        if agent == Agent::Gemini && matches!(&text, Ok(Some(text)) if gemini::hooks_are_off(text)) {
+            let path = target.path.display();
+            setup.to_do.push(format!("hooks are off: set hooksConfig.enabled to true in {path}"));
         }
     }
     setup.parts.sort_by_key(|(part, ..)| *part);
@@ -67,4 +71,14 @@ pub(crate) fn look(agent: Agent, scope: Scope, roots: &Roots) -> Setup {
         setup.to_do.extend(agent.to_do(scope).map(str::to_owned));
     }
     setup
+}
+
+/// Looks at an agent's files in some scopes.
+pub(crate) fn look_at(agent: Agent, scopes: &[Scope], roots: &Roots) -> Vec<Setup> {
+    let mut setups: Vec<_> = scopes.iter().map(|scope| look(agent, *scope, roots)).collect();
+    let both = setups.len() > 1 && setups.iter().all(|setup| setup.has(Part::Hooks));
+    if let (true, Some(last)) = (both && agent == Agent::Codex, setups.last_mut()) {
+        last.to_do.push(twice(last.scope));
+    }
+    setups
 }

@@ -103,10 +103,8 @@ fn without(text: &str) -> String {
             kept.pop();
         }
         // The last line of a file that did not end it: the line before goes back to that.
-        if end == lines.len() && !text.ends_with('\n') {
-            if let Some(last) = kept.last_mut() {
-                *last = last.trim_end_matches(['\r', '\n']);
-            }
+        if let (true, Some(last)) = (end == lines.len() && !text.ends_with('\n'), kept.last_mut()) {
+            *last = last.trim_end_matches(['\r', '\n']);
         }
         at = end;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use milepost::{Exit, ReasonCode};
 
-use crate::agents::{self, Action, Agent, Plan, Records, Roots, Scope, Setup, Turn};
+use crate::agents::{self, Action, Agent, Plan, Records, Roots, Scope, Turn};
 use crate::config::Surroundings;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -166,10 +166,15 @@ impl<'a> Shop<'a> {
         self.around.home.is_some() && agents::look(agent, Scope::User, &self.roots).is_current()
     }
 
-    fn records(&self, turn: Turn) -> Result<Records, Failure> {
-        Records::open(self.around.state.clone(), turn).map_err(|source| {
-            let path = self.around.state.clone().unwrap_or_default();
-            milepost::Error::File { path, what: "written", source }.into()
+    /// What is known about earlier installs. Where it cannot be written down, removal goes by the files alone.
+    fn records(&self, turn: Turn) -> Records {
+        Records::open(self.around.state.clone(), turn).unwrap_or_else(|e| {
+            let state = self.around.state.clone().unwrap_or_default();
+            self.context.screen.talk(&format!(
+                "Warning: what is installed cannot be written down in {}: {e}",
+                state.display()
+            ));
+            Records::none()
         })
     }
 
@@ -191,9 +196,9 @@ impl<'a> Shop<'a> {
 
     /// Everything that is recorded of some agents, and this user's and project's files besides.
     fn everywhere(&self, agents: &[Agent]) -> Vec<Wanted> {
-        let records = Records::open(self.around.state.clone(), Turn::Leave).ok();
+        let records = self.records(Turn::Leave);
         let mut roots: Vec<PathBuf> = vec![self.roots.project.clone()];
-        for record in records.iter().flat_map(|records| records.all()) {
+        for record in records.all() {
             if let Some(root) = record.project.as_ref().filter(|root| !roots.contains(root)) {
                 roots.push(root.clone());
             }
@@ -219,7 +224,7 @@ impl<'a> Shop<'a> {
         let screen = self.context.screen;
         let asks = !screen.yes && screen.can_ask();
         if dry_run || asks {
-            let records = self.records(Turn::Leave)?;
+            let records = self.records(Turn::Leave);
             let plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
             if dry_run {
                 return self.shown(plans, &Vec::new(), present::Mode::DryRun);
@@ -246,7 +251,7 @@ impl<'a> Shop<'a> {
 
     /// Does it, and gives what became of it.
     fn done(&self, wanted: &[Wanted]) -> Result<(Vec<Plan>, Failed), Failure> {
-        let mut records = self.records(Turn::Take)?;
+        let mut records = self.records(Turn::Take);
         let mut plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
         let failed = plans.iter_mut().flat_map(|plan| agents::apply(plan, &mut records)).collect();
         Ok((plans, failed))
@@ -281,12 +286,10 @@ impl<'a> Shop<'a> {
         let scopes: Vec<_> = scopes.copied().collect();
         let look = |agent: &Agent| {
             let program = self.around.program(agent.program());
-            let setups: Vec<Setup> =
-                scopes.iter().map(|scope| agents::look(*agent, *scope, &self.roots)).collect();
-            present::Found { agent: *agent, program, setups }
+            present::Found { agent: *agent, program, setups: agents::look_at(*agent, &scopes, &self.roots) }
         };
         let found: Vec<_> = agents.iter().map(look).collect();
-        let records = self.records(Turn::Leave)?;
+        let records = self.records(Turn::Leave);
         let mut elsewhere: Vec<_> =
             records.all().iter().filter_map(|record| record.project.clone()).collect();
         elsewhere.retain(|root| *root != self.roots.project);

@@ -109,7 +109,12 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     );
     match agents.is_empty() {
         true => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
-        false => text.push_str(&page),
+        false => {
+            text.push_str(
+                "So are prompts, tool results in short and to-do lists of the agents that are set up.\n",
+            );
+            text.push_str(&page);
+        }
     }
     if let Some(warning) = info.warning {
         context.screen.talk(&format!("Warning: {warning}"));

@@ -424,6 +424,56 @@ fn hooks_are_silent_where_the_binary_is_missing_and_pass_on_what_comes_where_it_
 }
 
 #[test]
+fn what_cannot_be_written_is_said_and_the_rest_is_done() {
+    let env = TestEnvironment::new();
+    env.put(".claude", "a file, not a folder");
+    let ran = env.run(&["agents", "install", "claude-code", "--project", "--json"]).exits(3);
+    assert_eq!(ran.reason(), "checkpoint_atomic_write_failed");
+    assert!(env.text(".mcp.json").contains("milepost") && env.text(".claude") == "a file, not a folder");
+    env.run(&["agents", "uninstall", "claude-code", "--project"]).exits(0);
+    assert!(!env.project().join(".mcp.json").exists());
+    // A state folder that cannot be: the files themselves are enough.
+    std::fs::remove_dir_all(env.path("home/.local")).unwrap();
+    env.write("../home/.local", "no folder");
+    env.put(".gemini/settings.json", "{\"a\":1}");
+    let ran = env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    assert!(ran.stderr.contains("cannot be written down"), "{ran:?}");
+    env.run(&["agents", "uninstall", "gemini", "--project"]).exits(0);
+    assert_eq!(env.text(".gemini/settings.json"), "{\"a\":1}");
+}
+
+#[test]
+fn what_was_undone_by_hand_is_no_trouble() {
+    let env = TestEnvironment::new();
+    env.put(".gemini/settings.json", "{}");
+    let before = tree(&env.project());
+    env.run(&["agents", "install", "gemini", "codex", "--project"]).exits(0);
+    env.put(".gemini/settings.json", "{}");
+    for name in [".gemini/commands", ".codex", ".agents"] {
+        std::fs::remove_dir_all(env.project().join(name)).unwrap();
+    }
+    env.run(&["agents", "uninstall", "--all", "--project"]).exits(0);
+    assert_eq!(tree(&env.project()), before);
+    assert!(!env.path("home/.local/state/milepost/agents.json").exists());
+    // Removed, set up again, and taken back: the file was not there in between.
+    env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    std::fs::remove_dir_all(env.project().join(".gemini")).unwrap();
+    env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    env.run(&["agents", "uninstall", "gemini", "--project"]).exits(0);
+    assert!(tree(&env.project()).is_empty());
+}
+
+#[test]
+fn codex_is_told_apart_where_both_scopes_would_run() {
+    let env = TestEnvironment::new();
+    env.run(&["agents", "install", "codex"]).exits(0);
+    let ran = env.run(&["agents", "install", "codex", "--project"]).exits(0);
+    assert!(ran.stdout.contains("recorded twice"), "{ran:?}");
+    assert!(env.run(&["agents", "status"]).exits(0).stdout.contains("recorded twice"));
+    assert!(!env.run(&["agents", "install", "gemini", "--project"]).exits(0).stdout.contains("twice"));
+}
+
+#[test]
 fn names_are_checked_and_switches_are_seen() {
     let env = TestEnvironment::new();
     let ran = env.run(&["agents", "install"]).exits(2);
