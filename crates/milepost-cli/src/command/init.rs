@@ -145,8 +145,8 @@ fn offer(context: &Context<'_>, shop: &Shop<'_>) -> Vec<Agent> {
     }
     let names = found.iter().map(|agent| agent.name()).collect::<Vec<_>>().join(", ");
     let question = format!(
-        "Set up {names} for you, so that their sessions are recorded in projects with a store and can be resumed \
-         (hooks, /checkpoint, MCP server; `milepost agents uninstall` takes it back)?"
+        "Set up {names} for you (hooks, /checkpoint, MCP server), so that sessions in projects with a store are \
+         recorded and can be resumed? `milepost agents uninstall` takes it back."
     );
     if screen.ask(&question) == Some(true) { found } else { Vec::new() }
 }

@@ -294,7 +294,7 @@ impl Status {
     }
 
     pub(crate) fn page(&self, screen: &Screen) -> String {
-        let mut shown_table = table(screen, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "/CHECKPOINT", "MCP"]);
+        let mut shown_table = table(screen, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
         let mut said = String::new();
         for found in &self.found {
             for setup in &found.setups {
