@@ -62,6 +62,8 @@ closed_enum! {
         Usage = "usage",
         /// It would remove something and was not confirmed.
         ConfirmationNeeded = "confirmation_needed",
+        /// An agent's settings cannot be edited and are left as they are.
+        AgentSettingsInvalid = "agent_settings_invalid",
     }
 }
 

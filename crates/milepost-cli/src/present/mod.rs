@@ -1,6 +1,7 @@
 //! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
 //! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
 
+pub(crate) mod agents;
 pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
