@@ -57,6 +57,7 @@ pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Resu
             let items = tool.items(|path| relative(&root, path));
             hook.keep(items.into_iter().map(Change::Item).collect()).map(|()| None)
         }
+        What::GoesOn => hook.keep(Vec::new()).map(|()| None),
         What::Compaction { ask } => hook.compaction(ask),
         What::TurnEnd => hook.rest(Class::WaitingForUser, None).map(|()| None),
         What::Trouble(class, detail) => hook.rest(class, detail).map(|()| None),
