@@ -12,6 +12,7 @@ use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
+    Workspace,
 };
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
@@ -181,7 +182,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         status,
         file: None,
         pruned: Vec::new(),
-        touched: save.draft.workspace.as_ref().map(|workspace| workspace.files_modified.len() as u64),
+        touched: save.draft.workspace.as_ref().and_then(touched),
         pointer_error: None,
     };
     let mut events = Vec::new();
@@ -284,6 +285,13 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     remember(&mut commit.record, recent);
     commit.events = events;
     Ok((Some(commit), saved))
+}
+
+/// How many files were touched; unknown where git has never said anything.
+fn touched(workspace: &Workspace) -> Option<u64> {
+    let count = workspace.files_modified.len() as u64;
+    let silent = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
+    (count > 0 || !silent).then_some(count)
 }
 
 fn event(
