@@ -93,7 +93,7 @@ fn quick(arguments: &[OsString]) -> Option<Cli> {
 
 fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
     let command = cli.command.unwrap_or(Command::Status(crate::command::status::StatusArgs {}));
-    let command = match command.run_bare(screen)? {
+    let command = match command.run_bare(&cli.global, screen)? {
         Some(command) => command,
         None => return Ok(()),
     };

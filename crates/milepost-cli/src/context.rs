@@ -112,6 +112,14 @@ impl<'a> Context<'a> {
         self.config.store.is_none().then(|| Outbox::new(self.config.place.outbox()))
     }
 
+    /// Whether there is a store to write to, or what waits for one.
+    pub(crate) fn has_store(&self) -> bool {
+        match &self.config.store {
+            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => path.exists(),
+            None => self.is_there(),
+        }
+    }
+
     /// Whether the default store's file is there.
     fn is_there(&self) -> bool {
         self.config.place.database.exists()
@@ -201,6 +209,7 @@ impl<'a> Context<'a> {
             house: retain.house,
             limits: self.config.limits,
             redaction: Redaction::On,
+            resume: self.config.agents.resume,
             pointer: self.config.pointer.clone(),
         }
     }

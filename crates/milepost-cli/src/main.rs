@@ -6,8 +6,11 @@ mod command;
 mod config;
 mod context;
 mod failure;
+mod hook;
+mod input;
 mod present;
 mod recorder;
+mod resumption;
 mod supervise;
 
 fn main() -> std::process::ExitCode {

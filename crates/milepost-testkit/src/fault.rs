@@ -4,8 +4,8 @@
 
 use milepost::model::RunId;
 use milepost::store::{
-    Decide, EventPage, EventQuery, HeaderQuery, Receipt, Row, RunQuery, RunRow, RunState, RunView, Store,
-    StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict, Weight,
+    Decide, EventPage, EventQuery, HeaderQuery, Outline, Receipt, Row, RunQuery, RunRow, RunState, RunView,
+    Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
 };
 
 use crate::chance::Chance;
@@ -33,8 +33,8 @@ macro_rules! pass_on {
             self.inner.events(query)
         }
 
-        fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
-            self.inner.weights(run)
+        fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError> {
+            self.inner.outline(run, newest)
         }
 
         fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {

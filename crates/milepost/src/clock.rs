@@ -63,7 +63,7 @@ pub fn elapsed_ms(start: &Moment, end: &Moment) -> u64 {
 }
 
 /// How long ago `then` was at `now`; `None` where the clock has gone back.
-pub(crate) fn age(then: Timestamp, now: Timestamp) -> Option<Duration> {
+pub fn age(then: Timestamp, now: Timestamp) -> Option<Duration> {
     Duration::try_from(now.duration_since(then)).ok()
 }
 

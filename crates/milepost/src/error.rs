@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::brief::OverBudget;
+use crate::interop::InteropError;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
@@ -36,10 +38,26 @@ closed_enum! {
         RestoreRefused = "restore_refused",
         /// A state was read back in which redaction had replaced something.
         StateRedacted = "state_redacted",
+        /// It may be continued.
+        ResumeAllowed = "resume_allowed",
+        /// The run has no checkpoint that is intact.
+        ResumeMissingCheckpoint = "resume_missing_checkpoint",
         /// The run's owner is alive.
         ResumeRunActive = "resume_run_active",
+        /// The step that was under way must not be done twice.
+        ResumeNonIdempotentStep = "resume_non_idempotent_step",
+        /// Another run continues it.
+        ResumeClaimed = "resume_claimed",
+        /// It was continued as often as it may be.
+        ResumeAttemptLimitReached = "resume_attempt_limit_reached",
+        /// It was continued a moment ago.
+        ResumeBlockedCooldown = "resume_blocked_cooldown",
+        /// Nobody can tell whether its owner lives.
+        ResumeUnknownInterruptionClass = "resume_unknown_interruption_class",
         /// The run is not there, or several could be meant.
         RunNotFound = "run_not_found",
+        /// What must be kept of a brief does not fit the budget.
+        BriefOverBudget = "brief_over_budget",
         /// A flag, argument or setting is wrong.
         Usage = "usage",
         /// It would remove something and was not confirmed.
@@ -165,6 +183,16 @@ pub enum Error {
         /// Its owner, for people.
         owner: String,
     },
+    /// The run may not be continued.
+    #[error("run {run} cannot be continued: {why}")]
+    NotResumable {
+        /// The run.
+        run: RunId,
+        /// What stands against it.
+        reason: ReasonCode,
+        /// The same for people.
+        why: String,
+    },
     /// A run of this name is there already.
     #[error("run {0} is there already")]
     RunExists(RunId),
@@ -188,6 +216,17 @@ pub enum Error {
     /// A session that has been started is started again.
     #[error("the session is running already")]
     SessionRunning,
+    /// What must be kept of a brief does not fit the budget.
+    #[error("the brief does not fit: {0}")]
+    OverBudget(#[from] OverBudget),
+    /// A brief whose own id is taken.
+    #[error("the brief's id {id:?} is taken by {place}")]
+    BriefExists {
+        /// The id.
+        id: String,
+        /// What has it.
+        place: String,
+    },
     /// A timer that cannot be.
     #[error(transparent)]
     Timer(#[from] TimerError),
@@ -198,6 +237,21 @@ pub enum Error {
         run: RunId,
         /// The process that opened it.
         pid: u32,
+    },
+    /// Something of another format could not be read or written.
+    #[error(transparent)]
+    Interop(#[from] InteropError),
+    /// A checkpoint that is there already under this number, with another content.
+    #[error("{reference} is there already with another content, or after it the run has gone on")]
+    Conflict {
+        /// The run and number.
+        reference: String,
+    },
+    /// A bundle that would take secrets along.
+    #[error("{} of what leaves hold secrets: {}", places.len(), places.join(", "))]
+    SecretsLeave {
+        /// Where they are.
+        places: Vec<String>,
     },
     /// A file of the user's could not be read or written.
     #[error("{} could not be {what}", path.display())]
@@ -243,12 +297,19 @@ impl Error {
             Self::NoState { .. } => (R::CheckpointNotFound, Exit::Nothing),
             Self::RestoreRefused { .. } => (R::RestoreRefused, Exit::Unconfirmed),
             Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
+            Self::NotResumable { reason, .. } => (*reason, Exit::Failed),
             Self::RunExists(_) => (R::CheckpointIdInvalid, Exit::Usage),
             Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
             Self::CaptureMoved => (R::StoreBusy, Exit::Busy),
             Self::MissingOption(_) | Self::SessionRunning => (R::Usage, Exit::Usage),
+            Self::OverBudget(_) => (R::BriefOverBudget, Exit::Failed),
+            Self::BriefExists { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
+            Self::Interop(InteropError::Database { .. }) => (R::Usage, Exit::Failed),
+            Self::Interop(_) => (R::Usage, Exit::Usage),
+            Self::Conflict { .. } => (R::CheckpointIdInvalid, Exit::Failed),
+            Self::SecretsLeave { .. } => (R::ConfirmationNeeded, Exit::Unconfirmed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
             Self::File { what: "removed", .. } => (R::CheckpointRetentionPruneFailed, Exit::Failed),
             Self::File { .. } => (R::Usage, Exit::Usage),
@@ -296,6 +357,19 @@ impl Error {
             Self::NoState { .. } => "save one with `milepost save --input FILE`, its member `state`".into(),
             Self::RestoreRefused { flag, .. } => format!("add {flag} if you mean it"),
             Self::OwnerAlive { .. } => "wait until it ends, or use another run id".into(),
+            Self::NotResumable { run, reason, .. } => match reason {
+                ReasonCode::ResumeRunActive => {
+                    "wait until it ends; --take-over is for one that is stalled".into()
+                }
+                ReasonCode::ResumeUnknownInterruptionClass => {
+                    "look whether it still runs there; --take-over if it does not".into()
+                }
+                ReasonCode::ResumeMissingCheckpoint => format!("`milepost runs {run}` shows what it left"),
+                ReasonCode::ResumeClaimed => "`milepost status` shows both".into(),
+                _ => format!(
+                    "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml has the limits"
+                ),
+            },
             Self::File { what: "removed", .. } => {
                 "mend its permissions; `milepost doctor --fix` removes it then".into()
             }
@@ -306,8 +380,22 @@ impl Error {
             Self::CaptureMoved => "try again".into(),
             Self::MissingOption(name) => format!("say .{name}(…) before the session is built"),
             Self::SessionRunning => "stop it first, or go on with it".into(),
+            Self::OverBudget(OverBudget { shrunk: true, .. }) => "allow at least 60 tokens".into(),
+            Self::OverBudget(over) => {
+                format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed)
+            }
+            Self::BriefExists { .. } => {
+                "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one"
+                    .into()
+            }
             Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
             Self::Forked { .. } => "open the run again in this process".into(),
+            Self::Interop(InteropError::Nothing { .. }) => {
+                "`milepost help import` lists the formats; PATH is the folder, or the one around it".into()
+            }
+            Self::Interop(_) => return None,
+            Self::Conflict { .. } => "copy into an empty store, or delete that run there".into(),
+            Self::SecretsLeave { .. } => "look at them, then add --yes to let them leave".into(),
             Self::Timer(TimerError::Thread(_)) | Self::File { .. } => return None,
             Self::Store(error) => match error {
                 StoreError::Busy { .. } => {

@@ -26,14 +26,17 @@
 //! ```
 
 pub mod atomic;
+pub mod brief;
 pub mod capture;
 pub mod clock;
 pub mod diff;
 pub mod engine;
 mod error;
+pub mod interop;
 pub mod model;
 pub mod owner;
 pub mod redact;
+pub mod resume;
 pub mod retain;
 pub mod run;
 pub mod seal;

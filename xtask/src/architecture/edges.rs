@@ -21,29 +21,36 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
-    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("redact", &["model"]),
-    ("seal", &["model", "store::Slot"]),
-    ("diff", &["model"]),
-    ("retain", &["model", "clock", "seal", "store::Entry"]),
+    ("brief", &["model"]),
+    ("capture", &["model", "clock", "store::StoreUrl", "store::place"]),
+    // A brief's own id is a name of its checkpoint, so that headers know it.
+    ("seal", &["model", "brief::id_of", "store::Slot"]),
+    ("diff", &["model", "brief"]),
+    ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
+    ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("store", &["model", "clock", "atomic", "seal"]),
-    ("error", &["model", "seal", "store", "trigger"]),
+    ("interop", &["model", "seal", "brief"]),
+    ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (
         "engine",
         &[
             "model",
             "clock",
             "atomic",
+            "brief",
             "capture",
             "diff",
+            "interop",
             "owner",
             "redact",
+            "resume",
             "seal",
             "retain",
             "store",
@@ -56,13 +63,13 @@ const ROOMS: [(&str, &[&str]); 15] = [
         "run",
         &[
             "model",
+            "capture",
             "owner",
             "trigger",
-            "capture",
             "engine",
             "store::StoreError",
-            "store::StoreUrl",
             "store::OpenOptions",
+            "store::StoreUrl",
             "Error",
         ],
     ),

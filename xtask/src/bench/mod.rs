@@ -6,6 +6,7 @@ mod history;
 mod measure;
 mod process;
 mod prune;
+mod redact;
 mod saves;
 mod space;
 mod writers;
@@ -16,14 +17,16 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 9] = [
+const ALL: [Bench; 11] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
+    ("hook", process::hook),
     ("history", history::latest_and_list),
     ("space", space::bytes),
     ("writers", writers::eight),
     ("prune", prune::prune),
+    ("redact", redact::texts),
     ("capture", capture::capture),
     ("run", capture::run),
 ];

@@ -129,13 +129,15 @@ fn rounds(
     copy: impl Fn(&Path) -> Result<StoreUrl>,
     mut floor: impl FnMut(&Path, u64) -> Result<std::time::Duration>,
 ) -> Result<(Sample, Sample)> {
-    fill(&open(url, Keep::All)?, ALL)?;
+    fill(&open(url, Keep::All)?, ALL - 1)?;
     let (mut ours, mut floors) = (Sample::default(), Sample::default());
     for i in 0..9 {
         let place = folder.join(format!("round-{i}"));
         fs::create_dir(&place)?;
-        let mp = open(&copy(&place)?, Keep::Last(LEFT as u64))?;
-        // Opened and looked at, as by the plan that a person has seen.
+        let mp = open(&copy(&place)?, Keep::All)?;
+        // Opened, written to and looked at: a store at work, and a plan that a person has seen.
+        fill(&mp, 1)?;
+        let mp = mp.with_settings(keeping(Keep::Last(LEFT as u64)));
         mp.prune(&Prune { dry_run: true, ..Prune::default() }, &mut |_| {})?;
         ours.time(|| pruned(&mp, ALL - LEFT))?;
         floors.add(floor(&place, mp.store().info()?.bytes)?);

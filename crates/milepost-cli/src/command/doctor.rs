@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::hook::failures;
 use crate::present::words::{self, green, red, yellow};
 
 /// Find what is wrong with the store, and mend what can be mended
@@ -49,6 +50,16 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
     let unknown = context.config.warnings.iter();
     let mut warnings: Vec<_> =
         unknown.map(|w| Warning { message: w.clone(), fix: "correct the key, or remove it" }).collect();
+    let failed = failures::read();
+    if let Some(last) = failed.last() {
+        let n = words::counted(failed.len() as u64, "hook failure");
+        let message = format!("{n}, the last of {}: {}", last.agent, words::clean(&last.message));
+        let fix = "mend what it names; --fix forgets them";
+        warnings.push(Warning { message, fix });
+        if args.fix {
+            failures::forget();
+        }
+    }
     let mut bytes = 0;
     let report = match context.examiner() {
         Ok(mp) => {

@@ -73,6 +73,15 @@ const TEMPLATE: &str = "\
 # enabled = true
 # interval = \"30m\"
 
+[resume]
+# How often a run that stopped is continued before somebody has to look, and how long apart.
+# attempts = 3
+# cooldown = \"0s\"
+
+[hooks]
+# How much of what you say to an agent is kept: full (up to 16 KB), first_line or none.
+# prompts = \"full\"
+
 [pointer]
 # Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.
 # file = \"seed.json\"

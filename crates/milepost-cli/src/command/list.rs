@@ -1,7 +1,7 @@
 //! `list`: checkpoints, newest first.
 
 use jiff::Timestamp;
-use milepost::engine::{ListQuery, Listed, source_details};
+use milepost::engine::{Above, ListQuery, Listed, TreePlace, lineage, source_details};
 use milepost::model::{CheckpointId, Phase, RunId, Source, Status};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use crate::present::{run as runs, words};
 /// List checkpoints, newest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost list\n  milepost list --run nightly --limit 0 --json\n  \
-                        milepost list --incomplete --source error_boundary")]
+                        milepost list --incomplete --source error_boundary\n  milepost list --tree --limit 0")]
 pub(crate) struct ListArgs {
     /// At most so many; 0 is all
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -35,6 +35,9 @@ pub(crate) struct ListArgs {
     /// Only with this tag
     #[arg(long, value_name = "T")]
     tag: Option<String>,
+    /// Below their parents instead of newest first; lines branch to the right
+    #[arg(long)]
+    tree: bool,
 }
 
 #[derive(Serialize)]
@@ -61,6 +64,28 @@ struct Row<'a> {
     completed: bool,
     pinned: bool,
     tags: &'a [String],
+    #[serde(flatten)]
+    place: Option<Place>,
+}
+
+/// Where it stands in the tree.
+#[derive(Serialize)]
+struct Place {
+    depth: usize,
+    /// `parent`, `root`, `missing` for a parent that is not in the list, `cycle`.
+    lineage: &'static str,
+}
+
+impl Place {
+    fn of(place: &TreePlace) -> Self {
+        let lineage = match place.above {
+            Above::Parent => "parent",
+            Above::Nothing => "root",
+            Above::Elsewhere => "missing",
+            Above::Circle => "cycle",
+        };
+        Self { depth: place.depth, lineage }
+    }
 }
 
 pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> {
@@ -79,10 +104,17 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         let n = words::counted(listing.damaged.len() as u64, "damaged row");
         context.screen.talk(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));
     }
+    let order: Vec<(Option<TreePlace>, usize)> = match args.tree {
+        true => lineage(&listing.checkpoints).into_iter().map(|place| (Some(place), place.at)).collect(),
+        false => (0..listing.checkpoints.len()).map(|at| (None, at)).collect(),
+    };
     if context.screen.json {
         return context.screen.document(&Document {
             schema: "milepost.list/1",
-            checkpoints: listing.checkpoints.iter().map(row).collect(),
+            checkpoints: order
+                .iter()
+                .filter_map(|(place, at)| Some(row(listing.checkpoints.get(*at)?, place.as_ref())))
+                .collect(),
             damaged: DamageDocument::all(&listing.damaged),
         });
     }
@@ -93,10 +125,11 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
     let mut shown =
         table(context.screen, &["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"]);
     let now = mp.now();
-    for listed in &listing.checkpoints {
+    for (place, at) in &order {
+        let Some(listed) = listing.checkpoints.get(*at) else { continue };
         let header = &listed.entry.header;
         shown.add_row([
-            cell(header.snapshot_id.as_str()),
+            cell(format!("{}{}", place.as_ref().map(branch).unwrap_or_default(), header.snapshot_id)),
             cell(format!("{}@{}", header.run_id, header.sequence)),
             cell(words::ago(header.created_at, now)),
             cell(source_details(&listed.entry).join(", ")),
@@ -109,7 +142,20 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
     context.screen.text(&lines(&shown))
 }
 
-fn row(listed: &Listed) -> Row<'_> {
+/// How a line of the tree begins: a dot on the line, a branch to the right, and what is odd about where it begins.
+fn branch(place: &TreePlace) -> String {
+    let sign = match place.above {
+        Above::Parent | Above::Nothing => "",
+        Above::Elsewhere => "… ",
+        Above::Circle => "↻ ",
+    };
+    match place.depth {
+        0 => sign.to_owned(),
+        n => format!("{}└ {sign}", "│ ".repeat(n - 1)),
+    }
+}
+
+fn row<'a>(listed: &'a Listed, place: Option<&TreePlace>) -> Row<'a> {
     let header = &listed.entry.header;
     Row {
         snapshot_id: &header.snapshot_id,
@@ -126,6 +172,7 @@ fn row(listed: &Listed) -> Row<'_> {
         completed: listed.completed,
         pinned: listed.entry.marks.pinned,
         tags: &listed.entry.marks.tags,
+        place: place.map(Place::of),
     }
 }
 

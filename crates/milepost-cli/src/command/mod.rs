@@ -1,18 +1,23 @@
 //! The commands, one file each: its arguments, whose comments are the help text, and one `run`.
 //! In: arguments and a context. Out: calls to the engine, and documents or pages for the screen.
 
+mod brief;
 mod complete;
 mod completions;
 mod config;
 mod context;
+mod copy;
 mod criterion;
 mod decide;
 mod delete;
 mod diff;
 mod doctor;
 mod events;
+mod export;
 mod finish;
 mod help;
+mod hook;
+mod import;
 mod init;
 mod list;
 mod man;
@@ -20,6 +25,7 @@ mod mark;
 mod note;
 mod prune;
 mod record;
+mod resume;
 mod run;
 mod runs;
 mod save;
@@ -35,6 +41,7 @@ mod verify;
 
 use clap::Subcommand;
 
+use crate::cli::Global;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::Screen;
@@ -65,6 +72,7 @@ commands! {
     Status = "status" (status::StatusArgs),
     Run = "run" (run::RunArgs),
     Save = "save" (Box<save::SaveArgs>),
+    Resume = "resume" (resume::ResumeArgs),
     Show = "show" (show::ShowArgs),
     Diff = "diff" (diff::DiffArgs),
     Prune = "prune" (prune::PruneArgs),
@@ -98,6 +106,8 @@ commands! {
     #[command(hide = true)]
     Complete = "complete" (complete::CompleteArgs),
     #[command(hide = true)]
+    Brief = "brief" (brief::BriefArgs),
+    #[command(hide = true)]
     State = "state" (state::StateArgs),
     #[command(hide = true)]
     Delete = "delete" (delete::DeleteArgs),
@@ -105,6 +115,14 @@ commands! {
     Verify = "verify" (verify::VerifyArgs),
     #[command(hide = true)]
     Events = "events" (events::EventsArgs),
+    #[command(hide = true)]
+    Hook = "hook" (hook::HookArgs),
+    #[command(hide = true)]
+    Import = "import" (import::ImportArgs),
+    #[command(hide = true)]
+    Export = "export" (export::ExportArgs),
+    #[command(hide = true)]
+    Copy = "copy" (copy::CopyArgs),
     #[command(hide = true)]
     Config = "config" (config::ConfigArgs),
     #[command(hide = true)]
@@ -119,12 +137,13 @@ commands! {
 
 impl Command {
     /// Runs a command that needs no configuration; gives back one that does.
-    pub(crate) fn run_bare(self, screen: &Screen) -> Result<Option<Self>, Failure> {
+    pub(crate) fn run_bare(self, global: &Global, screen: &Screen) -> Result<Option<Self>, Failure> {
         match self {
             Self::Schema(_) => schema::run(screen).map(|()| None),
             Self::Completions(args) => completions::run(&args, screen).map(|()| None),
             Self::Man(args) => man::run(&args, screen).map(|()| None),
             Self::Help(args) => help::run(&args, screen).map(|()| None),
+            Self::Hook(args) => hook::run(&args, global, screen).map(|()| None),
             other => Ok(Some(other)),
         }
     }
@@ -136,6 +155,7 @@ impl Command {
             Self::Status(args) => status::run(&args, context),
             Self::Run(args) => run::run(args, context).map_err(Failure::own),
             Self::Save(args) => save::run(*args, context),
+            Self::Resume(args) => resume::run(&args, context),
             Self::Show(args) => show::run(&args, context),
             Self::Diff(args) => diff::run(&args, context),
             Self::Prune(args) => prune::run(&args, context),
@@ -154,14 +174,17 @@ impl Command {
             Self::Summary(args) => summary::run(&args, context),
             Self::Mark(args) => mark::run(args, context),
             Self::Complete(args) => complete::run(&args, context),
+            Self::Brief(args) => brief::run(args, context),
             Self::State(args) => state::run(&args, context),
             Self::Delete(args) => delete::run(&args, context),
             Self::Verify(args) => verify::run(&args, context),
             Self::Events(args) => events::run(&args, context),
+            Self::Import(args) => import::run(&args, context),
+            Self::Export(args) => export::run(&args, context),
+            Self::Copy(args) => copy::run(&args, context),
             Self::Config(args) => config::run(&args, context),
-            Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) => {
-                self.run_bare(context.screen).map(|_| ())
-            }
+            // These have run before there was a context.
+            Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use milepost::brief::Brief;
 use milepost::clock::SystemClock;
 use milepost::engine::Save;
-use milepost::model::{self, Draft, Fields, Invalid, PAI_PHASES, Phase, Profile, RunId, Source, Status};
+use milepost::model::{self, Draft, Fields, PAI_PHASES, Phase, Profile, RunId, Source, Status};
+use milepost::redact::Redaction;
 use milepost::seal::strict;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost};
@@ -14,10 +15,8 @@ use super::number;
 use crate::config::word;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input::{read, read_text};
 use crate::present::saved;
-
-/// The largest input that is read.
-const INPUT: u64 = 64 << 20;
 
 /// Save a checkpoint and print its id
 ///
@@ -50,14 +49,14 @@ pub(crate) struct SaveArgs {
     /// A JSON object with more of the checkpoint's fields; - reads stdin
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// A Markdown brief, kept byte for byte
+    /// A Markdown brief, kept byte for byte; its own id becomes a name of the checkpoint and must be new
     #[arg(long, value_name = "FILE")]
     brief: Option<PathBuf>,
     /// Do not look at the workspace: git, watched folders, memory
     #[arg(long)]
     no_capture: bool,
-    /// Do not replace secrets
-    #[arg(long, hide = true)]
+    /// Keep secrets as they are; without it keys, tokens and passwords are replaced before anything is written
+    #[arg(long)]
     no_redact: bool,
     /// Save only if the profile's interval has passed
     #[arg(long)]
@@ -71,11 +70,9 @@ pub(crate) struct SaveArgs {
 }
 
 pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let mut settings = context.settings();
-    if args.no_redact {
-        settings.redaction = milepost::redact::Redaction::Off;
-    }
+    let settings = context.settings();
     let mut save = Save::new();
+    save.redaction = args.no_redact.then_some(Redaction::Off);
     save.draft = draft(&args, context)?;
     save.opening = context.opening();
     save.pin = args.pin;
@@ -92,9 +89,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
     // Before a store is made for it.
     save.check(named.as_ref(), &settings)?;
     let result = match context.writer() {
-        Ok(mp) => {
-            into_store(mp.with_settings(settings.clone()), context, save.clone(), named.clone(), &asked)
-        }
+        Ok(mp) => into_store(mp, context, save.clone(), named.clone(), &asked),
         Err(e) => Err(e.into()),
     };
     match (result, context.outbox()) {
@@ -153,8 +148,21 @@ fn into_store(
     if asked.capture {
         save.sighting = context.look(&mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
     }
+    let brief = save.draft.brief.clone();
     let done = mp.save(&run, save)?;
+    if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
+        context.screen.talk(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
+    }
     saved::present(context.screen, "milepost.save/1", &done)
+}
+
+/// What a brief lacks that the next session will miss.
+fn lacking(text: &str) -> Option<String> {
+    let errors = Brief::parse(text).check().errors;
+    let first = errors.first()?;
+    let name = first.section.as_deref().map_or(String::new(), |section| format!("{section} "));
+    let more = if errors.len() > 1 { format!(", and {} more", errors.len() - 1) } else { String::new() };
+    Some(format!("is not whole: {name}{}{more}", first.message))
 }
 
 impl Asked {
@@ -203,7 +211,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
         draft.task_summary.clone_from(&args.summary);
     }
     if let Some(path) = &args.brief {
-        draft.brief = Some(brief(path)?);
+        draft.brief = Some(read_text(path, "/brief")?);
     }
     let unset = draft.session_id.as_deref().unwrap_or_default().is_empty();
     if unset {
@@ -216,28 +224,4 @@ fn input(path: &Path) -> Result<Draft, Failure> {
     let bytes = read(path)?;
     let text = strict::check(&bytes)?;
     Ok(Draft::from_fields(Fields::parse(text, &model::Path::Root)?)?)
-}
-
-fn brief(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(read(path)?).map_err(|e| {
-        let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
-        Invalid { path: "/brief".into(), message }.into()
-    })
-}
-
-/// Reads a file or stdin, but not without end.
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().lock().take(INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(INPUT + 1).read_to_end(&mut bytes).map_err(failed)?;
-    }
-    if bytes.len() as u64 > INPUT {
-        let message = format!("{} holds more than {INPUT} bytes, the limit of one input", path.display());
-        return Err(Invalid { path: String::new(), message }.into());
-    }
-    Ok(bytes)
 }

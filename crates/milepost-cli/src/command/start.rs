@@ -43,7 +43,7 @@ pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), Failure>
     let mp = context.writer()?;
     let session_id = context.config.session.clone();
     let started =
-        mp.start(Start { run_id: context.config.run.clone(), session_id, opening, only_new: false })?;
+        mp.start(Start { run_id: context.config.run.clone(), session_id, opening, ..Start::default() })?;
     let record = &started.record;
     if context.screen.json {
         let document = Document {

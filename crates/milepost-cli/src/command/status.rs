@@ -1,15 +1,19 @@
 //! `status`: the store, the runs that are not over, what waits, and the next command to type.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use milepost::engine::{RunSummary, RunsQuery};
+use milepost::model::{Class, RunId};
+use milepost::resume::{Decision, Standing};
 use milepost::store::StoreError;
-use milepost::{Error, Exit, ReasonCode};
+use milepost::{Error, Exit, Milepost, ReasonCode, Status};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::hook::failures::{self, Noted};
 use crate::present::run::{RunDocument, standing};
 use crate::present::table::{cell, lines, table};
 use crate::present::words::{self, ago, bold};
@@ -20,51 +24,134 @@ use crate::present::words::{self, ago, bold};
 pub(crate) struct StatusArgs {}
 
 #[derive(Serialize)]
-struct Document {
+struct Document<'a> {
     schema: &'static str,
     store: Option<String>,
     bytes: u64,
     warning: Option<String>,
-    live: Vec<RunDocument>,
-    open: Vec<RunDocument>,
-    stopped: Vec<RunDocument>,
+    live: Vec<StandingDocument>,
+    open: Vec<StandingDocument>,
+    stopped: Vec<StandingDocument>,
     ended: u64,
     waiting: u64,
+    hook_failures: &'a [Noted],
     next: String,
+}
+
+/// A run, and how it stands.
+#[derive(Serialize)]
+struct StandingDocument {
+    #[serde(flatten)]
+    run: RunDocument,
+    standing: &'static str,
+    class: Option<Class>,
+    continued_by: Option<RunId>,
+}
+
+/// A failed run is part of the morning's screen for so long.
+const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A run as it is shown.
+struct Stands {
+    summary: RunSummary,
+    decision: Option<Decision>,
+    taken_by: Option<RunId>,
+}
+
+impl Stands {
+    fn word(&self) -> &'static str {
+        match self.decision.map(|decision| decision.standing) {
+            _ if self.taken_by.is_some() => "continued",
+            None => "damaged",
+            Some(Standing::Active) => "live",
+            Some(Standing::Waiting) => "waiting",
+            Some(Standing::Stalled) => "stalled",
+            Some(Standing::Unseen) => "unseen",
+            Some(Standing::Stopped) => standing(&self.summary),
+            Some(Standing::Open) => "open",
+            Some(Standing::Ended) => "completed",
+        }
+    }
+
+    /// Why it does not go on.
+    fn why(&self) -> String {
+        let Some(decision) = self.decision else { return String::new() };
+        let noted = self.summary.intact().and_then(|record| record.interruption.as_ref());
+        match (&self.taken_by, decision.standing) {
+            (Some(run), _) => format!("by {run}"),
+            (None, Standing::Active | Standing::Open | Standing::Ended | Standing::Unseen) => String::new(),
+            (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
+                Some(detail) => format!("{}: {}", decision.class, words::clean(detail)),
+                None => decision.class.to_string(),
+            },
+        }
+    }
+
+    fn document(&self) -> StandingDocument {
+        StandingDocument {
+            run: RunDocument::of(&self.summary),
+            standing: self.word(),
+            class: self.decision.map(|decision| decision.class),
+            continued_by: self.taken_by.clone(),
+        }
+    }
 }
 
 /// Runs by how they stand.
 #[derive(Default)]
 struct Runs {
-    live: Vec<RunSummary>,
-    open: Vec<RunSummary>,
-    stopped: Vec<RunSummary>,
-    ended: Vec<RunSummary>,
+    live: Vec<Stands>,
+    open: Vec<Stands>,
+    stopped: Vec<Stands>,
+    ended: Vec<Stands>,
 }
 
 impl Runs {
-    fn sort(all: Vec<RunSummary>) -> Self {
+    fn of(mp: &Milepost) -> Result<Self, Error> {
         let mut runs = Self::default();
-        for run in all {
-            match standing(&run) {
-                "live" => runs.live.push(run),
-                "completed" | "failed" => runs.ended.push(run),
-                "stopped" | "presumed dead" | "damaged" => runs.stopped.push(run),
-                _ => runs.open.push(run),
-            }
+        let mut known = mp.candidates()?.into_iter().peekable();
+        for summary in mp.runs(&RunsQuery::default())? {
+            let candidate = known.next_if(|candidate| candidate.summary.run_id == summary.run_id);
+            let (decision, taken_by) = candidate.map_or((None, None), |c| (Some(c.decision), c.taken_by));
+            runs.sort(Stands { summary, decision, taken_by }, mp.now());
         }
-        runs
+        Ok(runs)
     }
 
-    fn next(&self) -> String {
-        let damaged = self.stopped.iter().find(|run| run.record.is_err());
-        match (damaged, self.stopped.first(), self.open.first(), self.ended.first()) {
-            (Some(_), ..) => "milepost doctor".to_owned(),
-            (_, Some(run), ..) if run.checkpoints > 0 => format!("milepost show latest --run {}", run.run_id),
-            (_, _, Some(run), _) if run.checkpoints > 0 => {
-                format!("milepost show latest --run {}", run.run_id)
+    fn sort(&mut self, run: Stands, now: Timestamp) {
+        let record = run.summary.intact();
+        let set_aside = run.taken_by.is_some() || record.is_some_and(|record| record.dismissed);
+        let long_ago = record.is_some_and(|record| {
+            record.status == Status::Failed
+                && milepost::clock::age(record.updated_at, now).is_some_and(|age| age > RECENT)
+        });
+        let group = match run.decision.map(|decision| decision.standing) {
+            None => &mut self.stopped,
+            Some(Standing::Active | Standing::Waiting | Standing::Stalled | Standing::Unseen) => {
+                &mut self.live
             }
-            (_, _, None, Some(_)) if self.live.is_empty() => "milepost list".to_owned(),
+            Some(Standing::Ended) => &mut self.ended,
+            Some(_) if set_aside || long_ago => &mut self.ended,
+            Some(Standing::Stopped) => &mut self.stopped,
+            Some(Standing::Open) => &mut self.open,
+        };
+        group.push(run);
+    }
+
+    fn next(&self, here: &str) -> String {
+        if self.stopped.iter().any(|run| run.decision.is_none()) {
+            return "milepost doctor".to_owned();
+        }
+        let eligible = |run: &&Stands| run.decision.is_some_and(|decision| decision.eligible);
+        let stopped: Vec<_> = self.stopped.iter().chain(&self.open).filter(eligible).collect();
+        let is_here = |run: &&&Stands| {
+            let record = run.summary.intact();
+            record.is_some_and(|r| r.worktree.as_ref().or(r.project.as_ref()).is_some_and(|w| w == here))
+        };
+        match (stopped.iter().find(is_here), stopped.first(), &self.live[..], &self.ended[..]) {
+            (Some(_), ..) => "milepost resume".to_owned(),
+            (None, Some(run), ..) => format!("milepost resume {}", run.summary.run_id),
+            (None, None, [], [_, ..]) => "milepost list".to_owned(),
             _ => "milepost save --summary \"what you are doing\"".to_owned(),
         }
     }
@@ -76,11 +163,12 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
         other => other?,
     };
     let info = mp.store().info()?;
-    let runs = Runs::sort(mp.runs(&RunsQuery::default())?);
+    let runs = Runs::of(&mp)?;
     let waiting = waiting(context);
-    let next = runs.next();
+    let next = runs.next(&context.here());
+    let hook_failures = &failures::read()[..];
     if context.screen.json {
-        let documents = |runs: &[RunSummary]| runs.iter().map(RunDocument::of).collect();
+        let documents = |runs: &[Stands]| runs.iter().map(Stands::document).collect();
         return context.screen.document(&Document {
             schema: "milepost.status/1",
             store: Some(info.url),
@@ -91,6 +179,7 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
             stopped: documents(&runs.stopped),
             ended: runs.ended.len() as u64,
             waiting,
+            hook_failures,
             next,
         });
     }
@@ -103,6 +192,17 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
         let folder = context.config.place.outbox();
         let _ =
             writeln!(text, "{}  {n} in {} until the store can be written", bold("Waiting"), folder.display());
+    }
+    if let Some(last) = hook_failures.last() {
+        let n = words::counted(hook_failures.len() as u64, "hook failure");
+        let _ = writeln!(
+            text,
+            "{}  {n}, the last {} ({}): {}",
+            words::yellow("Hooks"),
+            ago(last.at, mp.now()),
+            last.agent,
+            words::clean(&last.message)
+        );
     }
     text.push('\n');
     text.push_str(&shown(&runs, context, mp.now()));
@@ -117,16 +217,30 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
     }
     let mut text = String::new();
     if !current.is_empty() {
-        let mut shown = table(context.screen, &["RUN", "STATE", "LAST CHECKPOINT", "SAVED", "ABOUT"]);
+        let here = context.here();
+        let mut shown = table(context.screen, &["RUN", "STATE", "WHY", "SAVED", "WHERE", "ABOUT"]);
         for run in current {
-            let latest = run.latest.as_ref().map(|entry| &entry.header);
-            let title = run.record.as_ref().ok().and_then(|record| record.title.clone());
-            let about = title.or_else(|| latest.and_then(|header| header.summary.clone()));
+            let summary = &run.summary;
+            let latest = summary.latest.as_ref().map(|entry| &entry.header);
+            let record = summary.intact();
+            let title = record.and_then(|record| record.title.clone());
+            let prompt = record.and_then(|record| {
+                let said = record.working.log.iter().find_map(|line| line.text.strip_prefix("prompt: "));
+                said.map(|said| said.lines().next().unwrap_or_default().to_owned())
+            });
+            let about = title.or_else(|| latest.and_then(|header| header.summary.clone())).or(prompt);
+            let place = record.and_then(|record| record.worktree.as_ref().or(record.project.as_ref()));
+            let place = match place {
+                Some(place) if *place == here => "here".to_owned(),
+                Some(place) => place.rsplit('/').next().unwrap_or_default().to_owned(),
+                None => "-".to_owned(),
+            };
             shown.add_row([
-                cell(run.run_id.as_str()),
-                cell(standing(run)),
-                cell(latest.map_or("-", |header| header.snapshot_id.as_str())),
+                cell(summary.run_id.as_str()),
+                cell(run.word()),
+                cell(run.why()),
                 cell(latest.map_or("-".to_owned(), |header| ago(header.created_at, now))),
+                cell(place),
                 cell(about.unwrap_or_default()),
             ]);
         }
@@ -134,7 +248,7 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
     }
     if let Some(last) = runs.ended.first() {
         let n = words::counted(runs.ended.len() as u64, "run");
-        let _ = writeln!(text, "{n} ended, last {} ({})", last.run_id, standing(last));
+        let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id, last.word());
     }
     text
 }
@@ -160,6 +274,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             stopped: Vec::new(),
             ended: 0,
             waiting,
+            hook_failures: &[],
             next: NEXT.to_owned(),
         })?;
     } else {

@@ -41,6 +41,18 @@ impl Environment {
     }
 }
 
+/// Where small files of the user's are kept that are no settings.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let folder = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = folder.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".local/state")))?;
+    Some(folder.join("milepost"))
+}
+
+/// The run that `resume --with` started this agent for.
+pub(crate) fn resuming() -> Option<String> {
+    variable("MILEPOST_RESUME")?.into_string().ok()
+}
+
 #[allow(clippy::disallowed_methods, reason = "this is the config room")]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

@@ -1,6 +1,7 @@
 //! Settings, and where each comes from: flag, environment, `milepost.toml`, the user's file, default.
 //! The only room that reads the environment. Unknown keys are warnings; wrong values are errors that name their place.
 
+mod agents;
 mod environment;
 mod file;
 mod retain;
@@ -16,7 +17,9 @@ use milepost::model::{Invalid, Limits, Profile, RunId};
 use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
 
+pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;
+pub(crate) use self::environment::{resuming, state_folder};
 use self::file::File;
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::value::duration;
@@ -28,7 +31,7 @@ use crate::failure::Failure;
 pub(crate) use milepost::store::place::CONFIG as FILE;
 
 /// Every key that a file may hold.
-pub(crate) const KEYS: [&str; 22] = [
+pub(crate) const KEYS: [&str; 25] = [
     "store",
     "profile",
     "wait",
@@ -51,6 +54,9 @@ pub(crate) const KEYS: [&str; 22] = [
     "capture.allow_home",
     "session.enabled",
     "session.interval",
+    "resume.attempts",
+    "resume.cooldown",
+    "hooks.prompts",
 ];
 
 /// Where a value comes from.
@@ -103,6 +109,8 @@ pub(crate) struct Config {
     /// The agent's own session.
     pub(crate) agent_session: Option<String>,
     pub(crate) user: Option<String>,
+    /// The person's folder.
+    pub(crate) home: Option<PathBuf>,
     /// The profile that a flag asks for.
     pub(crate) asked_profile: Option<Profile>,
     /// The profile of new runs.
@@ -112,8 +120,7 @@ pub(crate) struct Config {
     pub(crate) retain: Retain,
     pub(crate) pointer: Option<Pointer>,
     pub(crate) watching: Watching,
-    /// The person's home.
-    pub(crate) home: Option<PathBuf>,
+    pub(crate) agents: Agents,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
     /// The project's file, whether or not it is there.
@@ -195,6 +202,7 @@ impl Config {
         };
         let retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
         let watching = Watching::load(&files, &mut settings)?;
+        let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
         let pointer_file =
             settings.take("pointer.file", files.find("pointer.file"), none(), |raw, _| value::text(raw))?;
@@ -224,6 +232,7 @@ impl Config {
             session: environment.session.or_else(|| environment.agent_session.clone()),
             agent_session: environment.agent_session,
             user: environment.user,
+            home: environment.home,
             asked_profile,
             profile,
             wait: wait.map_or(DEFAULT_WAIT, |wait| wait.0),
@@ -231,7 +240,7 @@ impl Config {
             retain,
             pointer,
             watching,
-            home: environment.home,
+            agents,
             warnings,
             settings: settings.0,
             file,

@@ -1,11 +1,14 @@
 //! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
 //! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
 
+pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
 pub(crate) mod diff;
 mod failure;
+pub(crate) mod foreign;
 pub(crate) mod prune;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod saved;
 pub(crate) mod summary;
@@ -174,6 +177,16 @@ impl Progress {
             self.drawn = true;
             let _ = write!(io::stderr().lock(), "\r{} {what}…", words::count(n));
         }
+    }
+}
+
+impl Progress {
+    /// The same with a bar, where the end is known.
+    pub(crate) fn of(&mut self, what: &str, n: u64, total: u64) {
+        const WIDTH: u64 = 20;
+        let full = n.min(total) * WIDTH / total.max(1);
+        let bar: String = (0..WIDTH).map(|at| if at < full { '#' } else { '.' }).collect();
+        self.at(&format!("of {} {what} [{bar}]", words::count(total)), n);
     }
 }
 

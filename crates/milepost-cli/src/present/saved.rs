@@ -26,6 +26,12 @@ pub(super) struct SavedDocument<'a> {
     queued: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer_error: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    replaced: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl<'a> SavedDocument<'a> {
@@ -43,6 +49,7 @@ impl<'a> SavedDocument<'a> {
             due: true,
             queued: false,
             pointer_error: saved.pointer_error.as_deref(),
+            replaced: saved.replaced,
         }
     }
 
@@ -71,6 +78,7 @@ impl<'a> SavedDocument<'a> {
             due,
             queued: false,
             pointer_error: None,
+            replaced: 0,
         }
     }
 }
@@ -154,6 +162,10 @@ pub(crate) fn present(screen: &Screen, schema: &'static str, saved: &Saved) -> R
 fn talk(screen: &Screen, saved: &Saved) {
     if let Some(why) = &saved.pointer_error {
         screen.talk(&format!("Warning: the checkpoint is saved, its pointer is not: {why}"));
+    }
+    if saved.replaced > 0 {
+        let n = words::counted(saved.replaced, "secret");
+        screen.talk(&format!("{n} replaced before anything was written; `milepost show` says where"));
     }
     if saved.coalesced {
         screen.talk(&format!("nothing changed: folded into {}@{}", saved.run_id, saved.sequence));

@@ -76,6 +76,8 @@ impl<'a> Attempt<'a> {
     /// The command line, for people.
     pub(crate) fn name(&self) -> String {
         let line = self.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        // Before it is cut: half a secret is no longer known for one.
+        let line = milepost::redact::text(&line).unwrap_or(line);
         match line.char_indices().nth(NAME) {
             Some((end, _)) => format!("{}…", &line[..end]),
             None => line,

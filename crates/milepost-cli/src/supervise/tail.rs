@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// How much of the end is kept, in bytes and lines.
 const BYTES: usize = 1000;
 const LINES: usize = 10;
+/// How much of it is looked at for secrets: one that is cut in two is no longer known for one.
+const SEEN: usize = 16 * 1024;
 /// A program may leave others behind that hold its streams open: its own last words are waited for, not theirs.
 const SILENCE: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -49,7 +51,7 @@ fn copy(
             }
             let mut tail = tail.lock().unwrap_or_else(|e| e.into_inner());
             tail.extend_from_slice(&buffer[..n]);
-            let surplus = tail.len().saturating_sub(BYTES);
+            let surplus = tail.len().saturating_sub(SEEN);
             tail.drain(..surplus);
             let _ = heard.try_send(());
         }
@@ -67,8 +69,15 @@ impl Copying {
             }
         }
         let tail = self.tail.lock().unwrap_or_else(|e| e.into_inner());
-        let text = String::from_utf8_lossy(&tail);
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        lines[lines.len().saturating_sub(LINES)..].join("\n").trim_start_matches('\u{fffd}').to_owned()
+        shortened(&String::from_utf8_lossy(&tail))
     }
+}
+
+/// The last lines, without secrets.
+fn shortened(text: &str) -> String {
+    let clean = milepost::redact::text(text);
+    let text = clean.as_deref().unwrap_or(text).trim_end();
+    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(BYTES))..];
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n").trim_start_matches('\u{fffd}').to_owned()
 }

@@ -27,7 +27,7 @@ pub fn comes_back_verbatim(store: &dyn Store) {
             machine_id: None,
             name: Some("ü".into()),
         });
-        record.claim = Some(Claim { by_run: by_run.clone(), at: doc::at(3), firm: false });
+        record.claim = Some(Claim { by_run: by_run.clone(), at: doc::at(3) });
         record.command = Some(vec!["sh".into(), "-c".into(), "true\n".into()]);
         let started = Moment { at: doc::at(1), boot_id: Some("b".into()), uptime_ms: Some(u64::MAX) };
         record.session = Some(Session { id: "s".into(), started, elapsed_ms: 1, checkpoints: 2 });

@@ -1,7 +1,7 @@
 //! House-keeping on a healthy store finds nothing and loses nothing.
 
 use milepost::model::Marks;
-use milepost::store::{Find, HeaderQuery, Store, Upkeep};
+use milepost::store::{Find, HeaderQuery, Outline, Row, Store, Upkeep};
 
 use crate::chance::{edited, text};
 use crate::doc;
@@ -87,19 +87,29 @@ pub fn loses_nothing(store: &dyn Store) {
     ledger.check();
 }
 
-/// Each checkpoint has a weight, and what is packed is left alone by `Compress`, as is the newest and what is young.
+/// Each checkpoint is in the outline and takes space, and what is packed is left alone by `Compress`, as is the newest and what is young.
 pub fn weighs_what_it_holds(store: &dyn Store) {
     let mut ledger = used(store, "upkeep-weighs");
     let other = used(store, "upkeep-weighs-other");
     let sequences = |ledger: &Ledger<'_>| -> Vec<u64> {
-        let weights = store.weights(ledger.run()).unwrap();
-        assert!(weights.iter().all(|weight| weight.bytes > 0), "{weights:?}");
-        weights.iter().map(|weight| weight.sequence).collect()
+        let outlines = store.outline(ledger.run(), None).unwrap();
+        assert!(outlines.iter().all(|outline| outline.bytes > 0), "{outlines:?}");
+        let query = HeaderQuery { run: Some(ledger.run()), oldest_first: true, ..HeaderQuery::default() };
+        let entries = store.headers(&query).unwrap().into_iter().filter_map(Row::good);
+        for (outline, entry) in outlines.iter().zip(entries) {
+            let Outline { bytes, packed, .. } = *outline;
+            assert_eq!(*outline, Outline { bytes, packed, ..Outline::of(&entry) }, "as the header says");
+        }
+        let few = store.outline(ledger.run(), Some(2)).unwrap();
+        let told = |outline: &Outline| (outline.sequence, outline.snapshot_id.clone(), outline.created_at);
+        assert!(few.iter().map(told).eq(outlines.iter().map(told)), "{few:?}");
+        assert!(few.iter().rev().take(2).eq(outlines.iter().rev().take(2)), "the newest are proven");
+        outlines.iter().map(|outline| outline.sequence).collect()
     };
     assert_eq!(sequences(&ledger), ledger.sequences());
     let loose = |ledger: &Ledger<'_>| {
-        let weights = store.weights(ledger.run()).unwrap();
-        weights.iter().filter(|weight| !weight.packed).map(|weight| weight.sequence).collect::<Vec<_>>()
+        let outlines = store.outline(ledger.run(), None).unwrap();
+        outlines.iter().filter(|outline| !outline.packed).map(|outline| outline.sequence).collect::<Vec<_>>()
     };
     let (before, untouched) = (loose(&ledger), loose(&other));
     let compress = Upkeep::Compress { run: Some(ledger.run()), before: doc::at(1_000_000_000) };
@@ -114,7 +124,7 @@ pub fn weighs_what_it_holds(store: &dyn Store) {
     let oldest = ledger.sequences()[0];
     ledger.drop_all(&[oldest]);
     assert_eq!(sequences(&ledger), ledger.sequences());
-    assert_eq!(store.weights(&doc::run_id("upkeep-weighs-nobody")).unwrap(), []);
+    assert_eq!(store.outline(&doc::run_id("upkeep-weighs-nobody"), None).unwrap(), []);
 }
 
 /// A store says where it is.

@@ -2,17 +2,22 @@
 //! In: where to look, and what a run remembers. Out: a sighting, whatever goes wrong on the way: what could not be seen is
 //! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
 
+pub mod distance;
 mod git;
 mod join;
+mod manifest;
 mod memory;
 mod program;
+mod reference;
 mod watch;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use manifest::manifests;
 pub use memory::{PeakWatch, Process};
+pub use reference::reference;
 
 use crate::model::{GitFacts, Memory, PathText, Watched, Workspace};
 use crate::store::StoreUrl;

@@ -44,7 +44,8 @@ pub(super) fn open(
     macro_rules! given {
         ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
     }
-    given![title from opening.title, plan from opening.plan, owner from opening.owner, command from opening.command];
+    given![title from opening.title, plan from opening.plan, owner from opening.owner, agent from opening.agent,
+           command from opening.command];
     // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
     let place = &opening.whereabouts;
     macro_rules! first {

@@ -177,12 +177,12 @@ fn said(text: &str, path: &str, limits: &Limits) -> Result<(), Invalid> {
 /// Refuses what would make a field larger than a save may bring it.
 fn bound(item: &Item, working: &Working, limits: &Limits) -> Result<(), Invalid> {
     let (path, raw) = match item {
-        Item::Task(_) => ("/tasks", Raw::of(&working.tasks)?),
+        Item::Task(_) | Item::Todo(_) => ("/tasks", Raw::of(&working.tasks)?),
         Item::Criterion(_) => ("/criteria", Raw::of(&working.criteria)?),
         Item::Step(_) => ("/step_state", Raw::of(&working.step_state)?),
         Item::Context(_) => ("/context_digest", Raw::of(&working.context_digest)?),
         Item::Outcome(outcome) => ("/command_outcomes", Raw::of(outcome)?),
-        Item::Note(_) | Item::Decision(_) | Item::Phase(_) => return Ok(()),
+        Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => return Ok(()),
     };
     let size = raw.get().len() as u64;
     if limits.field > 0 && size > limits.field {

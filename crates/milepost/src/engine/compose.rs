@@ -1,8 +1,8 @@
 //! From a run as it stands, what was recorded since, and a draft to a whole body. Pure.
 
 use crate::model::{
-    Body, CheckpointId, Draft, Invalid, Item, Limits, LogLine, Outcome, PAI_PHASES, Path, Phase, Profile,
-    RunRecord, Source, Status, StepState, StepStatus, Working,
+    Body, CheckpointId, Draft, FileRef, Invalid, Item, Limits, LogLine, Outcome, PAI_PHASES, Path, Phase,
+    Profile, RunRecord, Source, Status, StepState, StepStatus, Working,
 };
 
 /// How many outcomes a checkpoint holds.
@@ -12,6 +12,9 @@ pub const OUTCOME_SUMMARY: usize = 2048;
 /// How many lines of the log a checkpoint holds, and how many bytes of text in them.
 const LOG_LINES: usize = 200;
 const LOG_BYTES: usize = 128 * 1024;
+
+/// How many written files a run remembers.
+const FILES: usize = 1000;
 
 impl Working {
     /// Takes one item in; outcomes belong to the checkpoint and are collected in `outcomes`.
@@ -24,6 +27,15 @@ impl Working {
             }
             Item::Decision(decision) => self.decisions.push(decision),
             Item::Task(task) => upsert(&mut self.tasks, task, |a, b| a.id() == b.id()),
+            Item::Todo(list) => {
+                self.tasks.retain(|task| !task.is_todo());
+                self.tasks.extend(list);
+            }
+            Item::File(file) => {
+                self.files.retain(|known| known.path != file.path);
+                self.files.push(file);
+                self.files.drain(..self.files.len().saturating_sub(FILES));
+            }
             Item::Criterion(criterion) => upsert(&mut self.criteria, criterion, |a, b| a.id == b.id),
             Item::Step(step) => self.enter_step(step),
             Item::Phase(phase) => self.phase = Some(phase),
@@ -116,7 +128,10 @@ pub(super) fn compose(
         criteria: working.criteria.clone(),
         decisions: working.decisions.clone(),
         elapsed_ms: frame.elapsed_ms,
-        files: draft.files.clone(),
+        files: {
+            let given = |file: &&FileRef| !draft.files.iter().any(|given| given.path == file.path);
+            working.files.iter().filter(given).chain(&draft.files).cloned().collect()
+        },
         log: working.log.clone(),
         metadata: draft.metadata.clone(),
         outcomes_dropped: draft.outcomes_dropped + dropped,

@@ -3,6 +3,7 @@
 use super::Milepost;
 use crate::Error;
 use crate::model::{Event, EventType, Invalid, Marks, Raw};
+use crate::redact::{self, Redaction};
 use crate::store::{Commit, Entry, Find, HeaderQuery, Row, StoreError, Verdict};
 
 /// What to change.
@@ -34,6 +35,13 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
 impl Milepost {
     /// Changes the marks of a checkpoint and gives them back.
     pub fn mark(&self, entry: &Entry, change: &MarkChange) -> Result<Marks, Error> {
+        let change = &if self.settings.redaction == Redaction::On {
+            let (tag, _) = redact::value(change.tag.clone(), "tags")?;
+            let (untag, _) = redact::value(change.untag.clone(), "tags")?;
+            MarkChange { pin: change.pin, tag, untag }
+        } else {
+            change.clone()
+        };
         for tag in &change.tag {
             check_tag(tag)?;
         }

@@ -2,6 +2,7 @@
 //! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
 
 mod bookkeeping;
+pub mod brief;
 mod capture;
 mod change;
 mod complete;
@@ -12,7 +13,10 @@ mod diff;
 mod doctor;
 mod due;
 mod events;
+mod export;
 mod finish;
+mod import;
+mod lineage;
 mod list;
 mod mark;
 mod opening;
@@ -24,24 +28,31 @@ mod record;
 mod reference;
 mod report;
 mod request;
+mod resume;
 mod runs;
 mod save;
 mod show;
 mod start;
 mod state;
 mod summary;
+mod transfer;
 mod verify;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+pub use brief::BriefOf;
 pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
+pub use due::Due;
 pub use events::Events;
+pub use export::{Exported, Exporting};
 pub use finish::Finish;
+pub use import::{Import, Imported, preview_import};
+pub use lineage::{Above, Place as TreePlace, lineage};
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;
 pub use opening::{Opening, Whereabouts};
@@ -49,18 +60,21 @@ pub use prune::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 pub use reference::Reference;
 pub use request::Save;
 pub(crate) use request::While;
+pub use resume::{Candidate, Continued, Continuing, Examined};
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::Saved;
 pub use show::{Shown, source_details};
 pub use start::{Start, Started};
 pub use state::{Restore, StateOf};
 pub use summary::{Failure, GitCounts, SessionSummary, Summary, SummaryLine, Touched};
+pub use transfer::{Compared, Copied, Counting};
 pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{House, Keep, Limits, Profile, Retention, RunId};
+use crate::model::{House, Invalid, Keep, Limits, Profile, Retention, RunId};
 use crate::redact::Redaction;
+use crate::resume::ResumePolicy;
 use crate::store::place::Place;
 use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
 
@@ -87,6 +101,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether secrets are replaced.
     pub redaction: Redaction,
+    /// What resuming goes by.
+    pub resume: ResumePolicy,
     /// Where the current checkpoint's id is kept as well.
     pub pointer: Option<pointer::Pointer>,
 }
@@ -223,5 +239,16 @@ impl Milepost {
             }
             tries += 1;
         }
+    }
+}
+
+/// Refuses a run whose id is a secret: ids are names of folders and rows, and nothing can be replaced in them.
+fn check_run_name(run: &RunId) -> Result<(), Error> {
+    match crate::redact::text(run.as_str()) {
+        None => Ok(()),
+        Some(clean) => Err(Error::Value {
+            name: "the run's id".into(),
+            source: Invalid { path: "/run_id".into(), message: format!("it holds a secret: {clean}") },
+        }),
     }
 }

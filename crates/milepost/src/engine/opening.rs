@@ -32,6 +32,9 @@ pub struct Opening {
     pub owner: Option<Owner>,
     /// The checkpoint it continues.
     pub parent: Option<CheckpointId>,
+    /// The agent that does the work, by the name that its hooks use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The command, where Milepost starts one.
     pub command: Option<Vec<String>>,
     /// Where it works.

@@ -11,7 +11,7 @@ use super::{Milepost, Opening, Save, Saved};
 use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::{Error, atomic};
 
 /// A folder of waiting saves.
@@ -52,6 +52,9 @@ struct Waiting {
     /// Whether the draft's workspace is what was seen, to be joined with what the run knows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     seen: bool,
+    /// Whether secrets were replaced, as it was asked when it was posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redaction: Option<Redaction>,
     draft: Fields,
 }
 
@@ -85,7 +88,11 @@ impl Outbox {
         if let Some(sighting) = &sighting {
             save.draft.workspace = Some(sighting.joined(&[], None, &Bounds::default()));
         }
-        save.draft = redact::draft(save.draft, redaction);
+        let redaction = save.redaction.unwrap_or(redaction);
+        if redaction == Redaction::On {
+            super::check_run_name(run)?;
+            save.redact()?;
+        }
         super::compose::check_limits(&save.draft, limits)?;
         // What no run could take would wait for ever.
         super::change::check(&save.changes, limits)?;
@@ -102,6 +109,7 @@ impl Outbox {
             last_of_session: save.last_of_session,
             changes: save.changes,
             seen: sighting.is_some(),
+            redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
@@ -212,7 +220,9 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
+        interruption: None,
         sighting: seen.map(|seen| Box::new(Sighting::from(seen))),
+        redaction: waiting.redaction,
         only_new: false,
         only_while: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),

@@ -1,10 +1,14 @@
 //! Record: items that wait for the next checkpoint, durable when it returns, and never more than a bounded number.
 
+use std::borrow::Cow;
+
 use super::bookkeeping::{enter_session, open, remember};
 use super::compose::OUTCOMES;
+use super::request::redact_changes;
 use super::{Milepost, Opening, change};
 use crate::Error;
 use crate::model::{Change, Item, Recent, RunId, RunRecord, Token};
+use crate::redact::{self, Redaction};
 use crate::store::{Commit, Verdict};
 
 /// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
@@ -24,6 +28,7 @@ impl Milepost {
         changes: &[Change],
         opening: &Opening,
     ) -> Result<(), Error> {
+        let (changes, opening) = &self.without_secrets(run, changes, opening)?;
         let moment = self.clock.moment();
         let token = Token::fresh();
         let mut refused = None;
@@ -42,6 +47,7 @@ impl Milepost {
             enter_session(&mut record, None, &moment, &mut events);
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
+            record.interruption = None;
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
             let (consume, push) = if items.len() > WAITING {
                 (view.items.len(), settle(&mut record, items))
@@ -55,6 +61,25 @@ impl Milepost {
             Verdict::Commit(Box::new(commit))
         })?;
         refused.map_or(Ok(()), Err)
+    }
+}
+
+impl Milepost {
+    /// Changes and what a run is opened with as they may be written.
+    fn without_secrets<'a>(
+        &self,
+        run: &RunId,
+        changes: &'a [Change],
+        opening: &'a Opening,
+    ) -> Result<(Cow<'a, [Change]>, Cow<'a, Opening>), Error> {
+        if self.settings.redaction == Redaction::Off {
+            return Ok((Cow::Borrowed(changes), Cow::Borrowed(opening)));
+        }
+        super::check_run_name(run)?;
+        let mut changes = changes.to_vec();
+        redact_changes(&mut changes)?;
+        let (opening, _) = redact::value(opening.clone(), "opening")?;
+        Ok((Cow::Owned(changes), Cow::Owned(opening)))
     }
 }
 

@@ -5,7 +5,10 @@ use serde::Serialize;
 
 use super::{Opening, Settings, compose};
 use crate::capture::Sighting;
-use crate::model::{Change, CheckpointId, Draft, Invalid, Profile, Raw, RunId, Source, Status};
+use crate::model::{
+    Change, CheckpointId, Draft, Interruption, Invalid, Item, Outcome, Profile, Raw, RunId, Source, Status,
+};
+use crate::redact::{self, Redaction};
 use crate::{Error, seal, trigger};
 
 /// How a run has to stand for a timer to save it.
@@ -41,8 +44,12 @@ pub struct Save {
     pub tags: Vec<String>,
     /// Whether it is the last of its session, and so always kept.
     pub last_of_session: bool,
+    /// Why the work does not go on from here.
+    pub interruption: Option<Interruption>,
     /// What was seen of the workspace; `draft.workspace` is made of it.
     pub sighting: Option<Box<Sighting>>,
+    /// Whether secrets are replaced; as the settings say unless given.
+    pub redaction: Option<Redaction>,
     /// Only if the run is not there yet.
     pub(crate) only_new: bool,
     /// Only while the run stands so; its status then stays as it is.
@@ -71,6 +78,26 @@ impl Save {
             compose::check_phase(phase, profile)?;
         }
         self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
+    }
+
+    /// Replaces the secrets in everything that it brings; says how many there were.
+    pub(super) fn redact(&mut self) -> Result<u64, Error> {
+        let (draft, mut replaced) = redact::draft(std::mem::take(&mut self.draft))?;
+        self.draft = draft;
+        self.draft.command_outcomes.iter_mut().for_each(fit);
+        if !self.changes.is_empty() {
+            replaced += redact_changes(&mut self.changes)?;
+        }
+        if !self.tags.is_empty() {
+            let (tags, more) = redact::value(std::mem::take(&mut self.tags), "tags")?;
+            self.tags = tags;
+            replaced += more;
+        }
+        let (interruption, more) = redact::value(self.interruption.take(), "interruption")?;
+        (self.interruption, replaced) = (interruption, replaced + more);
+        let (opening, more) = redact::value(std::mem::take(&mut self.opening), "opening")?;
+        self.opening = opening;
+        Ok(replaced + more)
     }
 
     /// Says what the work is about.
@@ -143,5 +170,26 @@ impl Save {
     pub fn state_text(mut self, text: &str) -> Result<Self, Error> {
         self.draft.state = Some(seal::strict::raw(text.as_bytes())?);
         Ok(self)
+    }
+}
+
+/// Replaces the secrets in changes; says how many there were.
+pub(super) fn redact_changes(changes: &mut Vec<Change>) -> Result<u64, Error> {
+    let (mut new, replaced) = redact::value(std::mem::take(changes), "changes")?;
+    for change in &mut new {
+        if let Change::Item(Item::Outcome(outcome)) = change {
+            fit(outcome);
+        }
+    }
+    *changes = new;
+    Ok(replaced)
+}
+
+/// What stands for a secret may be longer than it was: the end of a summary, where it says how it went, still fits.
+fn fit(outcome: &mut Outcome) {
+    let surplus = outcome.summary.len().saturating_sub(compose::OUTCOME_SUMMARY);
+    if surplus > 0 && outcome.summary.contains("[redacted:") {
+        let start = outcome.summary.ceil_char_boundary(surplus);
+        outcome.summary.drain(..start);
     }
 }

@@ -33,6 +33,13 @@ pub struct RunSummary {
     pub owner: Option<Liveness>,
 }
 
+impl RunSummary {
+    /// Its record, where that is intact.
+    pub fn intact(&self) -> Option<&RunRecord> {
+        self.record.as_ref().ok().map(|record| &**record)
+    }
+}
+
 /// One run in full, with what was recorded since its newest checkpoint.
 #[derive(Debug, Clone)]
 pub struct RunDetail {

@@ -8,16 +8,17 @@ use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remem
 use super::capture::Before;
 use super::compose::{self, Frame};
 use super::{Milepost, Save, Settings, capture, change};
+use crate::Error;
 use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
     Workspace,
 };
+use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
-use crate::store::{Commit, Find, HeaderQuery, Row, RunView, StoreError, Verdict};
-use crate::{Error, redact};
+use crate::store::{Commit, Find, HeaderQuery, Outline, Row, RunView, StoreError, Verdict};
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +43,8 @@ pub struct Saved {
     pub touched: Option<u64>,
     /// Why the pointer file could not be updated; the checkpoint is saved all the same.
     pub pointer_error: Option<String>,
+    /// How many secrets were replaced in what this save brought.
+    pub replaced: u64,
 }
 
 /// What a decision needs beside the view: everything that is not pure was done before.
@@ -52,6 +55,7 @@ struct Request<'a> {
     moment: Moment,
     token: Token,
     settings: &'a Settings,
+    redaction: Redaction,
     seen: Option<Seen<'a>>,
 }
 
@@ -91,9 +95,17 @@ impl Milepost {
     }
 
     fn save_once(&self, run: &RunId, mut save: Save, seen: Option<Seen<'_>>) -> Result<Option<Saved>, Error> {
-        save.draft = redact::draft(save.draft, self.settings.redaction);
+        let redaction = save.redaction.unwrap_or(self.settings.redaction);
+        let mut replaced = 0;
+        if redaction == Redaction::On {
+            super::check_run_name(run)?;
+            replaced = save.redact()?;
+        }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
+        if let Some(brief) = &save.draft.brief {
+            self.check_brief_id(brief)?;
+        }
         let mut moment = self.clock.moment();
         let id = match &save.promised {
             Some((id, at)) => {
@@ -105,8 +117,16 @@ impl Milepost {
         // What is written has milliseconds, and what is compared must be what was written: those of the id, never later.
         let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
         moment.at = moment.at.round(down).unwrap_or(moment.at);
-        let request =
-            Request { run, save: &save, id, moment, token: Token::fresh(), settings: &self.settings, seen };
+        let request = Request {
+            run,
+            save: &save,
+            id,
+            moment,
+            token: Token::fresh(),
+            settings: &self.settings,
+            redaction,
+            seen,
+        };
         let mut outcome = None;
         let written = self.write(run, &mut |view| {
             let (verdict, result) = decide(view, &request);
@@ -122,6 +142,7 @@ impl Milepost {
             (Err(e), _) => return Err(e),
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
+        saved.replaced = replaced;
         // A completed run has no current checkpoint.
         let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
         saved.pointer_error = self.point_at(current);
@@ -147,6 +168,7 @@ impl Milepost {
                 pruned: Vec::new(),
                 touched: None,
                 pointer_error: None,
+                replaced: 0,
             }),
             _ => Err(Error::NotFound { reference: id.to_string() }),
         }
@@ -184,6 +206,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         pruned: Vec::new(),
         touched: save.draft.workspace.as_ref().and_then(touched),
         pointer_error: None,
+        replaced: 0,
     };
     let mut events = Vec::new();
     let mut record = open(view, request.run, &save.opening, request.settings, now, &mut events);
@@ -228,7 +251,14 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     let body = compose::compose(&mut record, &items, &save.draft, frame)?;
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();
-    let unsealed = Unsealed::new(body, save.draft.state.is_some())?;
+    let mut unsealed = Unsealed::new(body, save.draft.state.is_some())?;
+    if request.redaction == Redaction::On
+        && let Some(places) = redact::located(unsealed.members())
+    {
+        let mut body = unsealed.into_body();
+        body.redacted = Some(places.and(body.redacted.take()));
+        unsealed = Unsealed::new(body, save.draft.state.is_some())?;
+    }
     let trigger = Trigger {
         source,
         reasons: &save.draft.reasons,
@@ -242,6 +272,11 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     let fold = view.latest.as_ref().map_or(Fold::Keep, |latest| retain::coalesce(latest, &trigger, now));
     record.updated_at = now;
     record.heartbeat = Some(now);
+    // A timer says that time passes, not that the work goes on.
+    let works = !save.changes.is_empty() || (save.only_while.is_none() && source != Source::Timer);
+    if save.interruption.is_some() || works {
+        record.interruption.clone_from(&save.interruption);
+    }
     let mut commit = Commit::of(record);
     commit.consume = view.items.len();
     match (fold, &view.latest) {
@@ -340,11 +375,11 @@ fn prune(
         latest_capture: record.captures.latest,
     };
     let retention = request.settings.retention(record.profile);
-    for planned in retain::plan(&facts, &view.oldest, &retention, request.moment.at) {
-        if !planned.keep {
-            commit.drops.push(planned.sequence);
-            saved.pruned.push(planned.snapshot_id);
-        }
+    let oldest: Vec<_> = view.oldest.iter().map(Outline::of).collect();
+    let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
+    for (entry, _) in oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep) {
+        commit.drops.push(entry.sequence);
+        saved.pruned.push(entry.snapshot_id);
     }
     if !saved.pruned.is_empty() {
         let data = serde_json::json!({ "removed": saved.pruned }).to_string();

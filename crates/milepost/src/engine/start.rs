@@ -1,11 +1,12 @@
 //! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
-use super::Opening;
 use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
+use super::{Continuing, Opening};
 use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
+use crate::redact::{self, Redaction};
 use crate::store::{Commit, Verdict};
 
 /// A run to open.
@@ -19,6 +20,8 @@ pub struct Start {
     pub opening: Opening,
     /// Refuses a run that is there already.
     pub only_new: bool,
+    /// What a new run takes over from the one it continues.
+    pub continuing: Option<Box<Continuing>>,
 }
 
 /// A run that was opened.
@@ -37,7 +40,12 @@ impl Milepost {
     }
 
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
-    pub(crate) fn start_holding(&self, start: Start, locked: bool) -> Result<Started, Error> {
+    pub(crate) fn start_holding(&self, mut start: Start, locked: bool) -> Result<Started, Error> {
+        if self.settings.redaction == Redaction::On {
+            start.run_id.as_ref().map_or(Ok(()), super::check_run_name)?;
+            start.opening = redact::value(start.opening, "opening")?.0;
+            start.session_id = redact::value(start.session_id, "session_id")?.0;
+        }
         let moment = self.clock.moment();
         let run = start.run_id.clone().unwrap_or_else(|| RunId::fresh(moment.at));
         let token = Token::fresh();
@@ -64,6 +72,11 @@ impl Milepost {
                 }
                 moved = false;
                 let rejoined = view.record.is_some();
+                if let (0, Some(from)) = (view.count, &start.continuing) {
+                    record.parent = Some(from.parent.clone());
+                    record.working = from.working.clone();
+                    record.attempts = from.attempts;
+                }
                 record.owner.clone_from(&start.opening.owner);
                 if rejoined {
                     let place = &start.opening.whereabouts;
@@ -73,6 +86,8 @@ impl Milepost {
                     record.status = Status::InProgress;
                     record.ended_at = None;
                     record.dismissed = false;
+                    record.interruption = None;
+                    record.claim = None;
                 }
                 let session = start.session_id.as_deref().filter(|id| !id.is_empty());
                 begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);

@@ -24,12 +24,20 @@ closed_enum! {
         Pruned = "pruned",
         /// A stopped run was continued.
         Resumed = "resumed",
+        /// A stopped run was to be continued and was not.
+        ResumeRefused = "resume_refused",
+        /// A stopped run is no longer offered.
+        Dismissed = "dismissed",
+        /// Why work does not go on was noted.
+        Interrupted = "interrupted",
         /// A session of a run ended.
         SessionStopped = "session_stopped",
         /// A run ended.
         RunFinished = "run_finished",
         /// A record was rebuilt from what was intact.
         RunRebuilt = "run_rebuilt",
+        /// Something that another tool had written down.
+        Imported = "imported",
         /// Something failed.
         Error = "error",
     }

@@ -104,6 +104,19 @@ impl RunId {
     pub fn fresh(now: Timestamp) -> Self {
         Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), suffix(8)))
     }
+
+    /// The id of the run of somebody's session, always the same for it. Whatever cannot stand in an id is replaced, and a
+    /// digest keeps such ids apart.
+    pub fn derived(who: &str, session: &str) -> Self {
+        let whole = format!("{who}-{session}");
+        if check("run", &whole).is_ok() {
+            return Self(whole);
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let start: String = whole.chars().map(plain).take(80).collect();
+        let start = start.trim_start_matches(['-', '_']);
+        Self(format!("{}x{}", start, &blake3::hash(whole.as_bytes()).to_hex()[..16]))
+    }
 }
 
 /// Names one attempt to write, the same over its retries, so that a commit whose reply was lost is recognised.
@@ -162,6 +175,17 @@ mod tests {
         assert!("a".repeat(128).parse::<RunId>().is_ok());
         assert!("a".repeat(129).parse::<RunId>().is_err());
         assert!("a".repeat(300).parse::<RunId>().is_err());
+    }
+
+    #[test]
+    fn derived_ids_are_valid_and_differ() {
+        assert_eq!(RunId::derived("codex", "01a1-b").as_str(), "codex-01a1-b");
+        let odd = ["", "../../x", "a/b", "a b", "trailing.", "ü", "a\nb", &"x".repeat(300), &"x".repeat(301)];
+        let ids: std::collections::HashSet<_> = odd.iter().map(|odd| RunId::derived("codex", odd)).collect();
+        assert_eq!(ids.len(), odd.len());
+        for id in ids.iter().chain([&RunId::derived("../", "..")]) {
+            id.as_str().parse::<RunId>().unwrap();
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, StepState, Task};
+use super::{ContextDigest, Criterion, Decision, FileRef, LogLine, Outcome, Phase, StepState, Task};
 
 /// One change between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,10 @@ pub enum Item {
     Decision(Decision),
     /// A task as it now is.
     Task(Task),
+    /// An agent's whole to-do list as it now is: what it had before goes.
+    Todo(Vec<Task>),
+    /// A file that was written.
+    File(FileRef),
     /// A criterion as it now is.
     Criterion(Criterion),
     /// The step as it now is.

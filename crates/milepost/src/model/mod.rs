@@ -8,8 +8,10 @@ mod checkpoint;
 mod event;
 mod facts;
 mod id;
+mod interruption;
 mod item;
 pub(crate) mod json;
+mod manifest;
 mod marks;
 mod parts;
 mod policy;
@@ -22,8 +24,10 @@ pub use checkpoint::{Body, Draft, RESERVED};
 pub use event::{Event, EventType};
 pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
 pub use id::{CheckpointId, IdError, RunId, Token};
+pub use interruption::{Class, Interruption};
 pub use item::Item;
 pub use json::{Fields, FromRaw, Invalid, Path, Raw};
+pub use manifest::Manifest;
 pub use marks::Marks;
 pub use parts::{
     ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, LogLine, Phase, Profile, RunId, Status,
-    StepState, Task, Token,
+    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, Interruption, LogLine, Phase, Profile,
+    RunId, Status, StepState, Task, Token,
 };
 
 /// Who runs the work, in terms that tell a live process from a recycled pid.
@@ -25,15 +25,14 @@ pub struct Owner {
     pub name: Option<String>,
 }
 
-/// Who has taken a stopped run over, before its first checkpoint makes that firm.
+/// Who has taken a stopped run over. It holds from the continuing run's first checkpoint on, and before that as long as
+/// that run may still make one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The continuing run.
     pub by_run: RunId,
     /// When.
     pub at: Timestamp,
-    /// Whether the continuing run has a checkpoint.
-    pub firm: bool,
 }
 
 /// An instant in wall time and, within one boot, in a time that never jumps.
@@ -124,6 +123,9 @@ pub struct Working {
     pub criteria: Vec<Criterion>,
     /// The tasks.
     pub tasks: Vec<Task>,
+    /// Files that were written, as far as somebody said so; the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// The step of the plan.
     pub step_state: Option<StepState>,
     /// The agent's context.
@@ -171,6 +173,12 @@ pub struct RunRecord {
     pub attempted_at: Option<Timestamp>,
     /// Whether it is no longer offered for resuming.
     pub dismissed: bool,
+    /// Why it does not go on, where that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
+    /// The agent that does the work, by the name that its hooks use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The project's root.
     pub project: Option<String>,
     /// The worktree.
@@ -232,6 +240,8 @@ impl RunRecord {
             attempts: 0,
             attempted_at: None,
             dismissed: false,
+            interruption: None,
+            agent: None,
             project: None,
             worktree: None,
             branch: None,

@@ -5,6 +5,8 @@ use super::{Fields, FromRaw, Invalid, Path, Raw, TaskStatus};
 
 /// The member of a task that holds its subtasks.
 const SUBTASKS: &str = "subtasks";
+/// The member that says where a task comes from.
+const ORIGIN: &str = "origin";
 
 /// One task of a plan: the caller's object, its members in their order and verbatim.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,18 @@ impl Task {
         }
         fields.set("status", Raw::of(status)?);
         Ok(Self { id: id.to_owned(), status: status.to_owned(), fields })
+    }
+
+    /// An item of an agent's to-do list, in the agent's words.
+    pub fn todo(id: &str, status: &str, title: &str) -> Result<Self, Invalid> {
+        let mut task = Self::new(id, status, Some(title))?;
+        task.fields.set(ORIGIN, Raw::of("todo")?);
+        Ok(task)
+    }
+
+    /// Whether it is an item of an agent's to-do list.
+    pub fn is_todo(&self) -> bool {
+        self.fields.get(ORIGIN).is_some_and(|raw| raw.get() == "\"todo\"")
     }
 
     /// Its id within the run.

@@ -6,16 +6,14 @@ use jiff::Timestamp;
 
 use super::Reason;
 use crate::clock;
-use crate::model::{CheckpointId, Keep, Retention};
-use crate::store::Entry;
+use crate::model::{Keep, Retention, RunRecord};
+use crate::store::Outline;
 
 /// The decision about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     /// Its number.
     pub sequence: u64,
-    /// Its id.
-    pub snapshot_id: CheckpointId,
     /// Whether it stays.
     pub keep: bool,
     /// Why; never empty.
@@ -42,20 +40,33 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
+    /// What is known where all checkpoints are there and their own word is not asked for: `entries` is the whole run.
+    pub fn of_record(record: &RunRecord, entries: &[Outline]) -> Self {
+        Self {
+            count: entries.len() as u64,
+            newest: entries.last().map_or(0, |entry| entry.sequence),
+            newest_at: None,
+            latest_failed: record.latest_failed,
+            latest_completed: record.latest_completed,
+            latest_state: record.latest_state,
+            latest_capture: record.captures.latest,
+        }
+    }
+
     /// What is known where all checkpoints are: `entries` is the whole run, oldest first.
-    pub fn of_all(entries: &[Entry]) -> Self {
+    pub fn of_all(entries: &[Outline]) -> Self {
         use crate::model::Status::{Completed, Failed};
-        let latest = |wanted: &dyn Fn(&Entry) -> bool| {
-            entries.iter().rfind(|entry| wanted(entry)).map_or(0, |entry| entry.header.sequence)
+        let latest = |wanted: &dyn Fn(&Outline) -> bool| {
+            entries.iter().rfind(|entry| wanted(entry)).map_or(0, |entry| entry.sequence)
         };
         Self {
             count: entries.len() as u64,
             newest: latest(&|_| true),
             newest_at: None,
-            latest_failed: latest(&|entry| entry.header.status == Failed),
-            latest_completed: latest(&|entry| entry.header.status == Completed),
-            latest_state: latest(&|entry| entry.header.holds_state),
-            latest_capture: latest(&|entry| entry.header.holds_workspace()),
+            latest_failed: latest(&|entry| entry.status == Some(Failed)),
+            latest_completed: latest(&|entry| entry.status == Some(Completed)),
+            latest_state: latest(&|entry| entry.holds_state),
+            latest_capture: latest(&|entry| entry.holds_workspace),
         }
     }
 }
@@ -65,7 +76,7 @@ impl RunFacts {
 ///
 /// The newest of an hour, day or week is known for sure only where all checkpoints are given. Where some are not, one
 /// that could be it stays: what is removed here would also be removed by a plan of the whole run, not the other way.
-pub fn plan(run: &RunFacts, entries: &[Entry], policy: &Retention, now: Timestamp) -> Vec<Planned> {
+pub fn plan(run: &RunFacts, entries: &[Outline], policy: &Retention, now: Timestamp) -> Vec<Planned> {
     let chosen = chosen(run, entries, policy);
     entries
         .iter()
@@ -73,7 +84,7 @@ pub fn plan(run: &RunFacts, entries: &[Entry], policy: &Retention, now: Timestam
         .enumerate()
         .map(|(index, (entry, chosen))| {
             let newer = run.count.saturating_sub(index as u64 + 1);
-            let age = clock::age(entry.header.created_at, now);
+            let age = clock::age(entry.created_at, now);
             let mut keep = preserved(run, index, entry, policy);
             // What is stamped in the future is young.
             if let Some(within) = policy.keep_within.filter(|within| age.is_none_or(|age| age <= *within)) {
@@ -91,19 +102,14 @@ pub fn plan(run: &RunFacts, entries: &[Entry], policy: &Retention, now: Timestam
                 go.push(Reason::OlderThan(limit.as_secs()));
             }
             let stays = protected || go.is_empty();
-            Planned {
-                sequence: entry.header.sequence,
-                snapshot_id: entry.header.snapshot_id.clone(),
-                keep: stays,
-                reasons: if stays { keep } else { go },
-            }
+            Planned { sequence: entry.sequence, keep: stays, reasons: if stays { keep } else { go } }
         })
         .collect()
 }
 
 /// Reasons that hold whatever the number and the age.
-fn preserved(run: &RunFacts, index: usize, entry: &Entry, policy: &Retention) -> Vec<Reason> {
-    let sequence = entry.header.sequence;
+fn preserved(run: &RunFacts, index: usize, entry: &Outline, policy: &Retention) -> Vec<Reason> {
+    let sequence = entry.sequence;
     [
         (sequence == run.newest, Reason::Newest),
         (sequence == run.latest_failed, Reason::LatestFailed),
@@ -111,8 +117,8 @@ fn preserved(run: &RunFacts, index: usize, entry: &Entry, policy: &Retention) ->
         (sequence == run.latest_state, Reason::LatestState),
         (sequence == run.latest_capture, Reason::LatestCapture),
         (policy.keep_first && index == 0, Reason::First),
-        (entry.marks.pinned, Reason::Pinned),
-        (!entry.marks.tags.is_empty(), Reason::Tagged),
+        (entry.pinned, Reason::Pinned),
+        (entry.tagged, Reason::Tagged),
     ]
     .into_iter()
     .filter_map(|(holds, reason)| holds.then_some(reason))
@@ -144,7 +150,7 @@ impl Buckets {
 }
 
 /// For each entry, of what it is the newest.
-fn chosen(run: &RunFacts, entries: &[Entry], policy: &Retention) -> Vec<Vec<Reason>> {
+fn chosen(run: &RunFacts, entries: &[Outline], policy: &Retention) -> Vec<Vec<Reason>> {
     let mut reasons = vec![Vec::new(); entries.len()];
     if !policy.has_buckets() {
         return reasons;
@@ -162,7 +168,7 @@ fn chosen(run: &RunFacts, entries: &[Entry], policy: &Retention) -> Vec<Vec<Reas
             buckets.choose(at, all_known);
         }
         for (entry, reasons) in entries.iter().zip(&mut reasons).rev() {
-            if buckets.choose(entry.header.created_at, all_known) {
+            if buckets.choose(entry.created_at, all_known) {
                 reasons.push(buckets.reason);
             }
         }

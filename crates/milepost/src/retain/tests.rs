@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Keep, Marks, Profile, Retention, RunId, RunRecord, Source, Status};
-use crate::seal::Header;
-use crate::store::Entry;
+use crate::model::{Keep, Profile, Retention, RunId, RunRecord, Status};
+use crate::store::Outline;
 
 const DAY: u64 = 86_400;
 const HOUR: u64 = 3600;
@@ -23,40 +22,27 @@ fn ago(seconds: i64) -> Timestamp {
     now() - jiff::SignedDuration::from_secs(seconds)
 }
 
-fn entry(sequence: u64, at: Timestamp) -> Entry {
-    let header = Header {
-        snapshot_id: format!("cp_{sequence}").parse().unwrap(),
-        run_id: "r".parse().unwrap(),
+fn entry(sequence: u64, at: Timestamp) -> Outline {
+    Outline {
         sequence,
-        stamp: sequence,
+        snapshot_id: format!("cp_{sequence}").parse().unwrap(),
         created_at: at,
-        session_id: "unknown".into(),
-        elapsed_ms: 0,
-        parent: None,
-        source: Source::Manual,
-        source_details: Vec::new(),
-        status: Status::InProgress,
-        phase: None,
-        summary: None,
-        material: String::new(),
-        quiet: String::new(),
+        status: Some(Status::InProgress),
         holds_state: false,
-        unseen: None,
-        holds_brief: false,
-        imported_id: None,
-        format_version: 1,
-        size: 100,
-        checksum: String::new(),
-    };
-    Entry { header, marks: Marks::default() }
+        holds_workspace: false,
+        pinned: false,
+        tagged: false,
+        bytes: 100,
+        packed: false,
+    }
 }
 
 /// A run whose checkpoints were made so many seconds before now, oldest first.
-fn history(ages: &[i64]) -> Vec<Entry> {
+fn history(ages: &[i64]) -> Vec<Outline> {
     (1..).zip(ages).map(|(sequence, age)| entry(sequence, ago(*age))).collect()
 }
 
-fn kept(entries: &[Entry], policy: &Retention) -> Vec<u64> {
+fn kept(entries: &[Outline], policy: &Retention) -> Vec<u64> {
     let plan = plan(&RunFacts::of_all(entries), entries, policy, now());
     assert!(plan.iter().all(|planned| !planned.reasons.is_empty()));
     plan.into_iter().filter(|planned| planned.keep).map(|planned| planned.sequence).collect()
@@ -106,10 +92,10 @@ fn thirteen_days_stay_and_fourteen_go() {
 #[test]
 fn terminals_stay_whatever_their_age() {
     let mut entries = history(&[500, 400, 300, 200, 100, 0].map(|days| days * DAY as i64));
-    entries[0].header.status = Status::Failed;
-    entries[1].header.status = Status::Failed;
-    entries[2].header.status = Status::Completed;
-    entries[3].header.holds_state = true;
+    entries[0].status = Some(Status::Failed);
+    entries[1].status = Some(Status::Failed);
+    entries[2].status = Some(Status::Completed);
+    entries[3].holds_state = true;
     assert_eq!(kept(&entries, &Profile::Run.retention()), [2, 3, 4, 6]);
 }
 
@@ -151,20 +137,20 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
 }
 
 /// Histories whose clock jumps: any checkpoint may be stamped years ahead or back.
-fn histories() -> impl Strategy<Value = Vec<Entry>> {
+fn histories() -> impl Strategy<Value = Vec<Outline>> {
     let one = (prop_oneof![4 => 0..2_000_000i64, 1 => -40_000_000..40_000_000i64], 0..20u8, any::<bool>());
     prop::collection::vec(one, 1..60).prop_map(|all| {
         (1..)
             .zip(all)
             .map(|(sequence, (age, kind, state))| {
                 let mut entry = entry(sequence * 2, ago(age));
-                entry.header.holds_state = state && kind > 15;
+                entry.holds_state = state && kind > 15;
                 match kind {
-                    0 => entry.header.status = Status::Failed,
-                    1 => entry.header.status = Status::Completed,
-                    2 => entry.marks.pinned = true,
-                    3 => entry.marks.tags = vec!["t".into()],
-                    4 => entry.header.unseen = Some("without the workspace".into()),
+                    0 => entry.status = Some(Status::Failed),
+                    1 => entry.status = Some(Status::Completed),
+                    2 => entry.pinned = true,
+                    3 => entry.tagged = true,
+                    4 => entry.holds_workspace = true,
                     _ => {}
                 }
                 entry
@@ -202,19 +188,19 @@ proptest! {
         for sequence in special {
             prop_assert!(sequence == 0 || kept.contains(&sequence));
         }
-        for entry in entries.iter().filter(|entry| entry.marks.protects()) {
-            prop_assert!(kept.contains(&entry.header.sequence), "pinned or tagged");
+        for entry in entries.iter().filter(|entry| entry.pinned || entry.tagged) {
+            prop_assert!(kept.contains(&entry.sequence), "pinned or tagged");
         }
         if let (Keep::Last(n), None) = (policy.keep_last, policy.max_age) {
             for entry in entries.iter().rev().take(n as usize) {
-                prop_assert!(kept.contains(&entry.header.sequence), "among the last {n}");
+                prop_assert!(kept.contains(&entry.sequence), "among the last {n}");
             }
         }
-        let hours = |entry: &Entry| entry.header.created_at.as_second().div_euclid(HOUR as i64);
+        let hours = |entry: &Outline| entry.created_at.as_second().div_euclid(HOUR as i64);
         let mut seen = HashSet::new();
         for entry in entries.iter().rev() {
             if (seen.len() as u64) < policy.keep_hourly && seen.insert(hours(entry)) {
-                prop_assert!(kept.contains(&entry.header.sequence), "the newest of its hour");
+                prop_assert!(kept.contains(&entry.sequence), "the newest of its hour");
             }
         }
     }
@@ -223,7 +209,7 @@ proptest! {
     fn a_second_prune_finds_nothing(entries in histories(), policy in policies()) {
         let stays: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
         let left: Vec<_> =
-            entries.into_iter().filter(|entry| stays.contains(&entry.header.sequence)).collect();
+            entries.into_iter().filter(|entry| stays.contains(&entry.sequence)).collect();
         prop_assert_eq!(kept(&left, &policy).len(), left.len());
     }
 
@@ -236,7 +222,7 @@ proptest! {
     ) {
         let whole: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
         let (newest, older) = entries.split_last().unwrap();
-        let facts = RunFacts { newest_at: Some(newest.header.created_at), ..RunFacts::of_all(&entries) };
+        let facts = RunFacts { newest_at: Some(newest.created_at), ..RunFacts::of_all(&entries) };
         let oldest = &older[..older.len().min(shown)];
         let planned = plan(&facts, oldest, &policy, now());
         for planned in &planned {

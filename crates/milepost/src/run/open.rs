@@ -118,8 +118,13 @@ impl RunBuilder {
             Some(Ok(lock)) => lock,
             Some(Err(_)) | None => None,
         };
-        let start =
-            Start { run_id: Some(id.clone()), session_id: self.session, opening: self.opening, only_new };
+        let start = Start {
+            run_id: Some(id.clone()),
+            session_id: self.session,
+            opening: self.opening,
+            only_new,
+            ..Start::default()
+        };
         let started = mp.start_holding(start, lock.is_some())?;
         let tasks = &started.record.working.tasks;
         let done: HashSet<String> = Task::ids(tasks, Task::is_completed).into_iter().collect();

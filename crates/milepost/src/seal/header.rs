@@ -45,7 +45,7 @@ pub struct Header {
     pub holds_state: bool,
     /// Whether a brief was given.
     pub holds_brief: bool,
-    /// The id it had where it was imported from.
+    /// The id it had where it was imported from, or that its brief gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_id: Option<String>,
     /// The format the document was written in.
@@ -85,7 +85,8 @@ impl Header {
             unseen: material.unseen.clone(),
             holds_state: state_given,
             holds_brief: body.brief.is_some(),
-            imported_id: imported_id(body.metadata.as_ref()),
+            imported_id: imported_id(body.metadata.as_ref())
+                .or_else(|| body.brief.as_deref().and_then(crate::brief::id_of)),
             format_version: super::FORMAT_VERSION,
             size: 0,
             checksum: String::new(),

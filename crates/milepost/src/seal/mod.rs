@@ -89,6 +89,16 @@ impl Unsealed {
         &self.body
     }
 
+    /// The members as they will be written, but for the sequence.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &Raw)> {
+        self.members.iter().map(|(name, raw)| (name.as_str(), raw))
+    }
+
+    /// The body, to be changed once more.
+    pub fn into_body(self) -> Body {
+        self.body
+    }
+
     /// Digests of what counts as a change.
     pub fn material(&self) -> &Material {
         &self.material

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 pub use check::{Damage, DamageKind, Part};
 pub use url::{StoreUrl, UrlError};
 
-use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};
 use crate::seal::{Header, Sealed};
 
 /// How long a writer waits for its turn unless told otherwise.
@@ -297,15 +297,48 @@ pub struct EventPage {
     pub damaged: Vec<Damage>,
 }
 
-/// What one checkpoint takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Weight {
+/// What retention looks at: the few facts of one checkpoint that it decides by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
     /// Its number.
     pub sequence: u64,
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How the work stood; `None` where the header was not proven, and then only number, id and marks are sure.
+    pub status: Option<Status>,
+    /// Whether a state was given.
+    pub holds_state: bool,
+    /// Whether it holds what was seen of the workspace.
+    pub holds_workspace: bool,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Whether it has a tag.
+    pub tagged: bool,
     /// Bytes that the store holds for it.
     pub bytes: u64,
     /// Whether its document is as small as the store makes it; `Upkeep::Compress` leaves it alone.
     pub packed: bool,
+}
+
+impl Outline {
+    /// The outline of an entry whose document the store holds as it is.
+    pub fn of(entry: &Entry) -> Self {
+        let Entry { header, marks } = entry;
+        Self {
+            sequence: header.sequence,
+            snapshot_id: header.snapshot_id.clone(),
+            created_at: header.created_at,
+            status: Some(header.status),
+            holds_state: header.holds_state,
+            holds_workspace: header.holds_workspace(),
+            pinned: marks.pinned,
+            tagged: !marks.tags.is_empty(),
+            bytes: header.size,
+            packed: false,
+        }
+    }
 }
 
 /// House-keeping.
@@ -490,8 +523,9 @@ pub trait Store: Send + Sync {
     /// Lists events.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
 
-    /// What the checkpoints of a run take, oldest first; damaged ones may be left out.
-    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError>;
+    /// All intact checkpoints of a run in outline, oldest first. Retention goes through long runs by it. With `newest`,
+    /// only so many of the newest need their headers proven: the fate of those before depends on nothing in them.
+    fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError>;
 
     /// Removes a run with all it has, or nothing. Says whether it was removed: it is not where it is not there, nor where
     /// a stamp is given that is no longer that of its last write.

@@ -8,8 +8,8 @@ use milepost::engine::{ListQuery, Reference};
 use milepost::model::{CriterionStatus, EventType, RunId, Source, TaskStatus};
 use milepost::run::{Running, TickError, TimerGuard};
 use milepost::store::{
-    Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Receipt, Row, RunQuery, RunRow, RunState, Store,
-    StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport, Weight,
+    Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Receipt, Row, RunQuery, RunRow,
+    RunState, Store, StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport,
 };
 use milepost::{Error, Milepost, Profile, ReasonCode, Run, Save, Status};
 use rstest::rstest;
@@ -55,8 +55,8 @@ impl Store for Full {
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
         self.0.events(query)
     }
-    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
-        self.0.weights(run)
+    fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError> {
+        self.0.outline(run, newest)
     }
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         self.0.delete_run(run, only_at)

@@ -4,18 +4,16 @@
 
 mod report;
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 
 pub use self::report::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 use self::report::{about, coming_back, leaves};
 use super::{Milepost, Saved};
 use crate::Error;
-use crate::model::{Event, EventType, Profile, Raw, RunId, RunRecord, Upkept};
+use crate::model::{Event, EventType, Keep, Profile, Raw, RunId, RunRecord, Upkept};
 use crate::owner::Liveness;
 use crate::retain::{self, Reason, RunCase, RunFacts};
-use crate::store::{Commit, Entry, Receipt, RunQuery, RunRow, StoreError, Upkeep, Verdict, Weight};
+use crate::store::{Commit, Outline, Receipt, RunQuery, RunRow, StoreError, Upkeep, Verdict};
 
 /// Checkpoints removed by one write, so that savers are not kept waiting.
 const BATCH: usize = 1000;
@@ -113,22 +111,22 @@ impl Milepost {
         let mut case = Case { row, may_go: false, steps: Vec::new(), gone: false };
         // Only one that has ended is looked at as a whole.
         if let Some(record) = record.as_deref().filter(|record| !record.is_open()) {
-            let entries = self.entries(&case.row.run_id)?;
+            let entries = self.store.outline(&case.row.run_id, None)?;
             let retention = self.settings.retention(record.profile);
             let whole = RunCase {
                 record,
                 retention: &retention,
                 last_written: is_last,
                 owner_alive: self.summarise(case.row.clone()).owner == Some(Liveness::Alive),
-                protected: entries.iter().any(|entry| entry.marks.protects()),
+                protected: entries.iter().any(|entry| entry.pinned || entry.tagged),
             };
             case.may_go = whole.may_go();
             let limit = self.settings.house.ended_after;
             if let Some(limit) = limit.filter(|limit| whole.has_expired(*limit, now)) {
-                let weights = self.weights(&case.row.run_id)?;
                 let reason = Reason::RunEnded(limit.as_secs());
                 if dry_run || self.store.delete_run(&case.row.run_id, Some(case.row.stamp))? {
-                    case.steps = entries.into_iter().map(|entry| leaves(entry, &weights, reason)).collect();
+                    let run_id = case.row.run_id.clone();
+                    case.steps = entries.into_iter().map(|entry| leaves(&run_id, entry, reason)).collect();
                     case.gone = true;
                     return Ok((case, Vec::new()));
                 }
@@ -159,7 +157,7 @@ impl Milepost {
                     continue;
                 }
             };
-            let steps = self.planned(&record, self.entries(run)?)?;
+            let steps = self.planned(&record, dry_run)?;
             if dry_run {
                 return Ok((steps, failed));
             }
@@ -236,25 +234,33 @@ impl Milepost {
     }
 
     /// What becomes of each checkpoint of a run, by its own rules.
-    fn planned(&self, record: &RunRecord, entries: Vec<Entry>) -> Result<Vec<PruneStep>, Error> {
-        let now = self.now();
+    fn planned(&self, record: &RunRecord, dry_run: bool) -> Result<Vec<PruneStep>, Error> {
         let retention = self.settings.retention(record.profile);
-        let weights = self.weights(&record.run_id)?;
-        let facts = RunFacts::of_all(&entries);
-        let plan = retain::plan(&facts, &entries, &retention, now);
+        // Whatever lies before the last so many goes by its number alone, unless the record or a mark protects it.
+        let by_number = match retention.keep_last {
+            Keep::Last(n) if !dry_run && !retention.protects_many() => Some(n),
+            _ => None,
+        };
+        let mut entries = self.store.outline(&record.run_id, by_number)?;
+        let proven =
+            |entries: &[Outline]| entries.iter().filter(|entry| entry.status.is_some()).count() as u64;
+        if by_number.is_some_and(|n| proven(&entries) < n.min(entries.len() as u64)) {
+            entries = self.store.outline(&record.run_id, None)?;
+        }
+        let all_proven = proven(&entries) == entries.len() as u64;
+        let facts =
+            if all_proven { RunFacts::of_all(&entries) } else { RunFacts::of_record(record, &entries) };
+        let plan = retain::plan(&facts, &entries, &retention, self.now());
         let old = self.compress_before();
-        let step = |(entry, planned): (Entry, retain::Planned)| {
-            let weight = weights.get(&planned.sequence);
+        let step = |(entry, planned): (Outline, retain::Planned)| {
             let newest = planned.sequence == facts.newest;
-            let old = old.filter(|(before, _)| {
-                !newest && entry.header.created_at < *before && weight.is_some_and(|weight| !weight.packed)
-            });
+            let old = old.filter(|(before, _)| !newest && entry.created_at < *before && !entry.packed);
             let (action, reasons) = match (planned.keep, old) {
                 (false, _) => (Action::Remove, planned.reasons),
                 (true, Some((_, seconds))) => (Action::Compress, vec![Reason::Compressed(seconds)]),
                 (true, None) => (Action::Keep, planned.reasons),
             };
-            PruneStep { action, reasons, ..about(entry, &weights) }
+            PruneStep { action, reasons, ..about(&record.run_id, entry) }
         };
         Ok(entries.into_iter().zip(plan).map(step).collect())
     }
@@ -319,16 +325,6 @@ impl Milepost {
             let gone = steps.into_iter().filter(|step| step.action == Action::Remove);
             saved.pruned.extend(gone.map(|step| step.snapshot_id));
         }
-    }
-
-    fn entries(&self, run: &RunId) -> Result<Vec<Entry>, Error> {
-        let mut entries = Vec::new();
-        self.each_entry(run, &mut |entry| entries.push(entry))?;
-        Ok(entries)
-    }
-
-    fn weights(&self, run: &RunId) -> Result<HashMap<u64, Weight>, Error> {
-        Ok(self.store.weights(run)?.into_iter().map(|weight| (weight.sequence, weight)).collect())
     }
 }
 

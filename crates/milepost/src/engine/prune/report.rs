@@ -1,13 +1,11 @@
 //! What prune is asked for, and what it says it has done or would do.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 
 use crate::Error;
 use crate::model::{CheckpointId, RunId, closed_enum};
 use crate::retain::Reason;
-use crate::store::{Entry, Weight};
+use crate::store::Outline;
 
 /// What to prune, by the engine's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,21 +84,20 @@ pub(super) fn coming_back(step: &PruneStep) -> u64 {
     if step.action == Action::Remove { step.bytes } else { 0 }
 }
 
-/// A step about an entry that says nothing yet.
-pub(super) fn about(entry: Entry, weights: &HashMap<u64, Weight>) -> PruneStep {
-    let header = entry.header;
+/// A step about a checkpoint that says nothing yet.
+pub(super) fn about(run_id: &RunId, entry: Outline) -> PruneStep {
     PruneStep {
-        run_id: header.run_id,
-        sequence: header.sequence,
-        snapshot_id: header.snapshot_id,
-        created_at: header.created_at,
+        run_id: run_id.clone(),
+        sequence: entry.sequence,
+        snapshot_id: entry.snapshot_id,
+        created_at: entry.created_at,
         action: Action::Keep,
         reasons: Vec::new(),
-        bytes: weights.get(&header.sequence).map_or(0, |weight| weight.bytes),
+        bytes: entry.bytes,
     }
 }
 
-/// A step of an entry that goes with its run.
-pub(super) fn leaves(entry: Entry, weights: &HashMap<u64, Weight>, reason: Reason) -> PruneStep {
-    PruneStep { action: Action::Remove, reasons: vec![reason], ..about(entry, weights) }
+/// A step of a checkpoint that goes with its run.
+pub(super) fn leaves(run_id: &RunId, entry: Outline, reason: Reason) -> PruneStep {
+    PruneStep { action: Action::Remove, reasons: vec![reason], ..about(run_id, entry) }
 }

@@ -28,8 +28,8 @@ use self::history::{History, Unread};
 use self::state::{RowRef, RunLog};
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
-    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict, Weight,
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Part, Receipt, Row, RunQuery,
+    RunRow, RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
 };
 use crate::atomic::{self, Mode};
 use crate::model::RunId;
@@ -249,15 +249,15 @@ impl Store for FilesStore {
         Ok(page)
     }
 
-    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
+    fn outline(&self, run: &RunId, _: Option<u64>) -> Result<Vec<Outline>, StoreError> {
         let history = self.history(run);
         let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
-        let weight = |live: &state::Live| Weight {
-            sequence: live.entry.header.sequence,
+        let outline = |live: &state::Live| Outline {
             bytes: history.weight(live),
             packed: live.gz.is_some(),
+            ..Outline::of(&live.entry)
         };
-        Ok(log.entries.values().map(weight).collect())
+        Ok(log.entries.values().map(outline).collect())
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {

@@ -1,10 +1,13 @@
 //! Lists of headers: of a run, of the store, by a name. Fresh rows are laid over the others.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, Params, Result, params};
+use serde::Deserialize;
 
 use super::fresh::{self, Appended, Fresh};
-use super::read::{ENTRY, integer, listed, number, run_n};
-use crate::store::{Cursor, Find, HeaderQuery, Row};
+use super::read::{self, ENTRY, integer, listed, number, run_n};
+use crate::model::{RunId, Status};
+use crate::store::{Cursor, Find, HeaderQuery, Outline, Row};
 
 pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
     let lists = Lists { tx, fresh: Fresh::load(tx)? };
@@ -155,6 +158,83 @@ impl Lists<'_> {
     fn sql_limit(&self, query: &HeaderQuery<'_>) -> i64 {
         if query.limit == 0 { -1 } else { (query.limit + self.fresh.removed()) as i64 }
     }
+}
+
+/// What an outline takes from a header: reading no more is a good part of its speed.
+#[derive(Deserialize)]
+struct Few {
+    created_at: Timestamp,
+    status: Option<Status>,
+    holds_state: bool,
+    unseen: Option<serde::de::IgnoredAny>,
+}
+
+impl Few {
+    /// The time alone, of a header that nothing else is asked of: it has to begin as the row's own columns say.
+    fn glance(row: &rusqlite::Row<'_>, run: &RunId, header: &str) -> Option<Self> {
+        let (id, sequence, stamp) = (read::text(row, 2).ok()?, number(row, 1).ok()?, number(row, 3).ok()?);
+        let start = format!(
+            "{{\"snapshot_id\":\"{id}\",\"run_id\":\"{run}\",\"sequence\":{sequence},\"stamp\":{stamp},\"created_at\":\""
+        );
+        let (at, _) = header.strip_prefix(&start)?.split_once('"')?;
+        Some(Self { created_at: at.parse().ok()?, status: None, holds_state: false, unseen: None })
+    }
+}
+
+/// The checkpoints of a run in outline, oldest first. What each takes is its rows, without the pages around them.
+pub(super) fn outline(tx: &Connection, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>> {
+    let fresh = Fresh::load(tx)?;
+    let Some(line) = read::line(tx, &fresh, run)? else { return Ok(Vec::new()) };
+    let settled = "SELECT c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
+                   m.revision, m.checksum, m.marks, octet_length(c.header) + ifnull(octet_length(m.marks), 0) + \
+                   ifnull(ifnull(octet_length(d.data), \
+                       (SELECT octet_length(w.data) FROM whole w WHERE w.stamp = c.stamp)), 0) \
+                   FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence \
+                   LEFT JOIN delta d ON d.stamp = c.stamp WHERE c.run_n = ?1 ORDER BY c.sequence";
+    let waiting = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL, \
+                   octet_length(header) + octet_length(body) FROM fresh WHERE run_n = ?1";
+    // Where the count is wrong, more or fewer are proven than were asked for.
+    let mut unproven = newest.map_or(0, |newest| line.count.saturating_sub(newest));
+    let mut found = Vec::new();
+    for sql in [settled, waiting] {
+        let mut statement = tx.prepare_cached(sql)?;
+        let mut rows = statement.query([line.n])?;
+        while let Some(row) = rows.next()? {
+            let sequence = number(row, 1)?;
+            if fresh.has_removed(line.n, sequence) {
+                continue;
+            }
+            let few = if unproven > 0 {
+                read::glanced(row, |header| Few::glance(row, run, header))?
+            } else {
+                read::outlined(row)?
+            };
+            unproven = unproven.saturating_sub(1);
+            let (Some((Few { created_at, status, holds_state, unseen }, marks)), Some(snapshot_id)) =
+                (few, read::parsed(row, 2)?)
+            else {
+                continue;
+            };
+            // Frames are compressed as they are.
+            let (bytes, packed) = (number(row, 9)?, true);
+            let (pinned, tagged) = (marks.pinned, !marks.tags.is_empty());
+            found.push(Outline {
+                sequence,
+                snapshot_id,
+                created_at,
+                status,
+                holds_state,
+                holds_workspace: unseen.is_some(),
+                pinned,
+                tagged,
+                bytes,
+                packed,
+            });
+        }
+    }
+    // One that was kept back for repair may be older than what is in the other tables.
+    found.sort_by_key(|outline| outline.sequence);
+    Ok(found)
 }
 
 /// Orders and limits a short list by hand. Within a run, position is by sequence, as in any list of a run.

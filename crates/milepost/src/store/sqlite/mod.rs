@@ -22,8 +22,8 @@ use self::connection::{Access, Db};
 use self::fresh::Fresh;
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Part, Receipt, Row, RunQuery, RunRow,
-    RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Weight, place,
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Part, Receipt, Row, RunQuery,
+    RunRow, RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, place,
 };
 use crate::atomic;
 use crate::model::RunId;
@@ -321,8 +321,10 @@ impl Store for SqliteStore {
         self.with(Access::Any, |db| db.snapshot(|tx| read::events(tx, query)).map_err(|e| self.error(e)))
     }
 
-    fn weights(&self, run: &RunId) -> Result<Vec<Weight>, StoreError> {
-        self.with(Access::Any, |db| db.snapshot(|tx| upkeep::weights(tx, run)).map_err(|e| self.error(e)))
+    fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError> {
+        self.with(Access::Any, |db| {
+            db.snapshot(|tx| list::outline(tx, run, newest)).map_err(|e| self.error(e))
+        })
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {

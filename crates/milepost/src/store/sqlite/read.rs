@@ -52,6 +52,11 @@ pub(super) fn bytes(row: &SqlRow<'_>, at: usize) -> Result<Vec<u8>> {
     slice(row, at).map(<[u8]>::to_vec)
 }
 
+/// A text column that has to make sense.
+pub(super) fn parsed<T: std::str::FromStr>(row: &SqlRow<'_>, at: usize) -> Result<Option<T>> {
+    Ok(std::str::from_utf8(slice(row, at)?).ok().and_then(|text| text.parse().ok()))
+}
+
 pub(super) fn text(row: &SqlRow<'_>, at: usize) -> Result<String> {
     bytes(row, at).map(|b| String::from_utf8_lossy(&b).into_owned())
 }
@@ -289,52 +294,75 @@ pub(super) const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.c
 
 /// A row that a writer may see again at its next write, and is remembered for it.
 pub(super) fn entry(row: &SqlRow<'_>) -> Result<Row> {
-    proven_entry(row, |key, value, stored| {
+    let header = |key: &[&[u8]], value: &[u8], stored: &[u8]| {
         memo::recall(&memo::HEADERS, key, value, stored, || proven_header(key, value, stored))
-    })
+    };
+    in_list(row, proven(row, header)?)
 }
 
 /// A row of a list that may be long: remembering it would only push out what a writer needs.
 pub(super) fn listed(row: &SqlRow<'_>) -> Result<Row> {
-    proven_entry(row, proven_header)
+    in_list(row, proven(row, proven_header)?)
 }
 
-fn proven_header(key: &[&[u8]], value: &[u8], stored: &[u8]) -> std::result::Result<Header, Damage> {
+/// As much of a proven row as `T` takes from its header; `None` for a damaged one.
+pub(super) fn outlined<T: serde::de::DeserializeOwned>(row: &SqlRow<'_>) -> Result<Option<(T, Marks)>> {
+    Ok(proven(row, proven_header)?.ok())
+}
+
+/// The same without proof of the header.
+pub(super) fn glanced<T>(
+    row: &SqlRow<'_>,
+    glance: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<(T, Marks)>> {
+    let unreadable = || Damage::integrity(Part::Header, "a readable header", "another");
+    let header = |_: &[&[u8]], value: &[u8], _: &[u8]| {
+        std::str::from_utf8(value).ok().and_then(glance).ok_or_else(unreadable)
+    };
+    Ok(proven(row, header)?.ok())
+}
+
+fn proven_header<T: serde::de::DeserializeOwned>(
+    key: &[&[u8]],
+    value: &[u8],
+    stored: &[u8],
+) -> std::result::Result<T, Damage> {
     prove(Part::Header, key, value, stored)?;
     parse(Part::Header, value)
 }
 
-fn proven_entry(
+/// What a row says, if header and marks prove themselves.
+fn proven<T>(
     row: &SqlRow<'_>,
-    header: impl FnOnce(&[&[u8]], &[u8], &[u8]) -> std::result::Result<Header, Damage>,
-) -> Result<Row> {
+    header: impl FnOnce(&[&[u8]], &[u8], &[u8]) -> std::result::Result<T, Damage>,
+) -> Result<std::result::Result<(T, Marks), Damage>> {
     let (n, sequence, stamp): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 3)?);
-    let (id, stored, value) = (slice(row, 2)?, slice(row, 4)?, slice(row, 5)?);
+    let id = slice(row, 2)?;
     let key = header_key(n, sequence, stamp);
-    let header = header(&[id, &key[0], &key[1], &key[2]], value, stored);
-    // What a damaged row still says about itself helps to name it, and nothing more.
-    let hint = || serde_json::from_slice::<Header>(value).ok();
-    let damaged = |damage: Damage, header: Option<Header>| Row::Damaged {
-        damage: damage
-            .at(header.as_ref().map(|h| &h.run_id), Some(sequence))
-            .named(header.map(|h| h.snapshot_id).or_else(|| String::from_utf8_lossy(id).parse().ok())),
-        cursor: Cursor { sequence, stamp },
-    };
-    let header = match header {
+    let header = match header(&[id, &key[0], &key[1], &key[2]], slice(row, 5)?, slice(row, 4)?) {
         Ok(header) => header,
-        Err(damage) => return Ok(damaged(damage, hint())),
+        Err(damage) => return Ok(Err(damage)),
     };
     let marks = slice(row, 8)?;
     if marks.is_empty() && matches!(row.get_ref(7)?, ValueRef::Null) {
-        return Ok(Row::Good(Entry { header, marks: Marks::default() }));
+        return Ok(Ok((header, Marks::default())));
     }
-    let revision = number(row, 6)?;
-    match prove(Part::Marks, &[id, &key[0], &key[1], &revision.to_le_bytes()], marks, slice(row, 7)?)
-        .and_then(|()| parse(Part::Marks, marks))
-    {
-        Ok(marks) => Ok(Row::Good(Entry { header, marks })),
-        Err(damage) => Ok(damaged(damage, Some(header))),
-    }
+    let revision = number(row, 6)?.to_le_bytes();
+    let proven = prove(Part::Marks, &[id, &key[0], &key[1], &revision], marks, slice(row, 7)?);
+    Ok(proven.and_then(|()| parse(Part::Marks, marks)).map(|marks| (header, marks)))
+}
+
+/// A row as lists show it: a damaged one by its name, as far as it still says one.
+fn in_list(row: &SqlRow<'_>, proven: std::result::Result<(Header, Marks), Damage>) -> Result<Row> {
+    let damage = match proven {
+        Ok((header, marks)) => return Ok(Row::Good(Entry { header, marks })),
+        Err(damage) => damage,
+    };
+    let cursor = Cursor { sequence: number(row, 1)?, stamp: number(row, 3)? };
+    let hint = serde_json::from_slice::<Header>(slice(row, 5)?).ok();
+    let damage = damage.at(hint.as_ref().map(|header| &header.run_id), Some(cursor.sequence));
+    let id = hint.map(|header| header.snapshot_id).or_else(|| text(row, 2).ok()?.parse().ok());
+    Ok(Row::Damaged { damage: damage.named(id), cursor })
 }
 
 pub(super) fn newest(tx: &Connection, fresh: &Fresh, n: i64) -> Result<Option<Row>> {

@@ -4,14 +4,13 @@ use rusqlite::{Connection, Result, params};
 
 use super::connection::{Access, Db};
 use super::fresh::{self, Fresh};
-use super::read::{self, number};
+use super::read::number;
 use super::{SqliteStore, frames, list, salvage, write};
 use crate::atomic;
-use crate::model::{Marks, RunId};
+use crate::model::Marks;
 use crate::seal;
 use crate::store::{
     Find, HeaderQuery, Problem, ProblemKind, Row, RunQuery, Slot, Store, StoreError, Upkeep, UpkeepReport,
-    Weight,
 };
 
 pub(super) fn upkeep(store: &SqliteStore, what: Upkeep<'_>) -> std::result::Result<UpkeepReport, StoreError> {
@@ -22,25 +21,6 @@ pub(super) fn upkeep(store: &SqliteStore, what: Upkeep<'_>) -> std::result::Resu
         // Frames are compressed as they are.
         Upkeep::Compress { .. } => Ok(UpkeepReport::default()),
     }
-}
-
-/// What each checkpoint of a run takes: its rows, without the pages around them. Frames are compressed as they are.
-pub(super) fn weights(tx: &Connection, run: &RunId) -> Result<Vec<Weight>> {
-    let fresh = Fresh::load(tx)?;
-    let Some(n) = read::run_n(tx, &fresh, run)? else { return Ok(Vec::new()) };
-    let sql = "SELECT c.sequence, octet_length(c.header) + ifnull(octet_length(w.data), 0) + \
-               ifnull(octet_length(d.data), 0) + ifnull(octet_length(m.marks), 0) FROM checkpoint c LEFT JOIN whole w ON w.stamp = c.stamp \
-               LEFT JOIN delta d ON d.stamp = c.stamp \
-               LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence \
-               WHERE c.run_n = ?1 UNION ALL SELECT sequence, octet_length(header) + octet_length(body) FROM fresh \
-               WHERE run_n = ?1";
-    let weight = |row: &rusqlite::Row<'_>| {
-        Ok(Weight { sequence: number(row, 0)?, bytes: number(row, 1)?, packed: true })
-    };
-    let mut weights = tx.prepare_cached(sql)?.query_map([n], weight)?.collect::<Result<Vec<_>>>()?;
-    weights.sort_unstable_by_key(|weight| weight.sequence);
-    weights.retain(|weight| !fresh.has_removed(n, weight.sequence));
-    Ok(weights)
 }
 
 /// Free pages that are given back in one turn, so that savers are not kept waiting.

@@ -1,6 +1,6 @@
 //! One decision, carried out in one transaction.
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::connection::Db;
 use super::fresh::{self, Fresh};
@@ -409,13 +409,7 @@ pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result
         // What is packed against one inside the stretch goes with it.
         frames::release(tx, n, first)?;
         let range = params![n, integer(first), integer(last)];
-        for table in ["whole", "delta"] {
-            let sql = format!(
-                "DELETE FROM {table} WHERE stamp IN \
-                 (SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3)"
-            );
-            tx.prepare_cached(&sql)?.execute(range)?;
-        }
+        drop_documents(tx, range)?;
         for table in ["marks", "name"] {
             let sql = format!("DELETE FROM {table} WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3");
             tx.prepare_cached(&sql)?.execute(range)?;
@@ -426,6 +420,24 @@ pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result
         }
     }
     Ok(gone)
+}
+
+/// Removes the documents of a stretch. Where nobody else has written in between, one range of stamps is all of them.
+fn drop_documents(tx: &Connection, range: &[&dyn ToSql]) -> Result<()> {
+    let of_stretch = "FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3";
+    let stamps = format!("SELECT count(*), ifnull(min(stamp), 0), ifnull(max(stamp), 0) {of_stretch}");
+    let (count, first, last): (i64, i64, i64) =
+        tx.prepare_cached(&stamps)?.query_row(range, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    for table in ["whole", "delta"] {
+        if last.checked_sub(first).is_some_and(|span| span + 1 == count) {
+            let sql = format!("DELETE FROM {table} WHERE stamp BETWEEN ?1 AND ?2");
+            tx.prepare_cached(&sql)?.execute([first, last])?;
+        } else {
+            let sql = format!("DELETE FROM {table} WHERE stamp IN (SELECT stamp {of_stretch})");
+            tx.prepare_cached(&sql)?.execute(range)?;
+        }
+    }
+    Ok(())
 }
 
 fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {

@@ -1,0 +1,118 @@
+//! `brief fit`: as much of a brief as fits a token budget.
+
+use milepost::brief::{Counter, Fit, Gauge, Heuristic, Omitted, Overflow};
+use milepost::model::Invalid;
+use milepost::{Error, brief};
+use serde::Serialize;
+
+use super::print;
+use super::source::Source;
+use crate::command::number;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Print as much of a brief as fits a token budget, the most important first
+///
+/// Problem, intent, decisions, current state, next actions and rules are kept word for word; of the rest, what is worth
+/// least goes first. What was left out is counted and named at the end, with the command that shows it.
+#[derive(Debug, clap::Args)]
+pub(super) struct FitArgs {
+    /// A checkpoint or a file; a file goes first
+    #[arg(value_name = "FILE|REF")]
+    source: String,
+    /// So many tokens at most
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    budget: String,
+    /// Where that which must be kept does not fit: error (exit 1), shrink it, or exceed the budget [default: error]
+    #[arg(long, value_name = "HOW")]
+    overflow: Option<String>,
+    /// Count so many times as many tokens, for models whose tokenizer is not public [default: 1]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    token_scale: Option<String>,
+    /// What counts tokens: heuristic, or in builds with exact counters o200k or cl100k [default: heuristic]
+    #[arg(long, value_name = "NAME")]
+    counter: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    markdown: &'a str,
+    tokens: u64,
+    budget: u64,
+    counter: &'a str,
+    omitted: &'a [Omitted],
+    shrunk: bool,
+    exceeds: bool,
+}
+
+pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let budget = number(&args.budget, "--budget", "/budget")?;
+    let overflow = match args.overflow.as_deref() {
+        Some(word) => word.parse().map_err(|source| value("--overflow", source))?,
+        None => Overflow::default(),
+    };
+    let counter = counter(args.counter.as_deref())?;
+    let gauge = scaled(Gauge::new(&*counter), args.token_scale.as_deref())?;
+    let source = Source::read(&args.source, context)?;
+    let how = Fit { budget, overflow, gauge, whole: source.command.clone() };
+    let fitted = source.brief.fit(&how).map_err(Error::from)?;
+    let said = |what: &str| context.screen.talk(&format!("Warning: {what}"));
+    if fitted.exceeds {
+        said(&format!("what must be kept takes {} tokens of {budget}", fitted.tokens));
+    } else if fitted.shrunk {
+        said("what must be kept was shrunk");
+    }
+    if context.screen.json {
+        context.screen.document(&Document {
+            schema: "milepost.brief_fit/1",
+            markdown: &fitted.markdown,
+            tokens: fitted.tokens,
+            budget,
+            counter: &fitted.counter,
+            omitted: &fitted.omitted,
+            shrunk: fitted.shrunk,
+            exceeds: fitted.exceeds,
+        })?;
+    } else {
+        print(&fitted.markdown, context)?;
+        let tokens = format!("{} of {budget} tokens by {}", fitted.tokens, fitted.counter);
+        context.screen.detail(&tokens);
+    }
+    source.end(context)
+}
+
+fn value(name: &str, source: Invalid) -> Error {
+    Error::Value { name: name.to_owned(), source }
+}
+
+fn scaled<'a>(gauge: brief::Gauge<'a>, scale: Option<&str>) -> Result<Gauge<'a>, Error> {
+    let Some(text) = scale else { return Ok(gauge) };
+    let scale = text.parse().ok().and_then(|scale: f64| gauge.scaled(scale));
+    scale.ok_or_else(|| {
+        let message = format!("{text:?} is not a number above 0 and at most 1000");
+        value("--token-scale", Invalid { path: "/token_scale".into(), message })
+    })
+}
+
+#[cfg(feature = "exact-tokens")]
+fn exact(name: &str) -> Option<Box<dyn Counter>> {
+    brief::Exact::named(name).map(|counter| Box::new(counter) as Box<dyn Counter>)
+}
+
+#[cfg(not(feature = "exact-tokens"))]
+fn exact(_: &str) -> Option<Box<dyn Counter>> {
+    None
+}
+
+fn counter(name: Option<&str>) -> Result<Box<dyn Counter>, Failure> {
+    let known = match name {
+        None | Some("heuristic" | "heuristic-1") => Some(Box::new(Heuristic) as Box<dyn Counter>),
+        Some(name) => exact(name),
+    };
+    known.ok_or_else(|| {
+        let message = format!("no counter {:?} in this build", name.unwrap_or_default());
+        Failure::usage(message)
+            .hint("heuristic is always there; exact ones need --features exact-tokens when building")
+    })
+}

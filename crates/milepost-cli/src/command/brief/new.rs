@@ -1,0 +1,68 @@
+//! `brief new`: a brief that continues a checkpoint, or the first one of a project.
+
+use milepost::brief::{Facts, compose};
+use milepost::capture::manifests;
+use milepost::clock::{Clock, SystemClock};
+use milepost::engine::brief::fresh_id;
+use milepost::engine::{BriefOf, Reference};
+use milepost::{Error, ReasonCode};
+use serde::Serialize;
+
+use super::print;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::damage::fell_back;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    markdown: &'a str,
+    from: Option<String>,
+    carried_from: Option<String>,
+}
+
+pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), Failure> {
+    let manifests = manifests(&context.config.place.root);
+    let made = match (continued(from, &manifests, context), from) {
+        (Ok(made), _) => made,
+        // The first brief of a project continues nothing.
+        (Err(Failure::Library(e)), None) if is_first(&e) => {
+            let now = SystemClock.now();
+            let facts = Facts { id: fresh_id(now), created: now, manifests: &manifests, ..Facts::default() };
+            let markdown = compose(&facts);
+            return write(&markdown, None, None, context);
+        }
+        (Err(e), _) => return Err(e),
+    };
+    let name = |entry: &milepost::store::Entry| entry.header.snapshot_id.to_string();
+    write(&made.markdown, Some(name(&made.entry)), made.carried_from.as_ref().map(name), context)?;
+    fell_back(context.screen, &made.fell_back_from, &made.entry.header.snapshot_id)
+}
+
+fn continued(
+    from: Option<&str>,
+    manifests: &[milepost::model::Manifest],
+    context: &Context<'_>,
+) -> Result<BriefOf, Failure> {
+    let reference: Reference = from.unwrap_or("latest").parse()?;
+    let mp = context.reader()?;
+    let run = context.known_run(&mp)?;
+    Ok(mp.new_brief(&reference, run.as_ref(), manifests)?)
+}
+
+fn is_first(e: &Error) -> bool {
+    matches!(e.reason(), ReasonCode::StoreMissing | ReasonCode::CheckpointNotFound)
+}
+
+fn write(
+    markdown: &str,
+    from: Option<String>,
+    carried_from: Option<String>,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    if context.screen.json {
+        let schema = "milepost.brief_new/1";
+        return context.screen.document(&Document { schema, markdown, from, carried_from });
+    }
+    print(markdown, context)
+}

@@ -1,0 +1,62 @@
+//! `brief show`: a brief as it is; the part of `resume` that needs no store where it is a file.
+
+use milepost::brief::Gauge;
+use serde::Serialize;
+
+use super::print;
+use super::source::Source;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::brief::{FindingDocument, warn};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    markdown: &'a str,
+    /// The id it gives itself.
+    checkpoint: Option<&'a str>,
+    /// The checkpoint it belongs to; null for a file.
+    snapshot_id: Option<String>,
+    /// Whether it was made of facts.
+    composed: bool,
+    tokens: u64,
+    counter: String,
+    sections: Vec<Section<'a>>,
+    warnings: Vec<FindingDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct Section<'a> {
+    heading: &'a str,
+    /// The format's name for it; empty for a section of one's own.
+    kind: &'a str,
+    markdown: &'a str,
+}
+
+pub(super) fn run(name: &str, context: &Context<'_>) -> Result<(), Failure> {
+    let source = Source::read(name, context)?;
+    let brief = &source.brief;
+    if context.screen.json {
+        let gauge = Gauge::default();
+        let sections = brief.sections().iter().map(|section| Section {
+            heading: &section.heading,
+            kind: section.kind.as_str(),
+            markdown: brief.content(section),
+        });
+        context.screen.document(&Document {
+            schema: "milepost.brief_show/1",
+            markdown: brief.text(),
+            checkpoint: brief.id(),
+            snapshot_id: source.of.as_ref().map(|of| of.entry.header.snapshot_id.to_string()),
+            composed: source.of.as_ref().is_some_and(|of| of.composed),
+            tokens: gauge.tokens(brief.text()),
+            counter: gauge.name(),
+            sections: sections.collect(),
+            warnings: FindingDocument::all(brief.warnings()),
+        })?;
+    } else {
+        warn(context.screen, brief.warnings());
+        print(brief.text(), context)?;
+    }
+    source.end(context)
+}

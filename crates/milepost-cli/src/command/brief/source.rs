@@ -1,0 +1,50 @@
+//! Where a brief comes from: a file, stdin, or a checkpoint.
+
+use std::path::Path;
+
+use milepost::brief::Brief;
+use milepost::capture::manifests;
+use milepost::engine::{BriefOf, Reference};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::read_text;
+use crate::present::damage::fell_back;
+
+/// A brief and where it is from.
+pub(super) struct Source {
+    pub(super) brief: Brief,
+    /// The command that shows all of it; none for stdin.
+    pub(super) command: Option<String>,
+    /// The checkpoint it belongs to, where it is no file.
+    pub(super) of: Option<BriefOf>,
+}
+
+impl Source {
+    /// Reads a brief. A file goes before a checkpoint of the same name.
+    pub(super) fn read(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
+        let path = Path::new(name);
+        let like_a_file = name == "-" || name.contains('/') || name.ends_with(".md") || path.exists();
+        if like_a_file {
+            let brief = Brief::parse(read_text(path, "/brief")?);
+            let quoted = if name.contains(' ') { format!("'{name}'") } else { name.to_owned() };
+            let command = (name != "-").then(|| format!("milepost brief show {quoted}"));
+            return Ok(Self { brief, command, of: None });
+        }
+        let reference: Reference = name.parse()?;
+        let mp = context.reader()?;
+        let run = context.known_run(&mp)?;
+        let of = mp.brief(&reference, run.as_ref(), &manifests(&context.config.place.root))?;
+        let header = &of.entry.header;
+        let command = Some(format!("milepost brief show {}@{}", header.run_id, header.sequence));
+        Ok(Self { brief: Brief::parse(of.markdown.as_str()), command, of: Some(of) })
+    }
+
+    /// Says so where an older checkpoint was used.
+    pub(super) fn end(&self, context: &Context<'_>) -> Result<(), Failure> {
+        match &self.of {
+            Some(of) => fell_back(context.screen, &of.fell_back_from, &of.entry.header.snapshot_id),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! `resume`: what stopped, why, and what is needed to go on. Plain `resume` only reads.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use milepost::engine::{Candidate, Examined, Start};
+use milepost::model::{CheckpointId, Class, Phase, RunId};
+use milepost::{Error, Exit, Milepost, ReasonCode};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::hook::Agent;
+use crate::present::words::{self, bold};
+use crate::present::{damage, resume as page};
+use crate::resumption::{self, Lead};
+
+/// Tokens of a brief unless said otherwise.
+const BUDGET: u64 = 2000;
+
+/// Show what stopped here, why, and the brief to go on with
+///
+/// Without RUN: the run that was interrupted last in this worktree. Only reads, unless told to start something. Exit 4
+/// where there is nothing to resume, 3 where the newest checkpoint is damaged and an older one is used.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost resume\n  milepost resume --budget 800 > brief.md\n  \
+                        milepost resume --check && echo there is work to go on with\n  \
+                        milepost resume --with claude-code\n  milepost resume nightly --rerun\n  \
+                        milepost resume --from brief.md --budget 500")]
+pub(crate) struct ResumeArgs {
+    /// The run; unless given, the one that was interrupted last in this worktree
+    #[arg(value_name = "RUN", conflicts_with = "from")]
+    target: Option<String>,
+    /// Tokens of the brief at most [default: 2000]
+    #[arg(long, value_name = "N")]
+    budget: Option<u64>,
+    /// Only say whether it may be continued: exit 0 for yes, 4 for no
+    #[arg(long, conflicts_with_all = ["start", "with", "rerun", "dismiss", "from"])]
+    check: bool,
+    /// md prints the brief alone, json everything
+    #[arg(long, value_name = "FORMAT", value_parser = ["md", "json"])]
+    format: Option<String>,
+    /// Open a run that continues it, and print that run's id
+    #[arg(long, group = "act")]
+    start: bool,
+    /// Go to its worktree and start this agent with the brief: claude-code, gemini, codex or opencode
+    #[arg(long, value_name = "AGENT", group = "act")]
+    with: Option<String>,
+    /// Start the command that was recorded again, under the same run
+    #[arg(long, group = "act")]
+    rerun: bool,
+    /// No longer offer it
+    #[arg(long, group = "act")]
+    dismiss: bool,
+    /// Also where its owner lives, but waits or is silent
+    #[arg(long)]
+    take_over: bool,
+    /// Work from a brief in a file; needs no store
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["act", "take_over"])]
+    from: Option<PathBuf>,
+}
+
+/// A resume as programs see it.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    decision: Decided<'a>,
+    brief: Option<&'a str>,
+    tokens: u64,
+    omitted: &'a [milepost::brief::Omitted],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<&'a Lead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_by: Option<&'a RunId>,
+}
+
+#[derive(Serialize)]
+struct Decided<'a> {
+    reason_code: ReasonCode,
+    class: Class,
+    eligible: bool,
+    run_id: Option<&'a RunId>,
+    snapshot_id: Option<&'a CheckpointId>,
+    phase: Option<&'a Phase>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fell_back_from: Option<Vec<String>>,
+    next_actions: &'a [String],
+}
+
+pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+    if let Some(file) = &args.from {
+        return from_file(file, args, context);
+    }
+    let changes = args.start || args.rerun || args.dismiss || args.with.is_some();
+    let mp = if changes { context.reader()? } else { context.examiner()? };
+    let named = args.target.as_deref().map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
+    let (run, others) = match named {
+        Some(run) => (run, 0),
+        None => match choose(&mp, context)? {
+            Some(chosen) => chosen,
+            None => return nothing(context),
+        },
+    };
+    if args.dismiss {
+        mp.dismiss(&run)?;
+        context.screen.talk(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
+        return Ok(());
+    }
+    let from = mp.examine(&run, args.take_over)?;
+    if args.rerun {
+        return rerun(&from, &run);
+    }
+    if let Some(agent) = &args.with {
+        return with(&mp, &from, agent, args, context);
+    }
+    if args.start {
+        return start(&mp, &run, args, context);
+    }
+    show(&mp, &from, others, args, context)
+}
+
+/// The run that was interrupted last here, or anywhere; and how many others there are.
+fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, Failure> {
+    let here = context.here();
+    let stopped: Vec<Candidate> = mp
+        .candidates()?
+        .into_iter()
+        .filter(|candidate| candidate.decision.eligible && candidate.decision.standing.is_stopped())
+        .collect();
+    let is_here = |candidate: &&Candidate| {
+        let record = candidate.summary.intact();
+        record.is_some_and(|record| record.worktree.as_ref().or(record.project.as_ref()) == Some(&here))
+    };
+    let chosen = stopped.iter().find(is_here).or(stopped.first());
+    Ok(chosen.map(|candidate| (candidate.summary.run_id.clone(), stopped.len() - 1)))
+}
+
+fn nothing(context: &Context<'_>) -> Result<(), Failure> {
+    if context.screen.json {
+        context.screen.document(&Document {
+            schema: "milepost.resume/1",
+            decision: Decided {
+                reason_code: ReasonCode::ResumeMissingCheckpoint,
+                class: Class::CleanStop,
+                eligible: false,
+                run_id: None,
+                snapshot_id: None,
+                phase: None,
+                fell_back_from: None,
+                next_actions: &[],
+            },
+            brief: None,
+            tokens: 0,
+            omitted: &[],
+            about: None,
+            continued_by: None,
+        })?;
+        return Err(Failure::Said(Exit::Nothing));
+    }
+    Err(Failure::told(ReasonCode::ResumeMissingCheckpoint, "nothing to resume: no run here was interrupted")
+        .exits(Exit::Nothing)
+        .hint("`milepost status` shows all runs; `milepost resume RUN` looks at one"))
+}
+
+fn show(
+    mp: &Milepost,
+    from: &Examined,
+    others: usize,
+    args: &ResumeArgs,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    let lead = Lead::of(mp, from);
+    let brief = match (&from.shown, args.check) {
+        (Some(_), false) => Some(resumption::brief(mp, from, args.budget.unwrap_or(BUDGET), usize::MAX)?),
+        _ => None,
+    };
+    let fell_back = from.shown.as_ref().map_or(&[][..], |shown| &shown.fell_back_from);
+    let screen = context.screen;
+    if screen.json || args.format.as_deref() == Some("json") {
+        let names = damage::names(fell_back);
+        screen.document(&Document {
+            schema: "milepost.resume/1",
+            decision: Decided {
+                reason_code: from.decision.reason_code,
+                class: from.decision.class,
+                eligible: from.decision.eligible,
+                run_id: Some(&lead.run_id),
+                snapshot_id: lead.snapshot_id.as_ref(),
+                phase: lead.phase.as_ref(),
+                fell_back_from: (!fell_back.is_empty()).then_some(names),
+                next_actions: &lead.next_actions,
+            },
+            brief: brief.as_ref().map(|brief| brief.markdown.as_str()),
+            tokens: brief.as_ref().map_or(0, |brief| brief.tokens),
+            omitted: brief.as_ref().map_or(&[][..], |brief| &brief.omitted),
+            about: Some(&lead),
+            continued_by: from.taken_by.as_ref(),
+        })?;
+    } else if args.check {
+        screen.text(&page::verdict(&lead, from))?;
+    } else {
+        // A person sees what it is about first; a program that reads the output wants the brief.
+        if args.format.is_none() && screen.is_terminal() {
+            screen.text(&page::page(&lead, from, resumption::workspace(from), others))?;
+        } else if !from.decision.eligible {
+            screen.talk(page::verdict(&lead, from).trim_end());
+        }
+        if let Some(brief) = &brief {
+            screen.text(&brief.markdown)?;
+        }
+    }
+    if let Some(shown) = &from.shown {
+        damage::fell_back(screen, &shown.fell_back_from, &shown.entry.header.snapshot_id)?;
+    }
+    if from.decision.eligible { Ok(()) } else { Err(Failure::Said(Exit::Nothing)) }
+}
+
+/// What a continuing run is opened with; kept by hand, it has no owner.
+fn continuing(context: &Context<'_>) -> Start {
+    Start {
+        run_id: None,
+        session_id: context.config.session.clone(),
+        opening: context.opening(),
+        ..Start::default()
+    }
+}
+
+#[derive(Serialize)]
+struct Begun<'a> {
+    schema: &'static str,
+    run_id: &'a RunId,
+    parent: Option<&'a CheckpointId>,
+    continues: &'a RunId,
+    status: milepost::Status,
+}
+
+fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let continued = mp.continue_run(run, continuing(context), args.take_over)?;
+    let record = &continued.started.record;
+    if context.screen.json {
+        return context.screen.document(&Begun {
+            schema: "milepost.resume/1",
+            run_id: &record.run_id,
+            parent: record.parent.as_ref(),
+            continues: run,
+            status: record.status,
+        });
+    }
+    context.screen.talk(&format!("continues {run}; `milepost resume {run}` prints the brief"));
+    context.screen.text(&format!("{}\n", record.run_id))
+}
+
+/// Starts the command again under the same run. The new process takes this one's place.
+fn rerun(from: &Examined, run: &RunId) -> Result<(), Failure> {
+    let record = from.detail.summary.intact();
+    let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
+    let Some(command) = command else {
+        return Err(Failure::usage(format!("run {run} has no recorded command"))
+            .hint("only runs of `milepost run -- CMD` have one"));
+    };
+    if let Some(word) = command.iter().find(|word| word.contains("[redacted:")) {
+        return Err(Failure::told(
+            ReasonCode::StateRedacted,
+            format!("the command was recorded without its secrets ({word}) and cannot be started as it is"),
+        )
+        .exits(Exit::Failed)
+        .hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
+    }
+    allowed(from, run)?;
+    let mut again = Command::new(this_program()?);
+    again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
+    go_to(&mut again, record.and_then(|record| record.project.as_deref()))?;
+    Err(cannot_start("milepost run", &again.exec()))
+}
+
+fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|source| Error::File { path: "milepost".into(), what: "read", source }.into())
+}
+
+fn go_to(command: &mut Command, folder: Option<&str>) -> Result<(), Failure> {
+    let Some(folder) = folder else { return Ok(()) };
+    if !std::path::Path::new(folder).is_dir() {
+        return Err(Failure::usage(format!("{folder}, where the run worked, is not there"))
+            .hint("go to where the work is now, and start it there"));
+    }
+    command.current_dir(folder);
+    Ok(())
+}
+
+fn cannot_start(name: &str, e: &std::io::Error) -> Failure {
+    let exit = if e.kind() == std::io::ErrorKind::NotFound { Exit::NoProgram } else { Exit::NotExecutable };
+    Failure::told(ReasonCode::Usage, format!("{name} cannot be started: {e}")).exits(exit)
+}
+
+fn allowed(from: &Examined, run: &RunId) -> Result<(), Failure> {
+    if from.decision.eligible {
+        return Ok(());
+    }
+    let why = page::against(from);
+    Err(Error::NotResumable { run: run.clone(), reason: from.decision.reason_code, why }.into())
+}
+
+/// Starts an agent in the run's worktree, with the brief as its first message.
+fn with(
+    mp: &Milepost,
+    from: &Examined,
+    name: &str,
+    args: &ResumeArgs,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    let Some(agent) = Agent::named(name) else {
+        let names = Agent::ALL.map(Agent::name).join(", ");
+        return Err(Failure::usage(format!("no agent {name:?}; known are {names}")));
+    };
+    let lead = Lead::of(mp, from);
+    allowed(from, &lead.run_id)?;
+    let record = from.detail.summary.intact();
+    if let (Some(own), true) =
+        (way_back(record, agent), record.is_some_and(|r| r.agent.as_deref() == Some(name)))
+    {
+        context.screen.talk(&format!("{name} can also go back to its own conversation: {own}"));
+    }
+    let brief = resumption::brief(mp, from, args.budget.unwrap_or(BUDGET), usize::MAX)?;
+    let message = format!("{}\n{}", lead.for_an_agent(), brief.markdown);
+    let (program, before): (&str, &[&str]) = match agent {
+        Agent::ClaudeCode => ("claude", &[]),
+        Agent::Gemini => ("gemini", &["-i"]),
+        Agent::Codex => ("codex", &[]),
+        Agent::OpenCode => ("opencode", &["--prompt"]),
+    };
+    let mut command = Command::new(program);
+    command.args(before).arg(message);
+    // Its first hook continues this run, and need not be told again.
+    command.env("MILEPOST_RESUME", lead.run_id.as_str());
+    go_to(&mut command, lead.worktree.as_deref())?;
+    Err(cannot_start(program, &command.exec()))
+}
+
+/// The agent's own way back to its conversation.
+fn way_back(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option<String> {
+    let session = &record?.session.as_ref()?.id;
+    Some(match agent {
+        Agent::ClaudeCode => format!("claude --resume {session}"),
+        Agent::Gemini => "gemini --resume".to_owned(),
+        Agent::Codex => format!("codex resume {session}"),
+        Agent::OpenCode => format!("opencode --session {session}"),
+    })
+}
+
+/// A brief in a file is all there is.
+fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+    use milepost::brief::{Brief, Fit, Gauge, Heuristic, Overflow};
+    let read = |source| Error::File { path: file.clone(), what: "read", source };
+    let bytes = std::fs::read(file).map_err(read)?;
+    let brief = Brief::from_bytes(bytes).map_err(|e| {
+        Failure::told(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
+    })?;
+    let how = Fit {
+        budget: args.budget.unwrap_or(BUDGET),
+        overflow: Overflow::Shrink,
+        gauge: Gauge::new(&Heuristic),
+        whole: Some(format!("cat {}", file.display())),
+    };
+    let fitted = brief.fit(&how).map_err(Error::from)?;
+    let checked = brief.check();
+    if !checked.valid() {
+        let n = words::counted(checked.errors.len() as u64, "section");
+        context
+            .screen
+            .talk(&format!("{n} missing or empty: `milepost brief check {}` names them", file.display()));
+    }
+    if context.screen.json || args.format.as_deref() == Some("json") {
+        return context.screen.document(&Document {
+            schema: "milepost.resume/1",
+            decision: Decided {
+                reason_code: ReasonCode::ResumeAllowed,
+                class: Class::Unknown,
+                eligible: true,
+                run_id: None,
+                snapshot_id: None,
+                phase: None,
+                fell_back_from: None,
+                next_actions: &[],
+            },
+            brief: Some(&fitted.markdown),
+            tokens: fitted.tokens,
+            omitted: &fitted.omitted,
+            about: None,
+            continued_by: None,
+        });
+    }
+    if context.screen.is_terminal() && args.format.is_none() {
+        context.screen.text(&format!("{} {}\n\n", bold("Resume from"), file.display()))?;
+    }
+    context.screen.text(&fitted.markdown)
+}

@@ -1,0 +1,69 @@
+//! Settings of resuming and of hooks: `[resume]` and `[hooks]`.
+
+use milepost::resume::ResumePolicy;
+
+use super::{Files, Settings, value};
+use crate::failure::Failure;
+
+/// How much of what a person says to an agent is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prompts {
+    /// All of it, up to a bound.
+    Full,
+    /// Its first line.
+    FirstLine,
+    /// Nothing.
+    None,
+}
+
+impl std::fmt::Display for Prompts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::FirstLine => "first_line",
+            Self::None => "none",
+        })
+    }
+}
+
+/// What resuming and hooks go by.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    pub(crate) resume: ResumePolicy,
+    pub(crate) prompts: Prompts,
+}
+
+impl Agents {
+    pub(super) fn load(files: &Files, settings: &mut Settings) -> Result<Self, Failure> {
+        let usual = ResumePolicy::default();
+        let attempts = settings.take(
+            "resume.attempts",
+            files.find("resume.attempts"),
+            usual.attempts.to_string(),
+            |raw, _| value::count(raw),
+        )?;
+        let cooldown =
+            settings.take("resume.cooldown", files.find("resume.cooldown"), "0".into(), |raw, _| {
+                value::seconds(raw).map(value::Seconds)
+            })?;
+        let prompts = settings.take(
+            "hooks.prompts",
+            files.find("hooks.prompts"),
+            Prompts::Full.to_string(),
+            |raw, _| match value::text(raw)?.as_str() {
+                "full" => Ok(Prompts::Full),
+                "first_line" => Ok(Prompts::FirstLine),
+                "none" => Ok(Prompts::None),
+                _ => Err("full, first_line or none is needed".into()),
+            },
+        )?;
+        Ok(Self {
+            resume: ResumePolicy {
+                attempts: attempts.unwrap_or(usual.attempts),
+                cooldown: cooldown.map_or(usual.cooldown, |cooldown| cooldown.0),
+                ..usual
+            },
+            prompts: prompts.unwrap_or(Prompts::Full),
+        })
+    }
+}

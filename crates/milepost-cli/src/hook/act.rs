@@ -1,0 +1,284 @@
+//! What a run keeps of an agent's events. One run for one session of an agent, named after it, so that a hook needs to
+//! look for nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use milepost::capture::Sighting;
+use milepost::engine::{Due, Finish, Opening, Start};
+use milepost::model::{Change, Class, FileRef, Interruption, Owner, RunId, RunRecord, Source, Status};
+use milepost::owner;
+use milepost::store::StoreError;
+use milepost::{Error, Milepost, Save};
+
+use super::event::{Agent, Beginning, HookEvent, What};
+use super::offer;
+use crate::config::Prompts;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Bytes of a prompt that are kept.
+const PROMPT: usize = 16 * 1024;
+/// How long a look at the workspace may take.
+const LOOK: Duration = Duration::from_secs(1);
+/// How a line of the log begins that is what the person said.
+const SAID: &str = "prompt: ";
+
+/// One event on its way into a run.
+struct Hook<'a> {
+    agent: Agent,
+    event: HookEvent,
+    context: &'a Context<'a>,
+    run: RunId,
+}
+
+/// Acts on an event; gives what the agent is answered.
+pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Result<Option<String>, Failure> {
+    let run = run_of(agent, &event.session);
+    let hook = Hook { agent, event, context, run };
+    match hook.event.what.clone() {
+        What::Start(Beginning::Resume) => hook.open(&context.writer()?).map(|_| None),
+        What::Start(Beginning::Compact) => hook.again(),
+        What::Start(Beginning::Startup | Beginning::Clear) | What::Ask => hook.begin(),
+        What::Seen => hook.open(&context.writer()?).map(|_| None),
+        What::Prompt(text) => {
+            let text = match context.config.agents.prompts {
+                Prompts::Full => bounded(&text, PROMPT),
+                Prompts::FirstLine => bounded(text.trim().lines().next().unwrap_or_default(), PROMPT),
+                Prompts::None => "",
+            };
+            if text.trim().is_empty() {
+                return hook.keep(Vec::new()).map(|()| None);
+            }
+            hook.keep(vec![Change::Note(format!("{SAID}{text}"))]).map(|()| None)
+        }
+        What::Tool(tool) => {
+            let root = context.config.place.root.clone();
+            let items = tool.items(|path| relative(&root, path));
+            hook.keep(items.into_iter().map(Change::Item).collect()).map(|()| None)
+        }
+        What::Compaction { ask } => hook.compaction(ask),
+        What::TurnEnd => hook.rest(Class::WaitingForUser, None).map(|()| None),
+        What::Trouble(class, detail) => hook.rest(class, detail).map(|()| None),
+        What::End => hook.end().map(|()| None),
+    }
+}
+
+/// The run of an agent's session.
+pub(super) fn run_of(agent: Agent, session: &str) -> RunId {
+    RunId::derived(agent.name(), session)
+}
+
+fn bounded(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
+}
+
+fn relative(root: &Path, path: &str) -> String {
+    let inside = Path::new(path).strip_prefix(root).ok();
+    inside.map_or_else(|| path.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// The agent: the nearest ancestor that only passes nothing on.
+fn agent_process() -> Option<Owner> {
+    const BETWEEN: [&str; 17] = [
+        "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "tcsh", "csh", "pwsh", "busybox", "env", "nice",
+        "timeout", "setsid", "sudo", "milepost",
+    ];
+    let all = owner::ancestors();
+    all.into_iter()
+        .filter_map(owner::describe)
+        .find(|owner| !owner.name.as_deref().is_some_and(|name| BETWEEN.contains(&name)))
+}
+
+impl Hook<'_> {
+    fn opening(&self) -> Opening {
+        Opening {
+            owner: agent_process(),
+            agent: Some(self.agent.name().to_owned()),
+            ..self.context.opening()
+        }
+    }
+
+    fn start(&self) -> Start {
+        Start {
+            run_id: Some(self.run.clone()),
+            session_id: Some(self.event.session.clone()),
+            opening: self.opening(),
+            ..Start::default()
+        }
+    }
+
+    fn save(&self) -> Save {
+        let mut save = Save::new();
+        save.opening = self.opening();
+        save.draft.session_id = Some(self.event.session.clone());
+        save
+    }
+
+    /// Opens the run of the session, or a new session of it. One that another process of the agent still holds stays its.
+    fn open(&self, mp: &Milepost) -> Result<Option<RunRecord>, Failure> {
+        match mp.start(self.start()) {
+            Ok(started) => Ok(Some(started.record)),
+            Err(Error::OwnerAlive { .. }) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// A session begins: opens its run, and offers it what was interrupted here.
+    fn begin(&self) -> Result<Option<String>, Failure> {
+        let mp = self.context.writer()?;
+        if self.event.what == What::Ask && self.has_begun(&mp)? {
+            return Ok(None);
+        }
+        // `resume --with` has chosen, and has given the brief already.
+        let chosen = crate::config::resuming().and_then(|run| run.parse::<RunId>().ok());
+        let told = chosen.is_some();
+        let found = offer::look(&mp, self.context, &self.run)?;
+        let offered = match chosen.or_else(|| found.only()) {
+            Some(candidate) => match mp.continue_run(&candidate, self.start(), told) {
+                Ok(_) if told => None,
+                Ok(continued) => offer::whole(&mp, self.agent, &continued.from)?,
+                // Somebody else was faster, or it does not hold what it seemed to.
+                Err(e @ Error::NotResumable { .. }) => {
+                    self.open(&mp)?;
+                    Some(offer::Text::short(e.to_string()))
+                }
+                Err(Error::OwnerAlive { .. }) => None,
+                Err(e) => return Err(e.into()),
+            },
+            None => {
+                self.open(&mp)?;
+                found.short()
+            }
+        };
+        Ok(offer::answer(self.agent, &self.event.name, offered))
+    }
+
+    /// Whether the run is known and holds something: then it was offered what there was.
+    fn has_begun(&self, mp: &Milepost) -> Result<bool, Failure> {
+        let Some(state) = mp.store().run(&self.run)? else { return Ok(false) };
+        let continues = state.row.record.as_ref().is_ok_and(|record| record.parent.is_some());
+        Ok(state.row.count > 0 || continues)
+    }
+
+    /// The context was made smaller: what the run itself holds goes in again.
+    fn again(&self) -> Result<Option<String>, Failure> {
+        let mp = self.context.writer()?;
+        let known = mp.store().run(&self.run)?.is_some();
+        if !known {
+            self.open(&mp)?;
+            return Ok(None);
+        }
+        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?)?;
+        Ok(offer::answer(self.agent, &self.event.name, text))
+    }
+
+    /// Keeps changes, and saves where a checkpoint is due, so that a long turn has checkpoints.
+    fn keep(&self, changes: Vec<Change>) -> Result<(), Failure> {
+        let mp = match self.context.writer() {
+            Err(e @ Error::Store(StoreError::ReadOnly { .. })) => {
+                return self.queue(self.save().with_changes(changes), e);
+            }
+            mp => mp?,
+        };
+        let mut save = self.save();
+        match mp.due(&self.run, None)? {
+            // The first thing that happens makes a session worth resuming.
+            Due::First => {
+                mp.save(&self.run, save.with_changes(changes).reason("session_start"))?;
+            }
+            Due::Yes => {
+                save.draft.source = Some(Source::Timer);
+                save.sighting = self.look(&mp)?;
+                mp.save(&self.run, save.with_changes(changes))?;
+            }
+            Due::No => {
+                mp.apply(&self.run, changes, save)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the workspace, but not for long: the agent waits.
+    fn look(&self, mp: &Milepost) -> Result<Option<Box<Sighting>>, Failure> {
+        let Some(mut scope) = self.context.scope() else { return Ok(None) };
+        scope.bounds.time = LOOK;
+        Ok(Some(Box::new(mp.look_now(&self.run, &scope)?)))
+    }
+
+    /// What cannot be written waits in the outbox.
+    fn queue(&self, save: Save, error: Error) -> Result<(), Failure> {
+        let settings = self.context.settings();
+        let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
+        outbox.post(&self.run, save, settings.redaction, &settings.limits, &milepost::clock::SystemClock)?;
+        Ok(())
+    }
+
+    /// The context is about to be made smaller. Gemini says so before every call of its model.
+    fn compaction(&self, ask: bool) -> Result<Option<String>, Failure> {
+        let mp = self.context.writer()?;
+        if self.agent == Agent::Gemini && !mp.is_due(&self.run, None)? {
+            return Ok(None);
+        }
+        let mut save = self.save().reason("pre_compaction");
+        save.sighting = self.look(&mp)?;
+        save.draft.files.extend(self.transcript());
+        mp.save(&self.run, save)?;
+        if !ask {
+            return Ok(None);
+        }
+        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?)?;
+        Ok(offer::answer(self.agent, &self.event.name, text))
+    }
+
+    /// The turn is over, or does not go on: who looks at the run is told why it stands still.
+    fn rest(&self, class: Class, detail: Option<String>) -> Result<(), Failure> {
+        let mp = self.context.writer()?;
+        let Some(state) = mp.store().run(&self.run)? else { return Ok(()) };
+        let detail = detail.map(|detail| bounded(&detail, 500).to_owned());
+        let interruption = Interruption { class, at: mp.now(), detail };
+        if state.row.count > 0 && (mp.is_due(&self.run, None)? || class != Class::WaitingForUser) {
+            let mut save = self.save();
+            save.draft.source = (class != Class::WaitingForUser).then_some(Source::ErrorBoundary);
+            save.interruption = Some(interruption);
+            save.sighting = self.look(&mp)?;
+            mp.save(&self.run, save)?;
+            return Ok(());
+        }
+        let same = state.row.record.as_ref().ok().and_then(|record| record.interruption.as_ref());
+        if same.is_none_or(|noted| noted.class != class) {
+            mp.interrupt(&self.run, &interruption)?;
+        }
+        Ok(())
+    }
+
+    /// The session is over. One in which nothing happened leaves nothing behind.
+    fn end(&self) -> Result<(), Failure> {
+        let mp = self.context.writer()?;
+        if mp.store().run(&self.run)?.is_none() || mp.abandon(&self.run)? {
+            return Ok(());
+        }
+        let detail = mp.run_detail(&self.run)?;
+        let open = detail
+            .summary
+            .record
+            .as_ref()
+            .is_ok_and(|record| record.working.tasks.iter().any(|task| !task.has_ended()));
+        let mut save = self.save();
+        save.sighting = self.look(&mp)?;
+        save.draft.files.extend(self.transcript());
+        let status = if open { Status::Paused } else { Status::Completed };
+        mp.finish(&self.run, Finish { status, save })?;
+        Ok(())
+    }
+
+    /// The agent's own record of the conversation, by reference.
+    fn transcript(&self) -> Option<FileRef> {
+        let path = self.event.transcript.as_ref()?;
+        milepost::capture::reference(path).ok()
+    }
+}

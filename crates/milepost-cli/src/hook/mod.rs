@@ -1,0 +1,66 @@
+//! Hooks: an agent says what happens, and its run keeps what must survive.
+//! In: one JSON document on stdin. Out: what the agent's protocol allows, mostly nothing. Whatever goes wrong here, the
+//! agent goes on: the failure is written down where people will see it, and the exit code is 0 unless asked otherwise.
+
+mod act;
+mod event;
+pub(crate) mod failures;
+mod offer;
+mod tool;
+
+use std::io::Read as _;
+
+use serde_json::Value;
+
+pub(crate) use self::event::Agent;
+use self::event::HookEvent;
+use crate::cli::Global;
+use crate::config::Config;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::Screen;
+
+/// Bytes of a payload at most: the largest file that a tool writes is in it.
+const LARGEST: u64 = 64 << 20;
+
+/// Reads one event and acts on it.
+pub(crate) fn run(agent: Agent, global: &Global, strict: bool, screen: &Screen) -> Result<(), Failure> {
+    let mut told = None;
+    let result = attend(agent, global, screen, &mut told);
+    match result {
+        Ok(()) => Ok(()),
+        Err(failure) => {
+            failures::note(agent, told.as_ref(), &failure);
+            if strict { Err(failure) } else { Ok(()) }
+        }
+    }
+}
+
+fn attend(
+    agent: Agent,
+    global: &Global,
+    screen: &Screen,
+    told: &mut Option<HookEvent>,
+) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    std::io::stdin().lock().take(LARGEST).read_to_end(&mut text).map_err(Failure::Output)?;
+    let payload: Value = serde_json::from_slice(&text)
+        .map_err(|e| Failure::usage(format!("{} sent what is no JSON: {e}", agent.name())))?;
+    let Some(event) = event::read(agent, &payload) else { return Ok(()) };
+    drop(payload);
+    // Where the agent works counts, wherever it starts its hooks.
+    if let (None, Some(folder)) = (&global.directory, &event.cwd) {
+        // A folder that is gone is no reason to keep nothing.
+        let _ = std::env::set_current_dir(folder);
+    }
+    *told = Some(event.clone());
+    let config = Config::load(global)?;
+    let context = Context::new(config, screen);
+    if !context.has_store() {
+        return Ok(());
+    }
+    if let Some(answer) = act::act(agent, event, &context)? {
+        screen.text(&answer)?;
+    }
+    Ok(())
+}

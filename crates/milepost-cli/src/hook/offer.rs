@@ -1,0 +1,131 @@
+//! What a session that begins is offered: the brief of the one run that was interrupted here, or two lines about several.
+
+use std::time::Duration;
+
+use milepost::Milepost;
+use milepost::engine::{Candidate, Examined};
+use milepost::model::{RunId, RunRecord};
+use serde_json::json;
+
+use super::event::Agent;
+use super::failures;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::words;
+use crate::resumption::{self, Lead};
+
+/// What is older is offered in two lines, not in full.
+const YOUNG: Duration = Duration::from_secs(48 * 3600);
+/// Bytes that every agent lets through, and tokens that Codex does.
+const BYTES: usize = 9_000;
+const TOKENS: u64 = 2_200;
+const CODEX_TOKENS: u64 = 1_900;
+
+/// What was interrupted here.
+pub(super) struct Found {
+    /// In this worktree, on this branch, not long ago.
+    here: Vec<RunId>,
+    /// All that may be continued.
+    all: Vec<(RunId, String)>,
+}
+
+/// Text for the agent, and a line for the person.
+pub(super) struct Text {
+    pub(super) agent: String,
+    pub(super) person: String,
+}
+
+impl Text {
+    /// A line that says why there is no more.
+    pub(super) fn short(text: String) -> Self {
+        Self { agent: format!("Milepost: {text}."), person: format!("milepost: {text}") }
+    }
+}
+
+/// Looks for runs that were interrupted in this project.
+pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<Found, Failure> {
+    let mut found = Found { here: Vec::new(), all: Vec::new() };
+    for candidate in mp.candidates()? {
+        let Candidate { summary, decision, .. } = &candidate;
+        let Ok(record) = &summary.record else { continue };
+        if !decision.eligible || !decision.standing.is_stopped() || summary.run_id == *own {
+            continue;
+        }
+        if is_here(record, context) && is_young(record, mp) {
+            found.here.push(summary.run_id.clone());
+        }
+        found.all.push((summary.run_id.clone(), words::ago(record.updated_at, mp.now())));
+    }
+    Ok(found)
+}
+
+fn is_here(record: &RunRecord, context: &Context<'_>) -> bool {
+    let worktree = record.worktree.as_ref().or(record.project.as_ref());
+    let branch = &context.config.place.branch;
+    worktree == Some(&context.here())
+        && (record.branch.is_none() || branch.is_none() || record.branch == *branch)
+}
+
+fn is_young(record: &RunRecord, mp: &Milepost) -> bool {
+    milepost::clock::age(record.updated_at, mp.now()).is_none_or(|age| age < YOUNG)
+}
+
+impl Found {
+    /// The run to continue, where there is no doubt which.
+    pub(super) fn only(&self) -> Option<RunId> {
+        match &self.here[..] {
+            [only] => Some(only.clone()),
+            _ => None,
+        }
+    }
+
+    /// Two lines about what could be continued.
+    pub(super) fn short(&self) -> Option<Text> {
+        let (first, ago) = self.all.first()?;
+        let n = words::counted(self.all.len() as u64, "interrupted run");
+        let agent = format!(
+            "Milepost has {n} in this project, the newest {first}, {ago}.\n\
+             If the user wants to go on with one of them: `milepost resume {first}` prints its brief, `milepost status` lists all."
+        );
+        Some(Text { agent, person: format!("milepost: {n}; `milepost status` lists them") })
+    }
+}
+
+/// The whole brief of a run, as much of it as the agent lets through.
+pub(super) fn whole(mp: &Milepost, agent: Agent, from: &Examined) -> Result<Option<Text>, Failure> {
+    if from.shown.is_none() {
+        return Ok(None);
+    }
+    let tokens = if agent == Agent::Codex { CODEX_TOKENS } else { TOKENS };
+    let lead = Lead::of(mp, from);
+    let head = lead.for_an_agent();
+    let brief = resumption::brief(mp, from, tokens, BYTES.saturating_sub(head.len() + 2))?;
+    Ok(Some(Text { agent: format!("{head}\n{}", brief.markdown), person: lead.for_a_person() }))
+}
+
+/// What is printed, in the form that the agent reads.
+pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>) -> Option<String> {
+    let failed = failures::read();
+    let trouble = (!failed.is_empty()).then(|| {
+        let n = words::counted(failed.len() as u64, "hook failure");
+        format!("milepost: {n} since the last session; `milepost status` tells")
+    });
+    let (context, person) = match (text, trouble) {
+        (Some(text), Some(trouble)) => (Some(text.agent), format!("{}; {trouble}", text.person)),
+        (Some(text), None) => (Some(text.agent), text.person),
+        (None, Some(trouble)) => (None, trouble),
+        (None, None) => return None,
+    };
+    let document = match agent {
+        Agent::OpenCode => json!({ "context": context, "message": person }),
+        Agent::ClaudeCode | Agent::Gemini | Agent::Codex => {
+            let mut document = json!({ "systemMessage": person });
+            if let Some(context) = context {
+                document["hookSpecificOutput"] =
+                    json!({ "hookEventName": event, "additionalContext": context });
+            }
+            document
+        }
+    };
+    Some(format!("{document}\n"))
+}

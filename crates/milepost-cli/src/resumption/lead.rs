@@ -1,0 +1,194 @@
+//! What stands above a brief: what a person asks at nine in the morning, in a few lines.
+
+use milepost::Milepost;
+use milepost::capture::{Scope, Since};
+use milepost::engine::Examined;
+use milepost::model::{CheckpointId, Class, GitFacts, Outcome, OutcomeResult, Phase, RunId, RunRecord, Task};
+use serde::Serialize;
+
+use crate::present::words;
+
+/// So many next actions are named.
+const ACTIONS: usize = 5;
+
+/// Facts about a run that stopped.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Lead {
+    pub(crate) run_id: RunId,
+    pub(crate) snapshot_id: Option<CheckpointId>,
+    pub(crate) title: Option<String>,
+    pub(crate) phase: Option<Phase>,
+    pub(crate) agent: Option<String>,
+    pub(crate) worktree: Option<String>,
+    pub(crate) branch: Option<String>,
+    pub(crate) class: Class,
+    pub(crate) detail: Option<String>,
+    pub(crate) stopped: String,
+    pub(crate) lasted: String,
+    pub(crate) sessions: u64,
+    pub(crate) doing: Option<String>,
+    pub(crate) failed: Option<String>,
+    pub(crate) next_actions: Vec<String>,
+}
+
+impl Lead {
+    /// What is known of a run.
+    pub(crate) fn of(mp: &Milepost, from: &Examined) -> Self {
+        let summary = &from.detail.summary;
+        let record = summary.intact();
+        let working = record.map(|record| &record.working);
+        let header = from.shown.as_ref().map(|shown| &shown.entry.header);
+        let tasks = working.map(|working| working.tasks.as_slice()).unwrap_or_default();
+        let now = mp.now();
+        Self {
+            run_id: summary.run_id.clone(),
+            snapshot_id: header.map(|header| header.snapshot_id.clone()),
+            title: record.and_then(|record| record.title.clone()),
+            phase: working.and_then(|working| working.phase.clone()),
+            agent: record.and_then(|record| record.agent.clone()),
+            worktree: record.and_then(|record| record.worktree.clone().or_else(|| record.project.clone())),
+            branch: record.and_then(|record| record.branch.clone()),
+            class: from.decision.class,
+            detail: record.and_then(|record| record.interruption.as_ref()?.detail.clone()),
+            stopped: record.map_or_else(String::new, |record| words::ago(record.updated_at, now)),
+            lasted: words::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
+            sessions: record.map_or(0, |record| record.sessions),
+            doing: doing(record, tasks),
+            failed: last_failure(&from.outcomes),
+            next_actions: next_actions(record, tasks),
+        }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> String {
+        let phase = self.phase.as_ref().map(|phase| match &phase.name {
+            Some(name) => format!("phase {} ({name})", phase.number),
+            None => format!("phase {}", phase.number),
+        });
+        match (&self.title, phase) {
+            (Some(title), Some(phase)) => format!("{} from {phase}", words::clean(title)),
+            (Some(title), None) => words::clean(title),
+            (None, Some(phase)) => phase,
+            (None, None) => self.run_id.to_string(),
+        }
+    }
+
+    /// Why it stopped, in words.
+    pub(crate) fn why(&self) -> &'static str {
+        match self.class {
+            Class::ProcessCrash => "its process ended without a word",
+            Class::ToolFailure => "a command failed and ended it",
+            Class::Timeout => "something took too long",
+            Class::ContextReset => "the agent's context was full",
+            Class::UsageLimit => "a usage limit was reached",
+            Class::ApiError => "the model could not be reached",
+            Class::WaitingForUser => "it was waiting for you",
+            Class::Stalled => "its process lives and has long been silent",
+            Class::CleanStop => "it was set aside",
+            Class::Unknown => "nobody can tell",
+        }
+    }
+
+    /// The lines above the brief that an agent is given.
+    pub(crate) fn for_an_agent(&self) -> String {
+        let mut text = format!(
+            "Milepost: earlier work in this project was interrupted and is continued here.\n\
+             Run {} stopped {}: {}. It had run {}.\n",
+            self.run_id,
+            self.stopped,
+            self.why(),
+            self.lasted,
+        );
+        if let Some(doing) = &self.doing {
+            text.push_str(&format!("It was doing: {}\n", words::clean(doing)));
+        }
+        if let Some(failed) = &self.failed {
+            text.push_str(&format!("What failed last: {}\n", words::clean(failed)));
+        }
+        text.push_str("Check what it says against the files before you act on it. The brief:\n");
+        text
+    }
+
+    /// One line for the person who starts the agent.
+    pub(crate) fn for_a_person(&self) -> String {
+        format!("milepost: continuing {} ({}, stopped {})", self.run_id, self.why(), self.stopped)
+    }
+}
+
+fn doing(record: Option<&RunRecord>, tasks: &[Task]) -> Option<String> {
+    let working = &record?.working;
+    let step = working.open_steps.last().and_then(|step| step.step_id.clone());
+    let task = tasks.iter().find(|task| task.status() == "in_progress");
+    let task = task.map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));
+    let said =
+        working.log.iter().rev().find_map(|line| line.text.strip_prefix("prompt: ").map(str::to_owned));
+    task.or(step).or_else(|| working.task_summary.clone()).or(said).map(|text| first_line(&text))
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    line.chars().take(200).collect()
+}
+
+/// The last thing that failed and did not pass afterwards.
+fn last_failure(outcomes: &[Outcome]) -> Option<String> {
+    let failed = outcomes.iter().rfind(|outcome| outcome.result == OutcomeResult::Fail)?;
+    let mut passed_since = outcomes.iter().rev().take_while(|outcome| !std::ptr::eq(*outcome, failed));
+    if passed_since.any(|outcome| outcome.name == failed.name && outcome.result == OutcomeResult::Pass) {
+        return None;
+    }
+    let code = failed.reason_code.as_deref().map_or(String::new(), |code| format!(" ({code})"));
+    let told = failed.summary.trim().lines().next_back().unwrap_or_default();
+    let told = if told.is_empty() { String::new() } else { format!(": {told}") };
+    Some(format!("{}{code}{told}", failed.name))
+}
+
+fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
+    let hints = record.and_then(|record| record.working.step_state.as_ref());
+    let hints = hints.map(|step| step.resume_hints.next_actions.clone()).unwrap_or_default();
+    let open = |task: &&Task| !task.has_ended();
+    let titles = tasks.iter().filter(open).map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));
+    hints.into_iter().chain(titles).take(ACTIONS).collect()
+}
+
+/// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
+pub(crate) fn workspace(from: &Examined) -> Option<(String, String)> {
+    let record = from.detail.summary.intact()?;
+    let root = record.project.as_ref().or(record.worktree.as_ref())?;
+    let seen = milepost::capture::look(&Scope::at(root), &Since::default());
+    let git: GitFacts = seen.git;
+    if git.error.is_some() {
+        return None;
+    }
+    let counts =
+        [(git.modified.len(), "modified"), (git.staged.len(), "staged"), (git.untracked.len(), "untracked")];
+    let some: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let uncommitted = if some.is_empty() { "nothing".to_owned() } else { some.join(", ") };
+    let before = from.shown.as_ref().and_then(|shown| shown.verified.body().ok());
+    let before = before.and_then(|body| body.workspace).and_then(|workspace| workspace.git);
+    let short = |head: &str| head.chars().take(10).collect::<String>();
+    let branch = match (before, &git.head, &git.branch) {
+        (Some(before), Some(now), _) if before.branch != git.branch => format!(
+            "on {} at {}, was on {}",
+            git.branch.as_deref().unwrap_or("no branch"),
+            short(now),
+            before.branch.as_deref().unwrap_or("no branch")
+        ),
+        (Some(before), Some(now), branch) => match &before.head {
+            Some(then) if then == now => format!("{}, not moved", branch.as_deref().unwrap_or("no branch")),
+            Some(then) => format!(
+                "{} has moved: {} → {}",
+                branch.as_deref().unwrap_or("no branch"),
+                short(then),
+                short(now)
+            ),
+            None => format!("{} at {}", branch.as_deref().unwrap_or("no branch"), short(now)),
+        },
+        (_, head, branch) => format!(
+            "{}{}",
+            branch.as_deref().unwrap_or("no branch"),
+            head.as_deref().map_or(String::new(), |head| format!(" at {}", short(head)))
+        ),
+    };
+    Some((uncommitted, branch))
+}

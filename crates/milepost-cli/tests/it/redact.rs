@@ -1,0 +1,217 @@
+//! Redaction: what looks like a key, a token or a password reaches no byte of the store, unless that was asked for.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::TestEnvironment;
+
+fn noise(length: usize) -> String {
+    "q7Zk2Xw9Lm4Rt8Vb1Nc6Yd3Hf5Gj0PsAeUiO".chars().cycle().take(length).collect()
+}
+
+fn hex(length: usize) -> String {
+    "3f9a1c7e5b2d8046".chars().cycle().take(length).collect()
+}
+
+/// Twenty kinds, put together from parts, so that no file of the repository holds one; and of each what to look for.
+fn planted() -> Vec<(String, String)> {
+    let (n, h) = (noise, hex);
+    let upper = |length: usize| noise(length).to_uppercase();
+    let key: String = (0..4).map(|_| format!("{}\n", n(64))).collect();
+    let whole = vec![
+        format!("AK{}{}", "IA", upper(16)),
+        format!("gh{}{}", "p_", n(36)),
+        format!("gl{}{}", "pat-", n(20)),
+        format!("xo{}2345678901-{}", "xb-", n(24)),
+        format!("sk_{}{}", "live_", n(24)),
+        format!("AI{}{}", "za", n(35)),
+        format!("sk{}{}", "-proj-", n(48)),
+        format!("sk{}{}", "-ant-api03-", n(80)),
+        format!("np{}{}", "m_", n(36)),
+        format!("py{}{}", "pi-AgEIcHlwaS5vcmc", n(60)),
+        format!("S{}{}", "K", h(32)),
+        format!("S{}{}.{}", "G.", n(22), n(43)),
+        format!("abc8{}{}", "Q~", n(34)),
+        format!("do{}{}", "p_v1_", h(64)),
+        format!("h{}{}", "f_", n(34)),
+        format!("1234567890:AA{}", n(33)),
+        format!("M{}.{}.{}", n(25), n(6), n(38)),
+        format!("ey{}.ey{}.{}", "JhbGciOiJIUzI1NiJ9", "JzdWIiOiIxMjM0In0", n(43)),
+        format!("-----{} RSA PRIVATE KEY-----\n{key}-----{} RSA PRIVATE KEY-----", "BEGIN", "END"),
+    ];
+    let mut all: Vec<_> =
+        whole.into_iter().map(|s| (s.clone(), s[s.len().min(60) - 14..s.len().min(60)].to_owned())).collect();
+    all.extend([
+        ("postgres://app:u7Hq2mPx@db.example.org/app".to_owned(), "u7Hq2mPx".to_owned()),
+        ("password=correct-h0rse".to_owned(), "correct-h0rse".to_owned()),
+        ("Authorization: Bearer 9c8b7a6d5e4f3a2b1c".to_owned(), "9c8b7a6d5e4f3a2b1c".to_owned()),
+        ("DB_TOKEN: tk93mfo20dkw81".to_owned(), "tk93mfo20dkw81".to_owned()),
+    ]);
+    all
+}
+
+/// Every file of a folder, as it is.
+fn files(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, into);
+        } else {
+            into.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+        }
+    }
+}
+
+fn holds(bytes: &[u8], what: &str) -> bool {
+    bytes.windows(what.len()).any(|window| window == what.as_bytes())
+}
+
+/// Puts every secret wherever a command takes text.
+fn plant(env: &TestEnvironment, secrets: &[(String, String)]) {
+    for (i, (secret, _)) in secrets.iter().enumerate() {
+        let run = format!("r{}", i % 3);
+        let (text, ended) = (format!("see {secret} now"), format!("x{i}: {secret}"));
+        let of = |args: &[&str]| {
+            let args: Vec<_> = args.iter().copied().chain(["--run", &run]).collect();
+            env.run(&args).exits(0);
+        };
+        of(&["start", "--title", &text, "--plan", &ended]);
+        of(&["note", &text]);
+        of(&["decide", &text, "--supersedes", &ended]);
+        of(&["task", "set", &format!("t{i}"), "pending", "--title", &text]);
+        of(&["criterion", "set", &format!("c{i}"), "pending", "--subject", &ended]);
+        of(&["context", "set", "--protect", &text, "--policy", &ended]);
+        of(&[
+            "record",
+            "--kind",
+            "shell",
+            "--name",
+            &text,
+            "--result",
+            "FAIL",
+            "--duration-ms",
+            "1",
+            "--summary",
+            &ended,
+            "--reason-code",
+            &text,
+        ]);
+        env.write("said", &ended);
+        env.run(&["record", "--run", &run, "--", "cat", "said"]).exits(0);
+        of(&["step", "begin", &format!("s{i}"), "--title", &text, "--plan", &ended]);
+        let input = json!({
+            "state": { "a": [text, { secret.as_str(): 1, "deep": [[secret]] }] },
+            "metadata": { "prompt": ended, "env": [{ "name": "X", "value": secret }] },
+            "own_field": { "nested": secret },
+            "task_summary": text,
+            "tasks": [{ "id": "t", "status": "done", "why": secret, "title": ended }],
+            "step_state": { "step_id": "s", "resume_hints": { "next_actions": [text] } },
+            "workspace": { "git": { "branch": "main", "error": ended }, "skipped": [text] },
+            "files": [{ "path": text }],
+            "source_details": [text],
+        });
+        env.write("brief.md", format!("# Brief\n\n## User Rules\n\n- use `{secret}`\n\n{ended}\n"));
+        // Escapes hide nothing.
+        let escaped: String = secret.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let input =
+            input.to_string().replacen("\"state\":{", &format!("\"state\":{{\"u\":\"{escaped}\","), 1);
+        let args = [
+            "save", "--run", &run, "--input", "-", "--brief", "brief.md", "--phase", &text, "--reason",
+            &ended,
+        ];
+        env.run_on(input.as_bytes(), &args).exits(0);
+        let pass = format!("--password={secret}");
+        env.run(&["run", "--title", &text, "--", "true", "--header", &ended, &pass]).exits(0);
+        if !secret.contains([' ', '\n', '@']) {
+            of(&["mark", "latest", "--tag", secret]);
+        }
+        env.run_with(
+            &[("MILEPOST_SESSION", secret), ("SOME_VARIABLE", secret)],
+            &["save", "--run", &run, "--pin"],
+        )
+        .exits(0);
+    }
+}
+
+fn is_in_no_byte(url: Option<&str>) {
+    let mut env = TestEnvironment::new();
+    if let Some(url) = url {
+        env.set("MILEPOST_STORE", url);
+    }
+    let secrets = planted();
+    plant(&env, &secrets);
+    let mut all = Vec::new();
+    files(&env.project().join(if url.is_some() { "store" } else { ".milepost" }), &mut all);
+    assert!(all.len() > 1);
+    // What is stored packed is read back whole: every document, every run, every event.
+    for run in env.json(&["runs"])["runs"].as_array().unwrap() {
+        let run = run["run_id"].as_str().unwrap();
+        all.push(("runs".into(), env.run(&["runs", run, "--json"]).exits(0).stdout.into_bytes()));
+    }
+    for checkpoint in env.json(&["list", "--limit", "0"])["checkpoints"].as_array().unwrap() {
+        let id = checkpoint["snapshot_id"].as_str().unwrap();
+        all.push((id.into(), env.run(&["show", id, "--json"]).exits(0).stdout.into_bytes()));
+    }
+    all.push(("events".into(), env.run(&["events", "--json"]).exits(0).stdout.into_bytes()));
+    assert!(all.iter().any(|(_, bytes)| holds(bytes, "[redacted:github_token]")));
+    for (place, bytes) in &all {
+        for (_, part) in &secrets {
+            let at = bytes.windows(part.len()).position(|window| window == part.as_bytes());
+            let around =
+                at.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(120)..at + part.len()]));
+            assert_eq!(around, None, "{part} is in {place}");
+        }
+    }
+    env.run(&["verify"]).exits(0);
+}
+
+#[test]
+fn planted_secrets_are_in_no_byte_of_the_database() {
+    is_in_no_byte(None);
+}
+
+#[test]
+fn planted_secrets_are_in_no_byte_of_the_files() {
+    is_in_no_byte(Some("files:store"));
+}
+
+#[test]
+fn says_where_and_a_state_read_back_says_so_too() {
+    let env = TestEnvironment::new();
+    let (token, _) = &planted()[1];
+    let input =
+        format!(r#"{{"state":{{"n":1.0,"auth":{{"h":"x {token}"}}}},"metadata":{{"password":"hunter2"}}}}"#);
+    let ran = env.run_on(input.as_bytes(), &["save", "--run", "r", "--input", "-"]).exits(0);
+    assert!(ran.stderr.contains("2 secrets"), "{}", ran.stderr);
+    let body = &env.json(&["show", "latest"])["checkpoint"];
+    assert_eq!(body["redacted"]["counts"], json!({ "github_token": 1, "password": 1 }));
+    assert_eq!(body["redacted"]["pointers"], json!(["/metadata/password", "/state/auth/h"]));
+    let ran = env.run(&["state", "--json"]).exits(3);
+    assert_eq!(ran.reason(), "state_redacted");
+    assert_eq!(ran.json()["redacted"], json!(["/state/auth/h"]));
+    assert_eq!(env.run(&["state"]).exits(3).stdout, r#"{"n":1.0,"auth":{"h":"x [redacted:github_token]"}}"#);
+}
+
+#[test]
+fn no_redact_keeps_what_was_given() {
+    let env = TestEnvironment::new();
+    let (token, _) = &planted()[1];
+    let state = format!(r#"{{"key":"{token}"}}"#);
+    let input = format!(r#"{{"state":{state}}}"#);
+    env.run_on(input.as_bytes(), &["save", "--run", "r", "--no-redact", "--input", "-"]).exits(0);
+    assert_eq!(env.run(&["state"]).exits(0).stdout, state);
+    assert!(env.json(&["show", "latest"])["checkpoint"]["redacted"].is_null());
+    assert!(env.run(&["save", "--help"]).stdout.contains("--no-redact"));
+}
+
+#[test]
+fn a_run_cannot_be_called_by_a_secret() {
+    let env = TestEnvironment::new();
+    let (token, part) = &planted()[1];
+    for command in [&["save"][..], &["start"], &["note", "x"]] {
+        let args: Vec<_> = command.iter().copied().chain(["--run", token, "--json"]).collect();
+        let ran = env.run(&args).exits(2);
+        assert!(ran.stderr.contains("github_token") && !ran.stderr.contains(part.as_str()), "{}", ran.stderr);
+    }
+}

@@ -1,0 +1,286 @@
+//! A section's content taken apart: list items, table rows, paragraphs, fences, comments. Pieces lie end to end.
+//! In: the content of a section. Out: blocks by their place in it. Also: what an item, a row or a status says.
+
+use std::ops::Range;
+
+use super::parse::fence;
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Block {
+    /// Lines with nothing on them.
+    Blank,
+    /// An item of a list, with lines that continue it.
+    Item,
+    /// The head of a table and the line below it.
+    TableHead,
+    /// A row of a table.
+    Row,
+    /// Text.
+    Paragraph,
+    /// A block of code.
+    Code,
+    /// A comment.
+    Comment,
+    /// A heading below the section's own.
+    Heading,
+    /// A line across.
+    Rule,
+}
+
+impl Block {
+    /// Whether it says something.
+    pub(super) fn says_something(self) -> bool {
+        matches!(self, Self::Item | Self::Row | Self::Paragraph | Self::Code)
+    }
+}
+
+/// How far lists are taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grain {
+    /// An item and all below it is one.
+    Items,
+    /// An item below another is one of its own.
+    Lines,
+}
+
+/// Takes content apart. The ranges lie end to end and cover all of it.
+pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> {
+    let mut found: Vec<(Block, Range<usize>)> = Vec::new();
+    let mut open: Option<(char, usize)> = None;
+    let mut comment = false;
+    let mut at = 0;
+    while at < content.len() {
+        let rest = content.get(at..).unwrap_or_default();
+        let line = rest.get(..rest.find('\n').map_or(rest.len(), |n| n + 1)).unwrap_or(rest);
+        let end = at + line.len();
+        let last = found.last().map(|(block, _)| *block);
+        let bare = line.trim();
+        let indent = line.len() - line.trim_start().len();
+        let inside = last == Some(Block::Item) && indent >= 2;
+        // What goes on is part of the block before it.
+        let goes_on = if let Some((mark, n)) = open {
+            if fence(line).is_some_and(|(m, k)| m == mark && k >= n) && bare.chars().all(|c| c == mark) {
+                open = None;
+            }
+            true
+        } else if comment {
+            comment = !line.contains("-->");
+            true
+        } else {
+            false
+        };
+        let block = if goes_on {
+            None
+        } else if bare.is_empty() {
+            let next = rest.get(line.len()..).unwrap_or_default();
+            let blanks = next.len() - next.trim_start_matches([' ', '\t', '\r', '\n']).len();
+            let indented =
+                next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= 2;
+            let is_item = grain == Grain::Lines && is_item(next.trim_start());
+            (!(last == Some(Block::Item) && indented && blanks < next.len() && !is_item))
+                .then_some(Block::Blank)
+        } else if let Some(mark) = fence(line) {
+            open = Some(mark);
+            (!inside).then_some(Block::Code)
+        } else if bare.starts_with("<!--") && !inside {
+            comment = !line.contains("-->");
+            Some(Block::Comment)
+        } else if is_rule(bare) && last != Some(Block::TableHead) {
+            Some(Block::Rule)
+        } else if is_item(bare) && (indent < 2 || grain == Grain::Lines || last != Some(Block::Item)) {
+            Some(Block::Item)
+        } else if matches!(last, Some(Block::TableHead | Block::Row)) && line.contains('|') {
+            Some(Block::Row)
+        } else if line.contains('|') && is_table_rule(rest.get(line.len()..).unwrap_or_default()) {
+            Some(Block::TableHead)
+        } else if is_heading(bare) && indent < 4 {
+            Some(Block::Heading)
+        } else {
+            match last {
+                Some(Block::Item | Block::Paragraph) => None,
+                _ => Some(Block::Paragraph),
+            }
+        };
+        match (block, found.last_mut()) {
+            (None, Some((_, range))) => range.end = end,
+            (Some(Block::Blank), Some((Block::Blank, range))) => range.end = end,
+            (Some(Block::TableHead), _) => {
+                let below = content.get(end..).unwrap_or_default();
+                let rule = below.find('\n').map_or(content.len(), |n| end + n + 1);
+                found.push((Block::TableHead, at..rule));
+                at = rule;
+                continue;
+            }
+            (block, _) => found.push((block.unwrap_or(Block::Paragraph), at..end)),
+        }
+        at = end;
+    }
+    found
+}
+
+fn is_heading(bare: &str) -> bool {
+    let text = bare.trim_start_matches('#');
+    (1..=6).contains(&(bare.len() - text.len())) && (text.is_empty() || text.starts_with([' ', '\t']))
+}
+
+fn is_rule(bare: &str) -> bool {
+    ['-', '*', '_'].iter().any(|mark| {
+        let n = bare.chars().filter(|c| c == mark).count();
+        n >= 3 && bare.chars().all(|c| c == *mark || c == ' ')
+    })
+}
+
+fn is_item(bare: &str) -> bool {
+    marker(bare).is_some()
+}
+
+/// The length of a list item's marker with the blank after it.
+fn marker(bare: &str) -> Option<usize> {
+    let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
+    let mark = match bare.as_bytes().get(digits) {
+        Some(b'-' | b'*' | b'+') if digits == 0 => 1,
+        Some(b'.' | b')') if (1..=9).contains(&digits) => digits + 1,
+        _ => return None,
+    };
+    match bare.as_bytes().get(mark) {
+        Some(b' ' | b'\t') => Some(mark + 1),
+        None => Some(mark),
+        Some(_) => None,
+    }
+}
+
+fn is_table_rule(rest: &str) -> bool {
+    let line = rest.lines().next().unwrap_or_default().trim();
+    line.contains('-')
+        && line.contains('|')
+        && line.chars().all(|c| matches!(c, '-' | '|' | ':' | ' ' | '\t'))
+}
+
+/// What a list item says: without its marker, without a box to tick.
+pub(super) fn said(item: &str) -> &str {
+    let bare = item.trim();
+    let text = marker(bare).and_then(|n| bare.get(n..)).unwrap_or(bare).trim_start();
+    ["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| text.strip_prefix(tick)).unwrap_or(text).trim()
+}
+
+/// The cells of a table's row. Pipes that are escaped or stand in code belong to their cell.
+pub(super) fn cells(row: &str) -> Vec<&str> {
+    let row = row.trim();
+    let row = row.strip_prefix('|').unwrap_or(row);
+    let mut found = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    let bytes = row.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'`' => {
+                // Code ends at as many marks as it began with; where it does not end, it is no code.
+                let n = bytes.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'`').count();
+                at += n;
+                let close = code_end(bytes.get(at..).unwrap_or_default(), n);
+                at += close.unwrap_or(0);
+                continue;
+            }
+            b'|' => {
+                found.push(row.get(start..at).unwrap_or_default().trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let rest = row.get(start..).unwrap_or_default().trim();
+    if !rest.is_empty() || start == 0 {
+        found.push(rest);
+    }
+    found
+}
+
+/// Where a span of code that began with `n` marks ends.
+fn code_end(bytes: &[u8], n: usize) -> Option<usize> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let marks = bytes.get(at..)?.iter().take_while(|b| **b == b'`').count();
+        if marks == n {
+            return Some(at + n);
+        }
+        at += marks.max(1);
+    }
+    None
+}
+
+/// Text without the marks of Markdown around code and emphasis, with escaped pipes as pipes.
+pub(super) fn unmarked(text: &str) -> String {
+    let text = text.trim();
+    let link = text.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(name, _)| name);
+    let bare = link.unwrap_or(text).trim_matches(|c| matches!(c, '`' | '*' | ' '));
+    bare.replace("\\|", "|")
+}
+
+/// Text as it is compared: small letters, one blank between words, no marks, one kind of arrow.
+pub(crate) fn normal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let arrows = text.contains("->") || text.contains("=>");
+    let text = if arrows { &text.replace("->", "→").replace("=>", "→") } else { text };
+    for word in text.split_whitespace() {
+        let before = out.len();
+        if before > 0 {
+            out.push(' ');
+        }
+        let kept = word.chars().filter(|c| !matches!(c, '`' | '*' | '~' | '\\'));
+        out.extend(kept.flat_map(char::to_lowercase));
+        if out.len() == before + usize::from(before > 0) {
+            out.truncate(before);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(content: &str, grain: Grain) -> Vec<(Block, &str)> {
+        let found = blocks(content, grain);
+        let joined: String = found.iter().map(|(_, r)| &content[r.clone()]).collect();
+        assert_eq!(joined, content, "not a byte is lost");
+        found.into_iter().map(|(block, r)| (block, content[r].trim_end())).collect()
+    }
+
+    #[test]
+    fn content_is_taken_apart() {
+        let content = "text\nmore\n\n- a\n  - b\n    more of b\n- c\n\n  still c\n\n<!-- no\n- x -->\n| A | B |\n|---|---|\n| 1 | 2 |\n~~~\n- no\n~~~\n";
+        let items = kinds(content, Grain::Items);
+        let said: Vec<_> = items.iter().filter(|(b, _)| *b != Block::Blank).collect();
+        assert_eq!(
+            said,
+            [
+                &(Block::Paragraph, "text\nmore"),
+                &(Block::Item, "- a\n  - b\n    more of b"),
+                &(Block::Item, "- c\n\n  still c"),
+                &(Block::Comment, "<!-- no\n- x -->"),
+                &(Block::TableHead, "| A | B |\n|---|---|"),
+                &(Block::Row, "| 1 | 2 |"),
+                &(Block::Code, "~~~\n- no\n~~~"),
+            ]
+        );
+        let lines = kinds(content, Grain::Lines);
+        assert!(lines.contains(&(Block::Item, "  - b\n    more of b")), "{lines:?}");
+    }
+
+    #[test]
+    fn pipes_in_cells() {
+        assert_eq!(cells(r"| `a|b` | x \| y | z |"), ["`a|b`", r"x \| y", "z"]);
+        assert_eq!(cells("| a | | c"), ["a", "", "c"]);
+        assert_eq!(cells("| `a | b |"), ["`a", "b"], "code that does not end is no code");
+        assert_eq!(cells("| ``a`|`b`` | c |"), ["``a`|`b``", "c"]);
+        assert_eq!(unmarked(r"`a\|b`"), "a|b");
+    }
+
+    #[test]
+    fn text_is_compared_without_its_marks() {
+        assert_eq!(normal("**Use**  `SQLite`\n -> now"), "use sqlite → now");
+        assert_eq!(normal("a ** b"), "a b");
+    }
+}

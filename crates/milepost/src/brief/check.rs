@@ -1,0 +1,188 @@
+//! Whether a brief is what the format asks for. Strict, where reading is tolerant; every lack is named.
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+
+use super::blocks::{Block, Grain, blocks, said};
+use super::{Brief, Kind, REQUIRED, Section, Warning};
+use crate::model::CheckpointId;
+
+/// One thing that is wrong.
+pub type Finding = Warning;
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Check {
+    /// What has to be mended.
+    pub errors: Vec<Finding>,
+    /// What could be better.
+    pub warnings: Vec<Finding>,
+}
+
+impl Check {
+    /// Whether it is what the format asks for.
+    pub fn valid(&self) -> bool {
+        self.errors.is_empty()
+    }
+}
+
+pub(super) fn check(brief: &Brief) -> Check {
+    let mut check = Check { errors: Vec::new(), warnings: brief.warnings().to_vec() };
+    header(brief, &mut check);
+    for kind in REQUIRED {
+        section(brief, kind, &mut check);
+    }
+    if brief.of_kind(Kind::Rules).any(|section| is_empty(brief.content(section))) {
+        check.warnings.push(Warning::new(Some(Kind::Rules.as_str()), "is empty"));
+    }
+    shape(brief, &mut check);
+    thin(brief, &mut check);
+    check
+}
+
+/// The required fields of the front matter.
+fn header(brief: &Brief, check: &mut Check) {
+    if brief.front().is_none() {
+        check
+            .errors
+            .push(Warning::new(None, "there is no front matter: `checkpoint` and `created` are required"));
+        return;
+    }
+    match brief.id() {
+        None => check.errors.push(Warning::new(None, "checkpoint: is missing from the front matter")),
+        Some(id) => {
+            if let Err(e) = id.parse::<CheckpointId>() {
+                check.errors.push(Warning::new(None, format!("checkpoint: {e}")));
+            }
+        }
+    }
+    match brief.value("created") {
+        None => check.errors.push(Warning::new(None, "created: is missing from the front matter")),
+        Some(text) => match created(text) {
+            Ok((_, None)) => {}
+            Ok((_, Some(odd))) => check.warnings.push(Warning::new(None, format!("created: {odd}"))),
+            Err(wrong) => check.errors.push(Warning::new(None, format!("created: {wrong}"))),
+        },
+    }
+    let known = brief.front().map(|front| front.fields.as_slice()).unwrap_or_default();
+    for (i, field) in known.iter().enumerate() {
+        if known.iter().take(i).any(|other| other.key.eq_ignore_ascii_case(&field.key)) {
+            let message = format!("{}: is given twice, and the first one counts", field.key);
+            check.warnings.push(Warning::new(None, message));
+        }
+    }
+}
+
+/// A time of the front matter, and what is odd about it.
+pub(super) fn created(text: &str) -> Result<(Timestamp, Option<String>), String> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok((at, None));
+    }
+    let utc = |at: DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| zoned.timestamp());
+    let wrong = || format!("{text:?} is no ISO-8601 time, such as 2026-01-31T15:30:00Z");
+    // A date without a time has no hour of its own to be wrong about, so it is tried first.
+    if let (false, Ok(date)) = (text.contains([':', 'T']), text.parse::<Date>()) {
+        let at = utc(date.to_datetime(jiff::civil::Time::midnight())).map_err(|_| wrong())?;
+        return Ok((at, Some(format!("{text:?} has no time of day: midnight UTC is meant"))));
+    }
+    let at = text.parse::<DateTime>().ok().and_then(|at| utc(at).ok()).ok_or_else(wrong)?;
+    Ok((at, Some(format!("{text:?} has no offset: UTC is meant"))))
+}
+
+fn section(brief: &Brief, kind: Kind, check: &mut Check) {
+    let name = Some(kind.as_str());
+    let own: Vec<&Section> = brief.of_kind(kind).filter(|section| section.own_words).collect();
+    if own.is_empty() {
+        let hint = match brief.of_kind(kind).next() {
+            Some(other) => format!("; {:?} reads like it: call it so", other.heading),
+            None => String::new(),
+        };
+        check.errors.push(Warning::new(name, format!("is missing{hint}")));
+        return;
+    }
+    if own.iter().all(|section| is_empty(brief.content(section))) {
+        check.errors.push(Warning::new(name, "is empty"));
+    }
+    if own.len() > 1 {
+        check.warnings.push(Warning::new(name, format!("stands there {} times", own.len())));
+    }
+    if let Some(section) = own.iter().find(|section| section.level != kind.level()) {
+        let (found, usual) = (section.level, kind.level());
+        let message = format!("has a heading of level {found}; level {usual} is usual");
+        check.warnings.push(Warning::new(name, message));
+    }
+}
+
+/// Whether content says nothing: no text, or only comments and the head of a table.
+pub(super) fn is_empty(content: &str) -> bool {
+    !blocks(content, Grain::Items).into_iter().any(|(block, range)| {
+        let source = content.get(range).unwrap_or_default();
+        match block {
+            Block::Item => !said(source).is_empty(),
+            Block::Row => source.chars().any(char::is_alphanumeric),
+            Block::Code => source.lines().count() > 2,
+            Block::Paragraph => !only_comments(source),
+            _ => false,
+        }
+    })
+}
+
+/// Whether text is nothing but comments, as where one stands in the middle of a line.
+fn only_comments(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("<!--") {
+        if !before.trim().is_empty() {
+            return false;
+        }
+        rest = after.split_once("-->").map_or("", |(_, after)| after);
+    }
+    rest.trim().is_empty()
+}
+
+/// The order of sections, and what this version only keeps.
+fn shape(brief: &Brief, check: &mut Check) {
+    let places = brief.sections().iter().filter(|s| !s.in_delta && s.own_words);
+    let places: Vec<_> = places.filter(|s| s.kind.place() < super::ORDER.len()).collect();
+    if let Some(pair) = places.windows(2).find(|pair| pair[0].kind.place() > pair[1].kind.place()) {
+        let message = format!("stands after {}", pair[0].kind);
+        check.warnings.push(Warning::new(Some(pair[1].kind.as_str()), message));
+    }
+    let deltas = brief.sections().iter().filter(|s| s.kind == Kind::Delta).count();
+    if deltas > 0 {
+        let message = format!("{deltas} appended: `milepost brief merge` folds them in");
+        check.warnings.push(Warning::new(Some(Kind::Delta.as_str()), message));
+    }
+    if brief.of_kind(Kind::LeftOut).next().is_some() {
+        check.warnings.push(Warning::new(
+            Some(Kind::LeftOut.as_str()),
+            "this brief was fitted to a budget and is not the whole one",
+        ));
+    }
+}
+
+/// Sections that say too little to go on with.
+fn thin(brief: &Brief, check: &mut Check) {
+    let words = |section: &Section| {
+        let content = brief.content(section);
+        let said = blocks(content, Grain::Items).into_iter().filter(|(block, _)| block.says_something());
+        said.map(|(_, r)| content.get(r).unwrap_or_default().split_whitespace().count()).sum::<usize>()
+    };
+    for kind in [Kind::Problem, Kind::Intent, Kind::State, Kind::Next] {
+        let few = brief.of_kind(kind).map(words).sum::<usize>();
+        let wide = brief.of_kind(kind).any(|section| !brief.content(section).is_ascii());
+        if few > 0 && few < 4 && !wide {
+            check.warnings.push(Warning::new(Some(kind.as_str()), "says very little"));
+        }
+    }
+    const VAGUE: [&str; 6] =
+        ["good progress", "continue work", "continue working", "keep going", "things are working", "tbd"];
+    for kind in [Kind::State, Kind::Next] {
+        for section in brief.of_kind(kind) {
+            let content = brief.content(section).to_lowercase();
+            if let Some(vague) = VAGUE.iter().find(|vague| content.contains(**vague)) {
+                let message = format!("{vague:?} does not say what exists or what to do");
+                check.warnings.push(Warning::new(Some(kind.as_str()), message));
+            }
+        }
+    }
+}

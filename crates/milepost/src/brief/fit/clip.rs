@@ -1,0 +1,139 @@
+//! Shorter forms of a line: its first clause, its first words. What is cut ends in `…`.
+
+/// Takes text apart at the ends of its sentences.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut chars = text.char_indices().peekable();
+    let mut before = ' ';
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next);
+        let after = at + c.len_utf8();
+        let ends = match c {
+            '。' | '！' | '？' => true,
+            // Not after a single letter or digit, as in "e.g." or "1."
+            '.' | '!' | '?' => next == Some(' ') && before.is_alphanumeric() && begins_sentence(text, after),
+            _ => false,
+        };
+        if ends {
+            found.push(text.get(start..after).unwrap_or_default().trim());
+            start = after;
+        }
+        before = c;
+    }
+    found.push(text.get(start..).unwrap_or_default().trim());
+    found.retain(|sentence| !sentence.is_empty());
+    found
+}
+
+/// Whether what follows begins like a sentence.
+fn begins_sentence(text: &str, at: usize) -> bool {
+    let rest = text.get(at..).unwrap_or_default().trim_start();
+    rest.chars().next().is_some_and(|c| !c.is_lowercase() && !c.is_ascii_digit())
+}
+
+/// Where a clause ends that can stand alone.
+const ENDS: [&str; 17] = [
+    "; ",
+    " — ",
+    " – ",
+    " -- ",
+    " because ",
+    " since ",
+    " so that ",
+    " which ",
+    " instead of ",
+    " rather than ",
+    " after ",
+    " (",
+    "；",
+    "，因",
+    "（",
+    " weil ",
+    " porque ",
+];
+
+/// The first clause of a line, if there is more: at least three words of it, or eight letters without blanks.
+pub(super) fn lead(line: &str) -> Option<String> {
+    let text = line.trim_end();
+    let first = sentences(text).first().map_or(text.len(), |sentence| sentence.len().max(1));
+    let least = least(text);
+    let mut end = if first >= least { first.min(text.len()) } else { text.len() };
+    for mark in ENDS {
+        if let Some(at) = text.get(least..).and_then(|rest| rest.find(mark)) {
+            end = end.min(least + at);
+        }
+    }
+    shortened(text, end)
+}
+
+/// A step without its outcome: up to the second arrow.
+pub(super) fn without_outcome(line: &str) -> Option<String> {
+    let text = line.trim_end();
+    let mut arrows =
+        text.match_indices('→').chain(text.match_indices("->")).map(|(at, _)| at).collect::<Vec<_>>();
+    arrows.sort_unstable();
+    let second = *arrows.get(1)?;
+    shortened(text, second)
+}
+
+/// The first words of a line, if there are more.
+pub(super) fn words(line: &str, most: usize) -> Option<String> {
+    let text = line.trim_end();
+    let mut n = 0;
+    let mut letters = 0;
+    for (at, c) in text.char_indices() {
+        letters += if c.is_ascii() { 1 } else { 3 };
+        if c == ' ' {
+            n += 1;
+        }
+        if n > most || letters > most * 9 {
+            return shortened(text, at);
+        }
+    }
+    None
+}
+
+/// How much of a line has to stay: its mark and three words.
+fn least(text: &str) -> usize {
+    let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
+    let mut words = 0;
+    let mut wide = 0;
+    for (at, c) in text.char_indices().skip_while(|(at, _)| *at < begins) {
+        words += usize::from(c == ' ');
+        wide += usize::from(!c.is_ascii());
+        if words >= 3 || wide >= 8 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+fn shortened(text: &str, end: usize) -> Option<String> {
+    let kept = text.get(..end)?.trim_end_matches([' ', ',', ';', ':', '(', '→', '-', '.', '—', '–']);
+    // Marks that were opened and not closed would swallow what follows.
+    let bare = if kept.matches("**").count() % 2 == 1 { kept.replacen("**", "", 1) } else { kept.to_owned() };
+    let bare = if bare.matches('`').count() % 2 == 1 { bare.replace('`', "") } else { bare };
+    (bare.len() + 4 < text.len() && !bare.trim().is_empty()).then(|| format!("{bare}…\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_get_shorter() {
+        assert_eq!(
+            lead("- Use SQLite for storage because it is one file\n").unwrap(),
+            "- Use SQLite for storage…\n"
+        );
+        assert_eq!(lead("- Short one (really)\n"), None, "too little would be left, or gained");
+        assert_eq!(lead("One sentence here. Another sentence there.").unwrap(), "One sentence here…\n");
+        assert_eq!(lead("Version 1.5 e.g. is fine and stays whole"), None);
+        assert_eq!(without_outcome("- P1 → built it → all green\n").unwrap(), "- P1 → built it…\n");
+        assert_eq!(words("- one two three four five six", 3).unwrap(), "- one two three…\n");
+        assert_eq!(words("- one two", 3), None);
+        assert_eq!(sentences("A b. C d! E 1.5 f? No"), ["A b.", "C d!", "E 1.5 f?", "No"]);
+        assert_eq!(sentences("データを保存する。次に読む。"), ["データを保存する。", "次に読む。"]);
+    }
+}

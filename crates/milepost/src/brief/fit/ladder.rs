@@ -1,0 +1,130 @@
+//! The first ladder. What must be kept stays as it is; of everything else, what is worth least per token goes first.
+//! Oldest first within each rung, so that what is recent is detailed longest.
+
+use std::ops::ControlFlow;
+
+use super::clip;
+use super::page::Page;
+use super::{Kind, Rank};
+
+/// So many of the newest steps, and of the newest files, are recent.
+const RECENT: usize = 5;
+/// Words that a step or an entry of an unknown section keeps before it goes.
+const FEW: usize = 12;
+
+type Flow = ControlFlow<()>;
+
+/// Goes down until it fits.
+pub(super) fn descend(page: &mut Page<'_>) -> Flow {
+    page.landed()?;
+    let nothing_known = !page.parts.iter().any(|part| part.kind.must_keep());
+    let delta = of(page, |rank| rank == Rank::Delta);
+    let other = of(page, |rank| rank == Rank::Other);
+    let crumbs = of(page, |rank| rank == Rank::Crumb);
+    let steps = of(page, |rank| rank == Rank::Step);
+    let technical = of(page, |rank| rank == Rank::Technical);
+    let finished = of(page, |rank| rank == Rank::Artifact { finished: true });
+    let active = of(page, |rank| rank == Rank::Artifact { finished: false });
+    let (older_steps, recent_steps) = split(&steps);
+    let (older_files, recent_files) = split(&active);
+
+    shorten(page, &delta, &[lead, few])?;
+    remove(page, &delta)?;
+    if !nothing_known {
+        shorten(page, &other, &[lead, few])?;
+        remove(page, &reversed(&other))?;
+    }
+    paths(page, &finished)?;
+    shorten(page, older_steps, &[clip::without_outcome, lead, few])?;
+    remove(page, &crumbs)?;
+    shorten(page, older_files, &[lead])?;
+    paths(page, older_files)?;
+    shorten(page, recent_steps, &[clip::without_outcome, lead])?;
+    shorten(page, &technical, &[lead])?;
+    paths(page, recent_files)?;
+    remove(page, older_steps)?;
+    shorten(page, recent_steps, &[few])?;
+    page.brief_notice = true;
+    page.landed()?;
+    front(page)?;
+    remove(page, &finished)?;
+    remove(page, &reversed(&technical))?;
+    remove(page, recent_steps)?;
+    remove(page, &active)?;
+    if nothing_known {
+        shorten(page, &other, &[lead, few])?;
+        remove(page, &reversed(&other))?;
+    }
+    let holders: Vec<_> = (0..page.parts.len()).collect();
+    holders.into_iter().for_each(|part| page.drop_heading(part));
+    page.landed()
+}
+
+/// The entries of a rank, oldest first.
+pub(super) fn of(page: &Page<'_>, wanted: impl Fn(Rank) -> bool) -> Vec<usize> {
+    let all = page.entries.iter().enumerate();
+    all.filter(|(_, entry)| wanted(entry.rank)).map(|(at, _)| at).collect()
+}
+
+fn split(all: &[usize]) -> (&[usize], &[usize]) {
+    all.split_at(all.len().saturating_sub(RECENT))
+}
+
+fn reversed(all: &[usize]) -> Vec<usize> {
+    all.iter().rev().copied().collect()
+}
+
+/// A way to make a line shorter, if it can be.
+pub(super) type Shorter = fn(&str) -> Option<String>;
+
+pub(super) fn lead(line: &str) -> Option<String> {
+    clip::lead(line)
+}
+
+fn few(line: &str) -> Option<String> {
+    clip::words(line, FEW)
+}
+
+/// Makes entries shorter, all of them in one way before the next.
+pub(super) fn shorten(page: &mut Page<'_>, entries: &[usize], ways: &[Shorter]) -> Flow {
+    for way in ways {
+        for at in entries {
+            let shorter = page.entries.get(*at).and_then(|entry| way(&entry.text.text));
+            if let Some(text) = shorter {
+                page.cut(*at, text)?;
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+pub(super) fn remove(page: &mut Page<'_>, entries: &[usize]) -> Flow {
+    entries.iter().try_for_each(|at| page.remove(*at))
+}
+
+fn paths(page: &mut Page<'_>, entries: &[usize]) -> Flow {
+    entries.iter().try_for_each(|at| page.to_path(*at))
+}
+
+/// Leaves of the front matter what a reader needs.
+fn front(page: &mut Page<'_>) -> Flow {
+    let line = |key: &str| {
+        let found = page.front.text.lines().find(|line| line.starts_with(key));
+        found
+            .filter(|line| line.len() <= 160)
+            .map(|line| format!("{}\n", line.trim_end()))
+            .unwrap_or_default()
+    };
+    let kept = format!("{}{}", line("checkpoint:"), line("created:"));
+    let new = if kept.is_empty() { String::new() } else { format!("---\n{kept}---\n") };
+    if new.len() < page.front.text.len() {
+        page.set_front(new);
+    }
+    page.landed()
+}
+
+/// Whether a part holds a kind.
+pub(super) fn parts_of(page: &Page<'_>, kind: Kind) -> Vec<usize> {
+    let all = page.parts.iter().enumerate();
+    all.filter(|(_, part)| part.kind == kind).map(|(at, _)| at).collect()
+}

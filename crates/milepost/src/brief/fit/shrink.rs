@@ -1,0 +1,79 @@
+//! The second ladder, for where that which must be kept is larger than the budget. It cuts lines to their first clause,
+//! then to a few words, then lets the longest go, and is marked on the page. It reaches any budget from 60 tokens up.
+
+use std::ops::ControlFlow;
+
+use super::super::blocks::{Block, Grain, blocks};
+use super::super::{Brief, Kind};
+use super::ladder::{Shorter, lead, of, parts_of, remove, shorten};
+use super::page::Page;
+use super::{Rank, clip, gather};
+
+/// In the order in which they give way.
+const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
+
+type Flow = ControlFlow<()>;
+
+pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
+    page.shrunk = true;
+    page.brief_notice = true;
+    for part in parts_of(page, Kind::LeftOut) {
+        page.open(part);
+    }
+    open(page, brief)?;
+    let ways: [Shorter; 3] = [lead, |line| clip::words(line, 16), |line| clip::words(line, 10)];
+    for way in ways {
+        for kind in ORDER {
+            let lines = of(page, |rank| rank == Rank::Must(kind));
+            shorten(page, &lines, &[way])?;
+        }
+    }
+    longest_first(page)?;
+    for kind in [Kind::Decisions, Kind::State, Kind::Rules, Kind::Intent, Kind::Next, Kind::Problem] {
+        let mut lines = of(page, |rank| rank == Rank::Must(kind));
+        lines.reverse();
+        remove(page, &lines)?;
+    }
+    page.set_front("");
+    page.landed()
+}
+
+/// Takes every section that must be kept apart, line by line; empty lines and comments go.
+fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
+    for kind in ORDER {
+        let sections = brief.sections().iter().filter(|section| section.kind == kind);
+        for (section, part) in sections.zip(parts_of(page, kind)) {
+            page.open(part);
+            let content = brief.content(section);
+            for (block, range) in blocks(content, Grain::Lines) {
+                let source = content.get(range).unwrap_or_default();
+                if (block.says_something() || block == Block::Heading) && !source.trim().is_empty() {
+                    gather::lines(block, source, &mut |text| {
+                        page.add_entry(part, Rank::Must(kind), text, None)
+                    });
+                }
+            }
+        }
+        page.reserve();
+        page.landed()?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Lets the longest lines go, the first line of each section last; what comes next and rules count as shorter than they
+/// are, what is told at length elsewhere as longer.
+fn longest_first(page: &mut Page<'_>) -> Flow {
+    let mut lines: Vec<(u64, usize)> = Vec::new();
+    for kind in ORDER {
+        let factor = match kind {
+            Kind::Next | Kind::Rules => 3,
+            Kind::Decisions => 4,
+            _ => 5,
+        };
+        let all = of(page, |rank| rank == Rank::Must(kind));
+        let rest = all.iter().skip(1);
+        lines.extend(rest.filter_map(|at| Some((page.entries.get(*at)?.text.cost * factor, *at))));
+    }
+    lines.sort_by_key(|(weight, at)| (std::cmp::Reverse(*weight), *at));
+    lines.into_iter().try_for_each(|(_, at)| page.remove(at))
+}

@@ -1,0 +1,200 @@
+//! Front matter: `key: value` lines between two lines of `---`. Values are raw strings, never dates or numbers.
+//! In: the start of a document. Out: where the block lies and what it says; what reads oddly is read and warned of.
+
+use std::ops::Range;
+
+use super::Warning;
+
+/// One key and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The key, as it is written.
+    pub key: String,
+    /// The value, without quotes.
+    pub value: String,
+    /// Its lines in the document.
+    pub(super) lines: Range<usize>,
+}
+
+/// The block at the start of a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Front {
+    /// What it says, in its order.
+    pub fields: Vec<Field>,
+    /// The whole block, both lines of dashes included.
+    pub(super) range: Range<usize>,
+    /// What lies between the dashes.
+    pub(super) inside: Range<usize>,
+}
+
+impl Front {
+    /// The value of a key; an empty one counts as not given.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let field = self.fields.iter().find(|field| field.key.eq_ignore_ascii_case(key))?;
+        Some(field.value.as_str()).filter(|value| !value.is_empty())
+    }
+}
+
+/// Finds front matter in `text` at `start`.
+pub(super) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Option<Front> {
+    let mut lines = lines(text, start).skip_while(|(_, line)| line.trim().is_empty());
+    let (open, first) = lines.next()?;
+    if first.trim_end() != "---" {
+        return None;
+    }
+    let inside = open + first.len();
+    let mut front = Front { range: open..inside, inside: inside..inside, ..Front::default() };
+    let mut said = false;
+    for (at, line) in self::lines(text, inside) {
+        let bare = line.trim_end();
+        if bare == "---" || bare == "..." {
+            front.range.end = at + line.len();
+            front.inside.end = at;
+            // A line of dashes and another further down are no front matter unless something is said between them.
+            return (said || front.inside.is_empty()).then_some(front);
+        }
+        match key_of(bare) {
+            Some((key, value)) => {
+                said = true;
+                let value = value_of(key, value, warnings);
+                front.fields.push(Field { key: key.to_owned(), value, lines: at..at + line.len() });
+            }
+            // Lists, folded text and comments belong to the key before them and stay as they are.
+            None if bare.is_empty() || line.starts_with([' ', '\t', '-', '#']) && !bare.starts_with("##") => {
+                if let Some(field) = front.fields.last_mut() {
+                    field.lines.end = at + line.len();
+                }
+            }
+            None if said => {
+                warnings.push(Warning::new(None, "the front matter is not closed by a line of ---"));
+                front.range.end = at;
+                front.inside.end = at;
+                return Some(front);
+            }
+            None => return None,
+        }
+    }
+    None
+}
+
+/// The lines from `start`, each with where it begins and its end of line.
+pub(super) fn lines(text: &str, start: usize) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = start;
+    text.get(start..).unwrap_or_default().split_inclusive('\n').map(move |line| {
+        at += line.len();
+        (at - line.len(), line)
+    })
+}
+
+fn key_of(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (!key.is_empty() && key.chars().all(word) && !key.starts_with('-')).then_some((key, value))
+}
+
+fn value_of(key: &str, raw: &str, warnings: &mut Vec<Warning>) -> String {
+    let raw = raw.trim();
+    if let Some(inside) = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        return unescaped(inside);
+    }
+    if let Some(inside) = raw.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')) {
+        return inside.replace("''", "'");
+    }
+    let value = raw.split_once(" #").map_or(raw, |(value, _)| value.trim_end());
+    if needs_quotes(value) {
+        warnings.push(Warning::new(None, format!("{key}: the value {value:?} should be in quotes")));
+    }
+    value.to_owned()
+}
+
+fn unescaped(inside: &str) -> String {
+    let mut value = String::with_capacity(inside.len());
+    let mut chars = inside.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '\\') {
+            (_, true) => match chars.next() {
+                Some('n') => value.push('\n'),
+                Some('t') => value.push('\t'),
+                Some('r') => value.push('\r'),
+                Some(other) => value.push(other),
+                None => value.push('\\'),
+            },
+            (c, false) => value.push(c),
+        }
+    }
+    value
+}
+
+/// Whether a value could be read as something else without quotes.
+fn needs_quotes(value: &str) -> bool {
+    const MARKS: [char; 17] =
+        ['[', ']', '{', '}', '&', '*', '!', '|', '>', '%', '@', '`', '"', '\'', '#', ',', '?'];
+    value.contains(": ")
+        || value.ends_with(':')
+        || value.contains(" #")
+        || value.contains("---")
+        || value.starts_with(MARKS)
+        || value.starts_with("- ")
+        || value != value.trim()
+        || value.chars().any(char::is_control)
+}
+
+/// A value as it is written: in quotes where it could be read as something else.
+pub(super) fn written(value: &str) -> String {
+    if !value.is_empty() && !needs_quotes(value) {
+        return value.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in value.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> (Option<Front>, usize) {
+        let mut warnings = Vec::new();
+        (read(text, 0, &mut warnings), warnings.len())
+    }
+
+    #[test]
+    fn values_are_read_as_they_stand() {
+        let (front, warned) =
+            of("---\ncheckpoint: chk-1\ncreated: 2026-01-02 # later\nanchor: a---b\ntags:\n  - x\n---\nbody");
+        let front = front.unwrap();
+        assert_eq!((front.get("checkpoint"), front.get("created")), (Some("chk-1"), Some("2026-01-02")));
+        assert_eq!((front.get("anchor"), front.get("tags")), (Some("a---b"), None));
+        assert_eq!(warned, 1, "dashes in a value want quotes");
+        let (front, warned) = of("---\r\nanchor: feat: x\r\n---\r\n");
+        assert_eq!((front.unwrap().get("anchor"), warned), (Some("feat: x"), 1));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for value in
+            ["x", "feat: x", "a --- b", "", " padded ", "say \"hi\" \\ there", "# no", "two\nlines", "'q'"]
+        {
+            let text = format!("---\nanchor: {}\n---\n", written(value));
+            let (front, warned) = of(&text);
+            assert_eq!(front.unwrap().fields[0].value, value, "{text}");
+            assert_eq!(warned, 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_dashes_alone_is_no_front_matter() {
+        assert_eq!(of("---\n\n## Problem\nx\n\n---\n").0, None);
+        assert_eq!(of("--- x\na: b\n---\n").0, None);
+        let (open, warned) = of("---\ncheckpoint: a\n\n## Problem\n");
+        assert_eq!((open.unwrap().get("checkpoint"), warned), (Some("a"), 1), "not closed");
+    }
+}

@@ -1,0 +1,101 @@
+//! A section's content as a list that entries can be added to, with everything else in its place.
+
+use super::super::blocks::{Block, Grain, blocks, cells};
+
+/// Blocks that may change.
+pub(super) struct List {
+    pub(super) blocks: Vec<(Block, String)>,
+    pub(super) changed: bool,
+}
+
+impl List {
+    pub(super) fn of(content: &str) -> Self {
+        let found = blocks(content, Grain::Items).into_iter();
+        let text = |range: std::ops::Range<usize>| content.get(range).unwrap_or_default().to_owned();
+        Self { blocks: found.map(|(block, range)| (block, text(range))).collect(), changed: false }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for (_, block) in &self.blocks {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(block);
+        }
+        text
+    }
+
+    /// What says something, with its place.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, Block, &str)> {
+        let all = self.blocks.iter().enumerate();
+        all.filter(|(_, (block, _))| block.says_something())
+            .map(|(i, (block, text))| (i, *block, text.as_str()))
+    }
+
+    /// Puts an entry in the place of another; blanks at the end of the one before it stay.
+    pub(super) fn set(&mut self, at: usize, kind: Block, text: &str) {
+        if let Some((block, old)) = self.blocks.get_mut(at) {
+            let after = old.get(old.trim_end().len()..).unwrap_or_default().to_owned();
+            let new = format!("{}{after}", text.trim_end());
+            self.changed |= new != *old;
+            (*block, *old) = (kind, new);
+        }
+    }
+
+    pub(super) fn remove(&mut self, at: usize) {
+        if at < self.blocks.len() {
+            self.blocks.remove(at);
+            self.changed = true;
+        }
+    }
+
+    /// How many columns its first table has.
+    pub(super) fn columns(&self) -> Option<usize> {
+        let head = self.blocks.iter().find(|(block, _)| *block == Block::TableHead)?;
+        Some(cells(head.1.lines().next()?).len())
+    }
+
+    /// Adds an entry after the last of its kind, else after all that is said.
+    pub(super) fn push(&mut self, kind: Block, text: &str) {
+        let own = |block: &Block| match kind {
+            Block::Row => matches!(block, Block::Row | Block::TableHead),
+            kind => *block == kind,
+        };
+        let last = self.blocks.iter().rposition(|(block, _)| own(block));
+        let text =
+            format!("{}\n", if kind == Block::Item { outdented(text) } else { text.trim_end().to_owned() });
+        self.changed = true;
+        let at = match last {
+            Some(at) => at + 1,
+            None => {
+                let said = |block: &Block| !matches!(block, Block::Blank | Block::Rule | Block::Comment);
+                let at = self.blocks.iter().rposition(|(block, _)| said(block)).map_or(0, |at| at + 1);
+                if at > 0 {
+                    self.blocks.insert(at, (Block::Blank, "\n".to_owned()));
+                    at + 1
+                } else {
+                    at
+                }
+            }
+        };
+        // Text that follows without an empty line would become part of the entry.
+        let glued =
+            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::Row));
+        self.blocks.insert(at, (kind, text));
+        if glued {
+            self.blocks.insert(at + 1, (Block::Blank, "\n".to_owned()));
+        }
+    }
+}
+
+/// An item at the margin, so that it does not become part of the one before it.
+fn outdented(item: &str) -> String {
+    let item = item.trim_end();
+    let indent = item.len() - item.trim_start().len();
+    let line = |line: &str| {
+        let own = line.len() - line.trim_start().len();
+        line.get(own.min(indent)..).unwrap_or(line).to_owned()
+    };
+    item.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}

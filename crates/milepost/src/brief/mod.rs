@@ -1,0 +1,183 @@
+//! The brief: the Markdown that lets a fresh agent continue. Pure: no files, no store, no clock.
+//! In: any text, facts of a checkpoint, a token budget. Out: sections, what is wrong with them, two briefs made one, a
+//! brief out of facts, a brief that fits. What was not changed is given back byte for byte.
+
+mod artifact;
+mod blocks;
+mod check;
+mod compose;
+mod fit;
+mod front;
+mod merge;
+mod parse;
+mod section;
+mod tokens;
+
+#[cfg(feature = "exact-tokens")]
+mod exact;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Check, Finding};
+pub use compose::{Facts, compose, compose_update};
+#[cfg(feature = "exact-tokens")]
+pub use exact::Exact;
+pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};
+pub use front::{Field, Front};
+pub use merge::Merged;
+pub use parse::Section;
+pub use section::{Kind, ORDER, REQUIRED};
+pub use tokens::{Counter, Gauge, Heuristic, QUARTERS};
+
+/// Something that reads oddly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The section it is about.
+    pub section: Option<String>,
+    /// What is odd.
+    pub message: String,
+}
+
+impl Warning {
+    fn new(section: Option<&str>, message: impl Into<String>) -> Self {
+        Self { section: section.map(str::to_owned), message: message.into() }
+    }
+}
+
+/// Bytes that are no text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid UTF-8 at byte {at}")]
+pub struct NotText {
+    /// The first byte that is wrong.
+    pub at: usize,
+}
+
+/// A brief, read and not changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    text: String,
+    layout: parse::Layout,
+}
+
+impl Brief {
+    /// Reads any text.
+    pub fn parse(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let layout = parse::layout(&text);
+        Self { text, layout }
+    }
+
+    /// Reads a file's bytes, which have to be UTF-8.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotText> {
+        let text = String::from_utf8(bytes).map_err(|e| NotText { at: e.utf8_error().valid_up_to() })?;
+        Ok(Self::parse(text))
+    }
+
+    /// The Markdown, byte for byte: everything before the first section, then section by section.
+    pub fn markdown(&self) -> String {
+        let mut whole = self.slice(0..self.first()).to_owned();
+        whole.extend(self.sections().iter().map(|section| self.slice(section.range.clone())));
+        let end = self.sections().last().map_or(self.layout.preamble.end, |section| section.range.end);
+        whole + self.slice(end.max(self.first())..self.text.len())
+    }
+
+    /// The text as it came.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The front matter.
+    pub fn front(&self) -> Option<&Front> {
+        self.layout.front.as_ref()
+    }
+
+    /// A value of the front matter.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.front()?.get(key)
+    }
+
+    /// The id it gives itself.
+    pub fn id(&self) -> Option<&str> {
+        self.value("checkpoint")
+    }
+
+    /// The sections, in their order, those of deltas last.
+    pub fn sections(&self) -> &[Section] {
+        &self.layout.sections
+    }
+
+    /// The sections of a kind, deltas left aside.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Section> {
+        self.sections().iter().filter(move |section| section.kind == kind && !section.in_delta)
+    }
+
+    /// A section's heading and content, as they stand.
+    pub fn source(&self, section: &Section) -> &str {
+        self.slice(section.range.clone())
+    }
+
+    /// A section's content, as it stands.
+    pub fn content(&self, section: &Section) -> &str {
+        self.slice(section.content.clone())
+    }
+
+    /// What read oddly.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.layout.warnings
+    }
+
+    /// What is wrong with it, and what is thin.
+    pub fn check(&self) -> Check {
+        check::check(self)
+    }
+
+    /// Carries this brief forward by an update of it.
+    pub fn merge(&self, update: &Self) -> Merged {
+        merge::merge(self, update)
+    }
+
+    /// Makes it fit a budget.
+    pub fn fit(&self, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
+        fit::fit(self, how)
+    }
+
+    /// What stands after the front matter and before the first section.
+    fn preamble(&self) -> &str {
+        self.slice(self.layout.preamble.clone())
+    }
+
+    fn first(&self) -> usize {
+        self.sections().first().map_or(self.layout.preamble.end, |section| section.range.start)
+    }
+
+    fn slice(&self, range: std::ops::Range<usize>) -> &str {
+        self.text.get(range).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Brief {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.markdown())
+    }
+}
+
+/// The id that a brief gives itself, without taking it apart.
+pub(crate) fn id_of(text: &str) -> Option<String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let front = front::read(text, 0, &mut Vec::new())?;
+    front.get("checkpoint").map(str::to_owned)
+}
+
+/// The pieces of a text that lie end to end: what stands before the first section, nameless, then each section by its
+/// heading.
+pub(crate) fn pieces(markdown: &str) -> Vec<(String, &str)> {
+    let brief = Brief::parse(markdown);
+    let piece = |range: std::ops::Range<usize>| markdown.get(range).unwrap_or_default();
+    let mut found = vec![(String::new(), piece(0..brief.first()))];
+    let last = brief.sections().len().saturating_sub(1);
+    for (i, section) in brief.sections().iter().enumerate() {
+        let end = if i == last { markdown.len() } else { section.range.end };
+        found.push((section.heading.clone(), piece(section.range.start..end)));
+    }
+    found
+}

@@ -1,0 +1,320 @@
+//! Which sections there are, in which order they stand, what each is worth under pressure, and how headings name them.
+//! In: the text of a heading. Out: a kind. Headings in other words and languages are read, and known to be other words.
+
+use crate::model::closed_enum;
+
+closed_enum! {
+    /// What a section is, by the name that the format gives it.
+    pub enum Kind {
+        /// The stable problem statement.
+        Problem = "Problem",
+        /// What the user wants to achieve.
+        Intent = "Session Intent",
+        /// A heading that only holds others.
+        Container = "Essential Information",
+        /// Choices that are not asked again.
+        Decisions = "Decisions",
+        /// Stack, configuration, environment.
+        Technical = "Technical Context",
+        /// References for reconstruction.
+        Breadcrumbs = "Breadcrumbs",
+        /// Major actions and their outcomes.
+        Play = "Play-By-Play",
+        /// Files touched.
+        Artifacts = "Artifact Trail",
+        /// What exists now.
+        State = "Current State",
+        /// What comes next.
+        Next = "Next Actions",
+        /// Constraints that the agent must follow.
+        Rules = "User Rules",
+        /// The heading of a delta, which holds what changed after the brief was written.
+        Delta = "Delta",
+        /// A delta's prose.
+        Changed = "What Changed",
+        /// A delta's table of what went from where to where.
+        Transitions = "Status Transitions",
+        /// What fitting left out.
+        LeftOut = "Left Out",
+        /// Any other section.
+        Other = "",
+    }
+}
+
+/// The sections that every brief has.
+pub const REQUIRED: [Kind; 8] = [
+    Kind::Problem,
+    Kind::Intent,
+    Kind::Decisions,
+    Kind::Technical,
+    Kind::Play,
+    Kind::Artifacts,
+    Kind::State,
+    Kind::Next,
+];
+
+/// All sections in the order they are written in.
+pub const ORDER: [Kind; 11] = [
+    Kind::Problem,
+    Kind::Intent,
+    Kind::Container,
+    Kind::Decisions,
+    Kind::Technical,
+    Kind::Breadcrumbs,
+    Kind::Play,
+    Kind::Artifacts,
+    Kind::State,
+    Kind::Next,
+    Kind::Rules,
+];
+
+/// Other words that people and agents use, in small letters.
+const WORDS: [(Kind, &[&str]); 14] = [
+    (
+        Kind::Problem,
+        &[
+            "problem statement",
+            "the problem",
+            "problema",
+            "problème",
+            "проблема",
+            "问题",
+            "問題",
+            "문제",
+            "problembeschreibung",
+        ],
+    ),
+    (
+        Kind::Intent,
+        &[
+            "intent",
+            "user intent",
+            "goal",
+            "session goal",
+            "sitzungsziel",
+            "ziel",
+            "ziel der sitzung",
+            "objetivo",
+            "objetivo de la sesión",
+            "objectif",
+            "цель",
+            "цель сессии",
+            "会话意图",
+            "目标",
+            "目標",
+            "セッションの目的",
+            "目的",
+            "목표",
+        ],
+    ),
+    (
+        Kind::Container,
+        &["información esencial", "wesentliche informationen", "informations essentielles", "重要信息"],
+    ),
+    (
+        Kind::Decisions,
+        &[
+            "decision",
+            "user decisions",
+            "key decisions",
+            "decisions made",
+            "entscheidungen",
+            "decisiones",
+            "décisions",
+            "decisões",
+            "решения",
+            "决策",
+            "决定",
+            "決定事項",
+            "決定",
+            "결정",
+            "결정 사항",
+        ],
+    ),
+    (
+        Kind::Technical,
+        &[
+            "technical",
+            "tech context",
+            "tech stack",
+            "stack",
+            "technischer kontext",
+            "contexto técnico",
+            "contexte technique",
+            "технический контекст",
+            "技术上下文",
+            "技術的背景",
+            "技術コンテキスト",
+            "기술 컨텍스트",
+        ],
+    ),
+    (Kind::Breadcrumbs, &["breadcrumb", "references for reconstruction"]),
+    (
+        Kind::Play,
+        &[
+            "play by play",
+            "history",
+            "progress log",
+            "verlauf",
+            "ablauf",
+            "historial",
+            "déroulement",
+            "ход работы",
+            "进展",
+            "経過",
+            "진행 내역",
+        ],
+    ),
+    (
+        Kind::Artifacts,
+        &[
+            "artifacts",
+            "artifact",
+            "files",
+            "files touched",
+            "files changed",
+            "artefakte",
+            "artefactos",
+            "artefacts",
+            "артефакты",
+            "产出文件",
+            "成果物",
+            "산출물",
+        ],
+    ),
+    (
+        Kind::State,
+        &[
+            "state",
+            "current status",
+            "where we are",
+            "aktueller stand",
+            "estado actual",
+            "état actuel",
+            "текущее состояние",
+            "当前状态",
+            "現在の状態",
+            "현재 상태",
+        ],
+    ),
+    (
+        Kind::Next,
+        &[
+            "next",
+            "next steps",
+            "what's next",
+            "nächste schritte",
+            "próximos pasos",
+            "próximas acciones",
+            "prochaines étapes",
+            "prochaines actions",
+            "следующие шаги",
+            "下一步",
+            "次のアクション",
+            "次の作業",
+            "다음 작업",
+        ],
+    ),
+    (
+        Kind::Rules,
+        &[
+            "rules",
+            "constraints",
+            "user constraints",
+            "regeln",
+            "benutzerregeln",
+            "reglas del usuario",
+            "reglas",
+            "règles",
+            "правила",
+            "правила пользователя",
+            "用户规则",
+            "ユーザールール",
+            "사용자 규칙",
+        ],
+    ),
+    (Kind::Changed, &["changes", "what changed this session"]),
+    (Kind::Transitions, &["transitions", "status changes"]),
+    (Kind::LeftOut, &[]),
+];
+
+impl Kind {
+    /// The kind that a heading names, and whether it does so in the format's own words.
+    pub fn of(heading: &str) -> (Self, bool) {
+        let name = plain(heading);
+        if name.is_empty() {
+            return (Self::Other, true);
+        }
+        let own = |kind: &Self| kind.as_str().to_lowercase() == name;
+        if let Some(kind) =
+            ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]).find(|k| own(k))
+        {
+            return (*kind, true);
+        }
+        if name == "delta" || name.starts_with("delta:") || name.starts_with("delta ") {
+            return (Self::Delta, true);
+        }
+        let other = WORDS.iter().find(|(_, words)| words.contains(&name.as_str()));
+        other.map_or((Self::Other, true), |(kind, _)| (*kind, false))
+    }
+
+    /// Whether nothing of it may be lost under pressure.
+    pub fn must_keep(self) -> bool {
+        matches!(
+            self,
+            Self::Problem | Self::Intent | Self::Decisions | Self::State | Self::Next | Self::Rules
+        )
+    }
+
+    /// How deep its heading is written.
+    pub fn level(self) -> u8 {
+        match self {
+            Self::Problem | Self::Intent | Self::Container | Self::Rules | Self::Delta | Self::LeftOut => 2,
+            Self::Other => 2,
+            _ => 3,
+        }
+    }
+
+    /// Its place in the order of writing; what is not in it comes last.
+    pub fn place(self) -> usize {
+        ORDER.iter().position(|kind| *kind == self).unwrap_or(ORDER.len())
+    }
+}
+
+/// A heading's text without marks, numbers in front and a colon behind, in small letters.
+pub(super) fn plain(heading: &str) -> String {
+    let bare: String = heading.chars().filter(|c| !matches!(c, '*' | '`' | '_' | '~')).collect();
+    let bare = bare.trim();
+    let numbered = bare.trim_start_matches(|c: char| c.is_ascii_digit());
+    let bare = match numbered.strip_prefix(['.', ')']) {
+        Some(rest) if numbered.len() < bare.len() && rest.starts_with(' ') => rest,
+        _ => bare,
+    };
+    let bare = bare.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches([':', ' ', '：']);
+    bare.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_name_sections() {
+        for (heading, kind, own) in [
+            ("Problem", Kind::Problem, true),
+            ("**Problem**:", Kind::Problem, true),
+            ("PLAY-BY-PLAY", Kind::Play, true),
+            ("3. Next Actions", Kind::Next, true),
+            ("🎯 Session Intent", Kind::Intent, true),
+            ("Next Steps", Kind::Next, false),
+            ("Nächste Schritte", Kind::Next, false),
+            ("決定事項", Kind::Decisions, false),
+            ("Delta: 2026-11-15T18:13:57Z", Kind::Delta, true),
+            ("Problem Solving", Kind::Other, true),
+            ("Problems", Kind::Other, true),
+            ("", Kind::Other, true),
+        ] {
+            assert_eq!(Kind::of(heading), (kind, own), "{heading}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A brief out of facts.
+
+use super::super::*;
+use crate::model::{Fields, FromRaw, Manifest, Path, Profile, Raw, RunRecord};
+
+fn body(more: &str) -> crate::model::Body {
+    let text = format!(
+        r#"{{"snapshot_id":"cp_1","created_at":"2026-01-02T03:04:05Z","run_id":"r","session_id":"s","sequence":3,
+        "elapsed_ms":1,"source":"manual","source_details":["manual"],"status":"in_progress"{more}}}"#
+    );
+    crate::model::Body::from_fields(Fields::from_raw(&text, &Path::Root).unwrap()).unwrap()
+}
+
+fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
+    let created = body.created_at;
+    compose(&Facts { id: "chk-1".into(), created, parent: None, body: Some(body), record, manifests })
+}
+
+#[test]
+fn everything_that_was_recorded() {
+    let body = body(
+        r#","task_summary":"parser done, printer next","phase":{"name":"BUILD","number":4},
+        "decisions":[{"at":"2026-01-01T00:00:00Z","text":"SQLite"},{"at":"2026-01-02T00:00:00Z","text":"files","supersedes":"SQLite"}],
+        "tasks":[{"id":"t1","title":"parse","status":"done"},{"id":"t2","title":"print","status":"failed"},
+        {"id":"t3","status":"pending","subtasks":[{"id":"a","title":"sub","status":"in_progress"}]}],
+        "criteria":[{"id":"c1","subject":"it builds","status":"completed"},{"id":"c2","subject":"it prints","status":"pending"}],
+        "command_outcomes":[{"kind":"shell","name":"make","result":"FAIL","duration_ms":12,"summary":"boom\nbang"},
+        {"kind":"shell","name":"lint","result":"FAIL","duration_ms":1},{"kind":"shell","name":"lint","result":"PASS","duration_ms":1}],
+        "log":[{"at":"2026-01-02T00:00:00Z","text":"prompt: write a\nprinter"},{"at":"2026-01-02T00:01:00Z","text":"found a bug"}],
+        "step_state":{"step_id":"s2","step_ordinal":2,"step_status":"in_progress","resume_hints":{"next_actions":["look at make"]}},
+        "context_digest":{"protected_artifacts":["docs/spec.md"],"window_pressure":"high"},
+        "files":[{"path":"a|b.txt","sha256":"00"}],
+        "workspace":{"git":{"branch":"main","head":"abc","modified":["m.rs"],"staged":["s.rs"],"untracked":["u.rs",{"b64":"/w=="}],"renamed":[{"from":"o.rs","to":"n.rs"}]},"files_modified":["m.rs","old.rs"]}"#,
+    );
+    let mut record = RunRecord::new("r".parse().unwrap(), Profile::Run, body.created_at);
+    record.title = Some("nightly".into());
+    record.plan = Some("plan.toml".into());
+    let manifests = [
+        Manifest { file: "Cargo.toml".into(), facts: vec![("Language".into(), "Rust".into())], error: None },
+        Manifest { file: "go.mod".into(), facts: vec![], error: Some("it is no file".into()) },
+    ];
+    let text = made(&body, Some(&record), &manifests);
+    let brief = Brief::parse(text.as_str());
+    assert_eq!(brief.check(), Check::default(), "{text}");
+    insta::assert_snapshot!(text, @r"
+    ---
+    checkpoint: chk-1
+    created: 2026-01-02T03:04:05.000Z
+    anchor: r@3, phase 4 BUILD
+    ---
+
+    ## Problem
+    - nightly (run title)
+    - parser done, printer next (task summary)
+
+    ## Session Intent
+    - write a printer (first prompt)
+    - Follow the plan plan.toml (run plan)
+    - it builds (criterion c1)
+    - it prints (criterion c2)
+
+    ## Essential Information
+
+    ### Decisions
+    - ~~SQLite~~ → files (decided 2026-01-02)
+
+    ### Technical Context
+    - Language: Rust (Cargo.toml)
+    - go.mod: could not be read: it is no file
+    - Branch: main (git)
+    - Commit: abc (git)
+
+    ### Play-By-Play
+    - Task t1 → parse → done (task)
+    - Task t2 → print → failed (task)
+    - Step → 2. s2 → in_progress (step)
+    - 2026-01-02 00:01 → found a bug → noted (log)
+    - Command → shell `make`: boom bang → FAIL in 12 ms (outcome)
+    - Command → shell `lint` → FAIL in 1 ms (outcome)
+    - Command → shell `lint` → PASS in 1 ms (outcome)
+
+    ### Artifact Trail
+
+    | File | Status | Key Change |
+    |------|--------|------------|
+    | `n.rs` | renamed | from o.rs (git) |
+    | `u.rs` | created | untracked (git) |
+    | `base64:/w==` | created | untracked (git) |
+    | `s.rs` | modified | staged (git) |
+    | `m.rs` | modified | not committed (git) |
+    | `old.rs` | modified | touched since the run began (git) |
+    | `a\|b.txt` | referenced | named by the checkpoint, sha256 00 |
+
+    ### Current State
+    - Status: in_progress (checkpoint cp_1)
+    - Phase: 4 BUILD (checkpoint)
+    - Step: 2. s2 is in_progress (step)
+    - Criteria: 1 of 2 completed (criteria)
+    - Tasks: 1 of 3 done, 1 failed (tasks)
+    - Last outcome: PASS shell `lint` (outcome)
+    - Last outcome: FAIL shell `lint` (outcome)
+    - Last outcome: FAIL shell `make`: boom bang (outcome)
+    - Uncommitted files: 4 (git)
+    - Context window: high pressure (context digest)
+
+    ### Next Actions
+    - look at make (resume hint)
+    - Mend what failed: shell `make`: boom bang (outcome)
+    - Try again: print (task t2, failed)
+    - Go on with: sub (task t3/a, in_progress)
+    - Do: t3 (task t3, pending)
+    - Meet: it prints (criterion c2, pending)
+    - Blocked: None
+
+    ## User Rules
+    - Keep in context: docs/spec.md (context digest)
+    ");
+}
+
+#[test]
+fn nothing_is_invented() {
+    let text = made(&body(""), None, &[]);
+    let brief = Brief::parse(text.as_str());
+    assert_eq!(brief.check().errors, [], "{text}");
+    for kind in [
+        Kind::Problem,
+        Kind::Intent,
+        Kind::Decisions,
+        Kind::Technical,
+        Kind::Play,
+        Kind::Artifacts,
+        Kind::Next,
+    ] {
+        let content = brief.content(brief.of_kind(kind).next().unwrap());
+        assert!(content.trim().starts_with("Unknown: "), "{kind}: {content}");
+    }
+    assert!(text.contains("- Blocked: None\n") && !text.contains("## User Rules"));
+    let nothing = compose(&Facts { id: "feat: x".into(), ..Facts::default() });
+    assert!(nothing.starts_with("---\ncheckpoint: \"feat: x\"\n"), "{nothing}");
+}
+
+#[test]
+fn what_blocks_is_said_and_many_files_are_counted() {
+    let files: Vec<_> = (0..300).map(|n| format!("f{n}.rs")).collect();
+    let list = Raw::of(&files).unwrap();
+    let body = body(&format!(
+        r#","tasks":[{{"id":"t","title":"deploy","status":"blocked"}}],"workspace":{{"git":{{"untracked":{}}}}}"#,
+        list.get()
+    ));
+    let text = made(&body, None, &[]);
+    assert!(
+        text.contains("- Blocked: deploy (task t, blocked)\n") && !text.contains("Blocked: None"),
+        "{text}"
+    );
+    assert!(text.contains("100 more files are in the checkpoint: `milepost show cp_1`"), "{text}");
+}

@@ -1,0 +1,318 @@
+//! The format's own example, everything that was seen to be read wrongly, merging, fitting and composing by example.
+
+mod compose;
+mod merge;
+mod properties;
+
+use super::*;
+
+/// The example of the format.
+const EXAMPLE: &str = include_str!("example.md");
+
+fn errors(text: &str) -> Vec<String> {
+    let check = Brief::parse(text).check();
+    let one = |e: &Finding| {
+        format!("{}{}", e.section.as_ref().map_or(String::new(), |s| format!("{s}: ")), e.message)
+    };
+    check.errors.iter().map(one).collect()
+}
+
+/// The example without one section.
+fn without(kind: Kind) -> String {
+    let brief = Brief::parse(EXAMPLE);
+    let section = brief.of_kind(kind).next().unwrap();
+    EXAMPLE.replacen(brief.source(section), "", 1)
+}
+
+#[test]
+fn the_example_is_whole() {
+    let brief = Brief::parse(EXAMPLE);
+    assert_eq!(brief.markdown(), EXAMPLE);
+    assert_eq!(brief.check(), Check::default());
+    assert_eq!((brief.id(), brief.value("anchor")), (Some("chk-003"), Some("end-of-phase-2")));
+    let kinds: Vec<_> = brief.sections().iter().map(|s| s.kind).collect();
+    let expected: Vec<_> = ORDER.into_iter().filter(|kind| *kind != Kind::Breadcrumbs).collect();
+    assert_eq!(kinds, expected);
+    assert_eq!(
+        brief.content(brief.of_kind(Kind::Next).next().unwrap()).trim(),
+        "- Phase 3: Implement game mechanics (timer, scoring, combos)\n- Blocked: None"
+    );
+}
+
+#[test]
+fn each_required_section_is_missed_by_its_name() {
+    for kind in REQUIRED {
+        let text = without(kind);
+        assert_ne!(text, EXAMPLE);
+        assert_eq!(errors(&text), [format!("{kind}: is missing")]);
+        // Empty, or with a comment alone, is as good as missing.
+        let brief = Brief::parse(EXAMPLE);
+        let content = brief.content(brief.of_kind(kind).next().unwrap());
+        for instead in ["\n", "<!-- 1-2 sentences. -->\n\n", "| File | Status |\n|---|---|\n\n"] {
+            assert_eq!(errors(&EXAMPLE.replacen(content, instead, 1)), [format!("{kind}: is empty")]);
+        }
+    }
+    assert_eq!(errors(&without(Kind::Rules)), [""; 0], "rules are optional");
+}
+
+#[test]
+fn required_fields_are_missed_by_their_names() {
+    let gone = |line: &str| EXAMPLE.replacen(line, "", 1);
+    assert_eq!(errors(&gone("checkpoint: chk-003\n")), ["checkpoint: is missing from the front matter"]);
+    assert_eq!(
+        errors(&gone("created: 2025-12-14T15:30:00Z\n")),
+        ["created: is missing from the front matter"]
+    );
+    assert_eq!(errors(&gone("anchor: end-of-phase-2\n")), [""; 0]);
+    let body = EXAMPLE.split_once("---\n\n").unwrap().1;
+    assert_eq!(errors(body), ["there is no front matter: `checkpoint` and `created` are required"]);
+    assert_eq!(errors(&EXAMPLE.replace("chk-003", "../x")).len(), 1);
+    let created = |text: &str| Brief::parse(EXAMPLE.replace("2025-12-14T15:30:00Z", text)).check();
+    for (text, error, warning) in [
+        ("2025-12-14T15:30:00+02:00", false, false),
+        ("2025-12-14T15:30:00.123Z", false, false),
+        ("2025-12-14", false, true),
+        ("2025-12-14T15:30:00", false, true),
+        ("2025-12-14 15:30", false, true),
+        ("yesterday", true, false),
+        ("2025-13-14", true, false),
+        ("14.12.2025", true, false),
+    ] {
+        let check = created(text);
+        assert_eq!(
+            (!check.errors.is_empty(), !check.warnings.is_empty()),
+            (error, warning),
+            "{text}: {check:?}"
+        );
+    }
+}
+
+#[test]
+fn headings_are_those_of_the_document() {
+    let body = |inside: &str| format!("---\ncheckpoint: a\ncreated: 2026-01-01T00:00:00Z\n---\n{inside}");
+    let kinds = |text: &str| {
+        let brief = Brief::parse(text);
+        assert_eq!(brief.markdown(), text, "byte for byte");
+        let own = brief.sections().iter().map(|s| (s.kind, s.heading.clone()));
+        own.collect::<Vec<_>>()
+    };
+    for hidden in [
+        "```\n## Problem\n```\n",
+        "~~~md\n## Problem\n~~~\n",
+        "`````\n```\n## Problem\n```\n`````\n",
+        "```\n## Problem\nnever closed\n",
+        "> ## Problem\n",
+        "- x\n\n  ## Problem\n",
+        "1. x\n   ## Problem\n",
+        "<!--\n## Problem\n-->\n",
+        "    ## Problem\n",
+        "## Problem Solving\n",
+        "##Problem\n",
+        "####### Problem\n",
+        "\\## Problem\n",
+    ] {
+        let found = kinds(&body(hidden));
+        assert!(!found.iter().any(|(kind, _)| *kind == Kind::Problem), "{hidden}: {found:?}");
+    }
+    for seen in [
+        "## Problem\nx\n",
+        "## Problem ##\nx\n",
+        "   ##   Problem   ##  \nx\n",
+        "Problem\n-------\nx\n",
+        "Problem\n=======\nx\n",
+        "Problem\n---\nx\n",
+        "## PROBLEM\nx",
+        "## **Problem**\r\nx\r\n",
+        "### Problem\nx\n",
+        "# 1. Problem:\nx\n",
+    ] {
+        let found = kinds(&body(seen));
+        assert_eq!(found.first().map(|(kind, _)| *kind), Some(Kind::Problem), "{seen}: {found:?}");
+        assert_eq!(Brief::parse(body(seen)).content(&Brief::parse(body(seen)).sections()[0]).trim(), "x");
+    }
+    // Text with dashes right below it is a heading to CommonMark, and a line across to people.
+    let found = kinds(&body("## User Rules\nDo not commit\n---\n\n## Delta: 2026\n### What Changed\nx\n"));
+    assert_eq!(found.iter().map(|(k, _)| *k).collect::<Vec<_>>(), [Kind::Rules, Kind::Delta, Kind::Changed]);
+}
+
+#[test]
+fn sections_that_stand_only_in_a_fence_are_not_there() {
+    let (front, body) = EXAMPLE.split_once("---\n\n").unwrap();
+    assert_eq!(errors(&format!("{front}---\n\n```markdown\n{body}```\n")).len(), REQUIRED.len());
+    // A whole document in a fence is that document.
+    for text in [
+        format!("```markdown\n{EXAMPLE}```\n"),
+        format!("\n~~~~\n{EXAMPLE}~~~~"),
+        format!(
+            "```md\n{}\n```\n",
+            EXAMPLE.replace("- Platform: Web", "- Platform:\n\n```js\n## no\n```\n\nWeb")
+        ),
+        format!("```\n{EXAMPLE}"),
+    ] {
+        let brief = Brief::parse(text.as_str());
+        assert_eq!(brief.markdown(), text);
+        assert_eq!(brief.check().errors, [], "{text}");
+        assert_eq!(brief.check().warnings.len(), 1, "{:?}", brief.check());
+        assert_eq!(brief.id(), Some("chk-003"));
+    }
+}
+
+#[test]
+fn files_as_they_come() {
+    for text in [
+        format!("\u{feff}{EXAMPLE}"),
+        EXAMPLE.replace('\n', "\r\n"),
+        format!("\u{feff}{}", EXAMPLE.replace('\n', "\r\n")),
+        EXAMPLE.trim_end().to_owned(),
+        EXAMPLE.replace('→', "->"),
+        EXAMPLE.replace("anchor: end-of-phase-2", "anchor: a---b"),
+        EXAMPLE.replace(
+            "anchor: end-of-phase-2",
+            "anchor: feat: x\nmood: \"fine: really\"\nlist:\n  - one\n  - two",
+        ),
+        EXAMPLE.replace("| `src/services/gemini.ts`", r"| `src/a\|b.ts`"),
+        format!("{EXAMPLE}\n## Problem\nagain\n"),
+        format!("{EXAMPLE}\n## Something Else\nkept\n"),
+    ] {
+        let brief = Brief::parse(text.as_str());
+        assert_eq!(brief.markdown(), text);
+        assert_eq!(brief.check().errors, [], "{text}");
+        assert_eq!(brief.of_kind(Kind::Artifacts).count(), 1);
+    }
+    let twice = Brief::parse(format!("{EXAMPLE}\n## Problem\nagain\n"));
+    assert!(twice.check().warnings.iter().any(|w| w.message == "stands there 2 times"));
+    let quoted = Brief::parse(EXAMPLE.replace("end-of-phase-2", "feat: x"));
+    assert_eq!(quoted.value("anchor"), Some("feat: x"));
+    assert_eq!(quoted.check().warnings.len(), 1);
+    assert_eq!(Brief::from_bytes(b"## Problem\n\xff".to_vec()), Err(NotText { at: 11 }));
+}
+
+#[test]
+fn templates_are_not_briefs() {
+    let text = "---\ncheckpoint: chk-auth\ncreated: 2026-11-15T18:13:57Z\nstatus: active\n---\n\n## Problem\n<!-- 1-2 sentences. -->\n\n## Essential Information\n\n### Artifact Trail\n<!-- Files touched. -->\n| File | Status | Key Change |\n|------|--------|------------|\n";
+    let found = errors(text);
+    assert!(found.contains(&"Problem: is empty".to_owned()), "{found:?}");
+    assert!(found.contains(&"Artifact Trail: is empty".to_owned()), "{found:?}");
+    assert_eq!(found.len(), REQUIRED.len());
+    let other = errors(&EXAMPLE.replace("### Decisions", "### Entscheidungen"));
+    assert_eq!(other, ["Decisions: is missing; \"Entscheidungen\" reads like it: call it so"]);
+}
+
+#[test]
+fn a_name_without_reading_all_of_it() {
+    assert_eq!(id_of(EXAMPLE).as_deref(), Some("chk-003"));
+    assert_eq!(id_of(&format!("\u{feff}{EXAMPLE}")).as_deref(), Some("chk-003"));
+    assert_eq!(id_of("# Brief\n\n- next: print\n"), None);
+}
+
+fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget> {
+    let whole = Some("milepost brief show chk.md".to_owned());
+    Brief::parse(text).fit(&Fit { budget, overflow, whole, ..Fit::default() })
+}
+
+#[test]
+fn what_fits_stays_as_it_is() {
+    let all = fit(EXAMPLE, 100_000, Overflow::Error).unwrap();
+    assert_eq!((all.markdown.as_str(), all.omitted.len()), (EXAMPLE, 0));
+    let tight = fit(EXAMPLE, all.tokens, Overflow::Error).unwrap();
+    assert_eq!(tight.markdown, EXAMPLE);
+    let less = fit(EXAMPLE, all.tokens - 1, Overflow::Error).unwrap();
+    assert!(less.markdown != EXAMPLE && less.tokens < all.tokens);
+    assert!(less.markdown.contains("base64 → ImageData → PaintByNumbers pipeline"), "{}", less.markdown);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let least = fit(EXAMPLE, 1, Overflow::Error).unwrap_err();
+    assert_eq!((least.budget, least.shrunk), (1, false));
+    let names: Vec<_> = least.sections.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "Problem",
+            "Session Intent",
+            "Decisions",
+            "Current State",
+            "Next Actions",
+            "User Rules",
+            "what stands around them"
+        ]
+    );
+    let tight = fit(EXAMPLE, least.needed, Overflow::Error).unwrap();
+    assert!(tight.tokens <= least.needed);
+    let brief = Brief::parse(EXAMPLE);
+    for section in brief.sections().iter().filter(|section| section.kind.must_keep()) {
+        assert!(tight.markdown.contains(brief.source(section).trim_end()), "{}", tight.markdown);
+    }
+    assert!(tight.markdown.contains("milepost brief show chk.md"), "{}", tight.markdown);
+    assert!(!tight.omitted.is_empty());
+    let exceeding = fit(EXAMPLE, 1, Overflow::Exceed).unwrap();
+    assert!(
+        exceeding.exceeds && exceeding.tokens > 1 && exceeding.markdown.contains("Wait for user approval")
+    );
+    for budget in [60, 80, 120, 160] {
+        let shrunk = fit(EXAMPLE, budget, Overflow::Shrink).unwrap();
+        assert!(shrunk.shrunk && shrunk.tokens <= budget, "{budget}: {}", shrunk.markdown);
+        assert!(shrunk.markdown.contains("Shrunk:"), "{}", shrunk.markdown);
+    }
+    assert!(fit(EXAMPLE, 0, Overflow::Shrink).unwrap_err().shrunk);
+    assert_eq!(fit("", 0, Overflow::Error).unwrap().markdown, "");
+}
+
+#[test]
+fn files_are_grouped_by_their_folders() {
+    let rows: String = (0..40)
+        .map(|n| format!("| `src/deep/part{n}.rs` | deleted | gone in round {n} of the cleaning |\n"))
+        .collect();
+    let text = EXAMPLE.replace("| `src/services/gemini.ts`", &format!("{rows}| `src/services/gemini.ts`"));
+    let fitted = fit(&text, 700, Overflow::Error).unwrap();
+    assert!(fitted.markdown.contains("- src/deep/: part0.rs, part1.rs"), "{}", fitted.markdown);
+    assert!(fitted.tokens <= 700);
+}
+
+#[test]
+fn a_counter_of_ones_own_and_a_factor() {
+    struct Letters;
+    impl Counter for Letters {
+        fn name(&self) -> &str {
+            "letters"
+        }
+        fn quarters(&self, text: &str) -> u64 {
+            QUARTERS * text.len() as u64
+        }
+    }
+    let gauge = Gauge::new(&Letters);
+    let how = Fit { budget: 900, overflow: Overflow::Shrink, gauge, ..Fit::default() };
+    let fitted = Brief::parse(EXAMPLE).fit(&how).unwrap();
+    assert!(fitted.markdown.len() <= 900 && fitted.tokens == fitted.markdown.len() as u64);
+    assert_eq!(fitted.counter, "letters");
+    let half = Fit { gauge: gauge.scaled(0.5).unwrap(), ..how };
+    let more = Brief::parse(EXAMPLE).fit(&half).unwrap();
+    assert!(more.markdown.len() > fitted.markdown.len() && more.markdown.len() <= 1800);
+    assert_eq!(more.counter, "letters x0.5");
+    for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+        assert!(gauge.scaled(wrong).is_none());
+    }
+}
+
+#[test]
+fn the_counter_adds_up_line_by_line_and_errs_on_the_safe_side() {
+    let counter = Heuristic;
+    let by_line: u64 = EXAMPLE.split_inclusive('\n').map(|line| counter.quarters(line)).sum();
+    assert_eq!(by_line, counter.quarters(EXAMPLE));
+    // What a published vocabulary takes for each, and what is counted here.
+    for (text, exact) in [
+        ("The quick brown fox jumps over the lazy dog.\n", 11),
+        ("{\"id\": 12345, \"name\": \"x\", \"tags\": [\"a\", \"b\"]}\n", 25),
+        ("fn main() { let x: Vec<u8> = Vec::new(); }\n", 17),
+        ("a93b4c5f2dcf972f019e670fca048e47\n", 19),
+        ("データベースの移行を完了した。\n", 14),
+        ("把数据库迁移到新版本，然后运行测试。\n", 21),
+        ("Перенести базу данных на новую версию.\n", 15),
+        ("🎯🚀✅\n", 8),
+    ] {
+        let counted = Gauge::default().tokens(text);
+        assert!(counted >= exact, "{text} {counted} {exact}");
+        assert!(counted <= 2 * exact + 4, "{text} {counted} {exact}");
+    }
+}

@@ -1,0 +1,235 @@
+//! How many tokens a text takes. The default needs no vocabulary and errs on the safe side; exact ones are a feature.
+//! Counts are quarters of a token, so that parts add up before anything is rounded.
+
+/// Quarters of a token in a token.
+pub const QUARTERS: u64 = 4;
+
+/// Counts tokens.
+pub trait Counter: Send + Sync {
+    /// What it is called in results.
+    fn name(&self) -> &str;
+
+    /// How many quarters of a token a text takes. Lines counted one by one must not give less than lines together.
+    fn quarters(&self, text: &str) -> u64;
+}
+
+/// A counter and a factor for models whose tokenizer is not public.
+#[derive(Clone, Copy)]
+pub struct Gauge<'a> {
+    counter: &'a dyn Counter,
+    scale: f64,
+}
+
+impl std::fmt::Debug for Gauge<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Default for Gauge<'_> {
+    fn default() -> Self {
+        Self { counter: &Heuristic, scale: 1.0 }
+    }
+}
+
+impl<'a> Gauge<'a> {
+    /// Counts with this counter.
+    pub fn new(counter: &'a dyn Counter) -> Self {
+        Self { counter, scale: 1.0 }
+    }
+
+    /// Counts so many times as much; `None` for a factor that is no positive number up to 1,000.
+    pub fn scaled(self, scale: f64) -> Option<Self> {
+        (scale > 0.0 && scale <= 1000.0).then_some(Self { scale, ..self })
+    }
+
+    /// What counts, and by which factor.
+    pub fn name(&self) -> String {
+        match self.scale {
+            1.0 => self.counter.name().to_owned(),
+            scale => format!("{} x{scale}", self.counter.name()),
+        }
+    }
+
+    /// How many tokens a text takes.
+    pub fn tokens(&self, text: &str) -> u64 {
+        self.whole(self.quarters(text))
+    }
+
+    pub(super) fn quarters(&self, text: &str) -> u64 {
+        self.counter.quarters(text)
+    }
+
+    /// Quarters as tokens, rounded up.
+    pub(super) fn whole(&self, quarters: u64) -> u64 {
+        if self.scale == 1.0 {
+            return quarters.div_ceil(QUARTERS);
+        }
+        (quarters as f64 * self.scale / QUARTERS as f64).ceil() as u64
+    }
+}
+
+/// The default: words by their length, digits by three, marks by two, other scripts by what their letters cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Heuristic;
+
+impl Counter for Heuristic {
+    fn name(&self) -> &str {
+        "heuristic-1"
+    }
+
+    fn quarters(&self, text: &str) -> u64 {
+        let bytes = text.as_bytes();
+        let (mut at, mut total, mut before) = (0, 0, Class::Line);
+        while let Some(&byte) = bytes.get(at) {
+            let class = class(byte);
+            let mut end = run(bytes, at, class);
+            let n = (end - at) as u64;
+            total += match class {
+                Class::Lower => word(n, before),
+                // A capital begins a word; several are a word of their own.
+                Class::Upper if n == 1 => {
+                    end = run(bytes, end, Class::Lower);
+                    word((end - at) as u64, before)
+                }
+                Class::Upper => QUARTERS * n.div_ceil(4),
+                Class::Digit => QUARTERS * n.div_ceil(3) + u64::from(before.is_letter()),
+                Class::Space => space(n, bytes.get(end)),
+                Class::Line => {
+                    end = at + 1;
+                    // The end of a line with something on it, of one that ends in a mark, and of an empty one.
+                    match before {
+                        Class::Line | Class::Mark => 1,
+                        _ => QUARTERS,
+                    }
+                }
+                Class::Mark => marks(bytes.get(at..end).unwrap_or_default(), before, bytes.get(end)),
+                Class::Wide => {
+                    let (cost, next) = wide(text, at);
+                    end = next;
+                    cost
+                }
+            };
+            before = class;
+            at = end;
+        }
+        total
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Lower,
+    Upper,
+    Digit,
+    Space,
+    Line,
+    Mark,
+    Wide,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Mark; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' => Class::Lower,
+            b'A'..=b'Z' => Class::Upper,
+            b'0'..=b'9' => Class::Digit,
+            b' ' | b'\t' | b'\r' => Class::Space,
+            b'\n' => Class::Line,
+            0x80.. => Class::Wide,
+            _ => Class::Mark,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+fn class(byte: u8) -> Class {
+    CLASSES[usize::from(byte)]
+}
+
+/// Where the run of a class that begins at `at` ends.
+fn run(bytes: &[u8], at: usize, class: Class) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|&byte| self::class(byte) != class).unwrap_or(rest.len())
+}
+
+impl Class {
+    fn is_letter(self) -> bool {
+        matches!(self, Self::Lower | Self::Upper)
+    }
+}
+
+/// A word in small letters, perhaps with a capital in front. Scraps between digits and capitals cost more than words.
+fn word(n: u64, before: Class) -> u64 {
+    let scrap = n <= 2 && matches!(before, Class::Lower | Class::Upper | Class::Digit);
+    let cost = match n {
+        0..=7 => 4,
+        8..=9 => 5,
+        10..=11 => 6,
+        n => n - 3,
+    };
+    cost + 2 * u64::from(scrap)
+}
+
+/// Blanks: one is part of the word after it, but not of a number.
+fn space(n: u64, next: Option<&u8>) -> u64 {
+    match (n, next.copied().map(class)) {
+        (1, Some(Class::Digit)) => QUARTERS,
+        (1, _) => 0,
+        (n, _) => QUARTERS * n.div_ceil(16),
+    }
+}
+
+/// A run of marks: two by two, long runs of the same mark at once, and one right before letters for less.
+fn marks(run: &[u8], before: Class, next: Option<&u8>) -> u64 {
+    if run.len() == 1 {
+        let joins = before != Class::Space && next.copied().map(class).is_some_and(Class::is_letter);
+        return if joins { 3 } else { QUARTERS };
+    }
+    let mut rest = run;
+    let (mut total, mut loose) = (0, 0);
+    while let Some(first) = rest.first() {
+        let same = rest.iter().take_while(|byte| *byte == first).count();
+        if same >= 4 {
+            total += QUARTERS * (1 + same as u64 / 16);
+        } else {
+            loose += same as u64;
+        }
+        rest = rest.get(same..).unwrap_or_default();
+    }
+    total + QUARTERS * loose.div_ceil(2)
+}
+
+/// One character beyond ASCII: what it costs and where the next one begins.
+fn wide(text: &str, at: usize) -> (u64, usize) {
+    let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else { return (QUARTERS, at + 1) };
+    let cost = match c as u32 {
+        // Latin letters with marks break words apart.
+        0x80..=0x24f => 5,
+        // Greek, Cyrillic.
+        0x370..=0x3ff => 4,
+        0x400..=0x52f => 2,
+        // Hebrew, Arabic.
+        0x590..=0x6ff | 0x750..=0x77f => 4,
+        // Scripts of India and South East Asia.
+        0x900..=0xfff => 5,
+        0x1780..=0x17ff => 8,
+        // Dashes, quotes, dots, arrows.
+        0x2010..=0x2026 => 3,
+        0x2190..=0x21ff => 5,
+        0x2200..=0x2bff => 8,
+        // Kana, Hangul, ideographs and their punctuation.
+        0x3000..=0x30ff => 5,
+        0xac00..=0xd7af => 6,
+        0x3400..=0x9fff => 5,
+        0xfe00..=0xfe0f => 4,
+        0xff00..=0xffef => 5,
+        0x1_f000..=0x1_faff => 12,
+        0x1_0000.. => 12,
+        _ => 8,
+    };
+    (cost, at + c.len_utf8())
+}

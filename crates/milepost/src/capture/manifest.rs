@@ -1,0 +1,243 @@
+//! What the manifest files of a folder say: language, package manager, test command. Reads the files it knows by name,
+//! each on its own: one that cannot be read says so and hides no other.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::model::Manifest;
+
+/// The most that is read of one file.
+const MOST: u64 = 1 << 20;
+
+/// A file, the language it speaks of, what installs its packages and what tests it, as far as its being there says so.
+struct Known {
+    file: &'static str,
+    facts: &'static [(&'static str, &'static str)],
+    more: fn(&str) -> Vec<(String, String)>,
+}
+
+const LANGUAGE: &str = "Language";
+const PACKAGES: &str = "Package manager";
+const TESTS: &str = "Test command";
+
+const KNOWN: [Known; 22] = [
+    Known {
+        file: "Cargo.toml",
+        facts: &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")],
+        more: cargo,
+    },
+    Known { file: "package.json", facts: &[(LANGUAGE, "JavaScript")], more: package_json },
+    Known { file: "tsconfig.json", facts: &[(LANGUAGE, "TypeScript")], more: nothing },
+    Known { file: "package-lock.json", facts: &[(PACKAGES, "npm")], more: nothing },
+    Known { file: "pnpm-lock.yaml", facts: &[(PACKAGES, "pnpm")], more: nothing },
+    Known { file: "yarn.lock", facts: &[(PACKAGES, "yarn")], more: nothing },
+    Known { file: "bun.lock", facts: &[(PACKAGES, "bun")], more: nothing },
+    Known {
+        file: "deno.json",
+        facts: &[(LANGUAGE, "TypeScript (Deno)"), (TESTS, "deno test")],
+        more: nothing,
+    },
+    Known { file: "pyproject.toml", facts: &[(LANGUAGE, "Python")], more: pyproject },
+    Known { file: "requirements.txt", facts: &[(LANGUAGE, "Python"), (PACKAGES, "pip")], more: nothing },
+    Known { file: "poetry.lock", facts: &[(PACKAGES, "poetry")], more: nothing },
+    Known { file: "uv.lock", facts: &[(PACKAGES, "uv")], more: nothing },
+    Known {
+        file: "go.mod",
+        facts: &[(LANGUAGE, "Go"), (PACKAGES, "go"), (TESTS, "go test ./...")],
+        more: go,
+    },
+    Known {
+        file: "pom.xml",
+        facts: &[(LANGUAGE, "Java"), (PACKAGES, "maven"), (TESTS, "mvn test")],
+        more: nothing,
+    },
+    Known { file: "build.gradle", facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")], more: nothing },
+    Known { file: "build.gradle.kts", facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")], more: nothing },
+    Known { file: "Gemfile", facts: &[(LANGUAGE, "Ruby"), (PACKAGES, "bundler")], more: nothing },
+    Known { file: "composer.json", facts: &[(LANGUAGE, "PHP"), (PACKAGES, "composer")], more: composer },
+    Known {
+        file: "mix.exs",
+        facts: &[(LANGUAGE, "Elixir"), (PACKAGES, "mix"), (TESTS, "mix test")],
+        more: nothing,
+    },
+    Known { file: "Package.swift", facts: &[(LANGUAGE, "Swift"), (TESTS, "swift test")], more: nothing },
+    Known { file: "CMakeLists.txt", facts: &[("Build", "cmake")], more: nothing },
+    Known { file: "Makefile", facts: &[], more: make },
+];
+
+/// Reads the manifest files that lie in a folder.
+pub fn manifests(folder: &Path) -> Vec<Manifest> {
+    let mut found = Vec::new();
+    for known in KNOWN {
+        let manifest = match read(&folder.join(known.file)) {
+            Ok(None) => continue,
+            Ok(Some(text)) => {
+                let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+                let mut facts: Vec<_> = known.facts.iter().map(pair).collect();
+                for (key, value) in (known.more)(&text) {
+                    facts.retain(|(known, _)| *known != key);
+                    facts.push((key, value));
+                }
+                Manifest { file: known.file.to_owned(), facts, error: None }
+            }
+            Err(e) => Manifest { file: known.file.to_owned(), facts: Vec::new(), error: Some(e) },
+        };
+        if !manifest.facts.is_empty() || manifest.error.is_some() {
+            found.push(manifest);
+        }
+    }
+    found
+}
+
+/// A file's text; `None` where there is no such file. A pipe or a folder of that name is not opened.
+fn read(path: &Path) -> Result<Option<String>, String> {
+    let about = match std::fs::metadata(path) {
+        Ok(about) => about,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e.to_string()),
+    };
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    file.take(MOST).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        // A file that is longer than what is read may end in the middle of a character.
+        Err(e) if about.len() > MOST => {
+            let valid = e.utf8_error().valid_up_to();
+            let bytes = e.into_bytes();
+            Ok(Some(String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default()).into_owned()))
+        }
+        Err(e) => Err(format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to())),
+    }
+}
+
+fn nothing(_: &str) -> Vec<(String, String)> {
+    Vec::new()
+}
+
+/// `key = "value"` of a table, as far as one line holds it.
+fn toml_value<'t>(text: &'t str, table: &str, key: &str) -> Option<&'t str> {
+    let mut inside = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line.trim_matches(['[', ']']) == table;
+        } else if inside && let Some(rest) = line.strip_prefix(key) {
+            let value = rest.trim_start().strip_prefix('=')?.trim();
+            return value.strip_prefix('"').and_then(|v| v.split('"').next());
+        }
+    }
+    None
+}
+
+fn cargo(text: &str) -> Vec<(String, String)> {
+    let value = |key: &str| {
+        let of = |table: &str| toml_value(text, table, key);
+        of("package").or_else(|| of("workspace.package")).map(str::to_owned)
+    };
+    let mut facts = Vec::new();
+    let edition = value("edition").map(|edition| format!("Rust, edition {edition}"));
+    facts.extend(edition.map(|language| (LANGUAGE.to_owned(), language)));
+    facts.extend(value("rust-version").map(|version| ("Rust version".to_owned(), version)));
+    facts.extend(value("name").map(|name| ("Package".to_owned(), name)));
+    facts
+}
+
+fn object(text: &str) -> BTreeMap<String, serde_json::Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn package_json(text: &str) -> Vec<(String, String)> {
+    let all = object(text);
+    let mut facts = Vec::new();
+    let mut add = |key: &str, value: Option<&serde_json::Value>| {
+        let text = value.and_then(|value| value.as_str()).filter(|text| !text.is_empty());
+        facts.extend(text.map(|text| (key.to_owned(), text.to_owned())));
+    };
+    add("Package", all.get("name"));
+    add(PACKAGES, all.get("packageManager"));
+    let script = |name: &str| all.get("scripts").and_then(|scripts| scripts.get(name));
+    add(TESTS, script("test"));
+    add("Build command", script("build"));
+    add("Node", all.get("engines").and_then(|engines| engines.get("node")));
+    if all.is_empty() && !text.trim().is_empty() {
+        facts.push(("package.json".to_owned(), "is no JSON object".to_owned()));
+    }
+    facts
+}
+
+fn composer(text: &str) -> Vec<(String, String)> {
+    let all = object(text);
+    let script = all.get("scripts").and_then(|scripts| scripts.get("test")).and_then(|test| test.as_str());
+    script.map(|test| (TESTS.to_owned(), test.to_owned())).into_iter().collect()
+}
+
+fn pyproject(text: &str) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let python = toml_value(text, "project", "requires-python");
+    facts.extend(python.map(|version| (LANGUAGE.to_owned(), format!("Python {version}"))));
+    let name = toml_value(text, "project", "name").or_else(|| toml_value(text, "tool.poetry", "name"));
+    facts.extend(name.map(|name| ("Package".to_owned(), name.to_owned())));
+    if text.contains("[tool.pytest") {
+        facts.push((TESTS.to_owned(), "pytest".to_owned()));
+    }
+    facts
+}
+
+fn go(text: &str) -> Vec<(String, String)> {
+    let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|v| v.trim().to_owned());
+    let mut facts = Vec::new();
+    facts.extend(line("go ").map(|version| (LANGUAGE.to_owned(), format!("Go {version}"))));
+    facts.extend(line("module ").map(|name| ("Module".to_owned(), name)));
+    facts
+}
+
+fn make(text: &str) -> Vec<(String, String)> {
+    let tests = text.lines().any(|line| line.starts_with("test:") || line.starts_with("test "));
+    tests.then(|| (TESTS.to_owned(), "make test".to_owned())).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
+    #[test]
+    fn files_say_what_they_say_and_a_bad_one_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(manifests(dir.path()), []);
+        write(dir.path(), "Cargo.toml", "[workspace.package]\nedition = \"2024\"\nrust-version = \"1.95\"\n");
+        write(
+            dir.path(),
+            "package.json",
+            r#"{"name":"x","scripts":{"test":"vitest run"},"engines":{"node":">=22"}}"#,
+        );
+        write(dir.path(), "pnpm-lock.yaml", "lockfileVersion: 9\n");
+        write(dir.path(), "go.mod", "module example.org/x\n\ngo 1.24\n");
+        write(dir.path(), "Makefile", "all:\n\ntest: all\n");
+        std::fs::create_dir(dir.path().join("pyproject.toml")).unwrap();
+        #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+        std::fs::write(dir.path().join("Gemfile"), b"\xff\xfe").unwrap();
+        let found = manifests(dir.path());
+        let fact = |file: &str, key: &str| {
+            let manifest = found.iter().find(|m| m.file == file).unwrap();
+            manifest.facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        };
+        assert_eq!(fact("Cargo.toml", "Language"), Some("Rust, edition 2024"));
+        assert_eq!(fact("package.json", "Test command"), Some("vitest run"));
+        assert_eq!(fact("pnpm-lock.yaml", "Package manager"), Some("pnpm"));
+        assert_eq!(fact("go.mod", "Language"), Some("Go 1.24"));
+        assert_eq!(fact("Makefile", "Test command"), Some("make test"));
+        let errors: Vec<_> =
+            found.iter().filter_map(|m| Some((m.file.as_str(), m.error.as_deref()?))).collect();
+        assert_eq!(errors, [("pyproject.toml", "it is no file"), ("Gemfile", "invalid UTF-8 at byte 0")]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Brief: the Markdown of a checkpoint. Its own where it has one; else made of facts, carried forward from the newest
+//! brief before it in its run.
+
+use super::{Examined, Milepost, Reference};
+use crate::Error;
+use crate::brief::{Brief, Facts, compose, compose_update};
+use crate::model::{Body, FileRef, Manifest, RunId};
+use crate::store::{Cursor, Damage, Entry, Find, HeaderQuery, Row};
+
+/// The brief of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct BriefOf {
+    /// The checkpoint.
+    pub entry: Entry,
+    /// Its Markdown.
+    pub markdown: String,
+    /// Whether it was made of facts.
+    pub composed: bool,
+    /// The checkpoint whose brief was carried forward.
+    pub carried_from: Option<Entry>,
+    /// Newer checkpoints that are damaged, newest first.
+    pub fell_back_from: Vec<Damage>,
+}
+
+/// Rows read at a time while looking for a brief.
+const PAGE: usize = 256;
+
+impl Milepost {
+    /// The brief of a checkpoint, as it was saved or made of what is known.
+    pub fn brief(
+        &self,
+        reference: &Reference,
+        run: Option<&RunId>,
+        manifests: &[Manifest],
+    ) -> Result<BriefOf, Error> {
+        let shown = self.show(reference, run)?;
+        let body = self.body(&shown.entry)?;
+        if let Some(markdown) = body.brief {
+            let (entry, fell_back_from) = (shown.entry, shown.fell_back_from);
+            return Ok(BriefOf { entry, markdown, composed: false, carried_from: None, fell_back_from });
+        }
+        let before = self.brief_before(&shown.entry)?;
+        let facts = Named { id: body.snapshot_id.to_string(), created: body.created_at };
+        let (markdown, carried_from) = self.made(&facts, &body, before, manifests)?;
+        Ok(BriefOf {
+            entry: shown.entry,
+            markdown,
+            composed: true,
+            carried_from,
+            fell_back_from: shown.fell_back_from,
+        })
+    }
+
+    /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
+    pub fn brief_as_it_stands(&self, from: &Examined, manifests: &[Manifest]) -> Result<String, Error> {
+        let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
+        let mut body = self.body(&shown.entry)?;
+        let saved = body.clone();
+        if let Some(record) = from.detail.summary.intact() {
+            let working = record.working.clone();
+            body.command_outcomes.clone_from(&from.outcomes);
+            body.tasks = working.tasks;
+            body.criteria = working.criteria;
+            body.decisions = working.decisions;
+            body.log = working.log;
+            body.phase = working.phase;
+            body.step_state = working.step_state;
+            body.task_summary = working.task_summary;
+            let named = |file: &FileRef| saved.files.iter().any(|known| known.path == file.path);
+            body.files.extend(working.files.into_iter().filter(|file| !named(file)));
+        }
+        if let (Some(own), true) = (&saved.brief, body == saved) {
+            return Ok(own.clone());
+        }
+        let before = match body.brief.take() {
+            Some(own) => Some((shown.entry.clone(), own)),
+            None => self.brief_before(&shown.entry)?,
+        };
+        let named = Named { id: body.snapshot_id.to_string(), created: body.created_at };
+        Ok(self.made(&named, &body, before, manifests)?.0)
+    }
+
+    /// A new brief that continues a checkpoint: its brief carried forward, or one made of facts, under a new id.
+    pub fn new_brief(
+        &self,
+        reference: &Reference,
+        run: Option<&RunId>,
+        manifests: &[Manifest],
+    ) -> Result<BriefOf, Error> {
+        let shown = self.show(reference, run)?;
+        let mut body = self.body(&shown.entry)?;
+        let now = self.clock.now();
+        let named = Named { id: fresh_id(now), created: now };
+        let (markdown, carried_from) = match body.brief.take() {
+            Some(own) => {
+                let previous = Brief::parse(own);
+                let id = &shown.entry.header.snapshot_id;
+                let parent = previous.id().map_or_else(|| id.to_string(), str::to_owned);
+                let facts = Facts { id: named.id, created: now, parent: Some(parent), ..Facts::default() };
+                let update = Brief::parse(compose_update(&facts));
+                (previous.merge(&update).brief.markdown(), Some(shown.entry.clone()))
+            }
+            None => {
+                let before = self.brief_before(&shown.entry)?;
+                self.made(&named, &body, before, manifests)?
+            }
+        };
+        let fell_back_from = shown.fell_back_from;
+        Ok(BriefOf { entry: shown.entry, markdown, composed: true, carried_from, fell_back_from })
+    }
+
+    /// A brief out of facts, on top of the newest one before it.
+    fn made(
+        &self,
+        named: &Named,
+        body: &Body,
+        before: Option<(Entry, String)>,
+        manifests: &[Manifest],
+    ) -> Result<(String, Option<Entry>), Error> {
+        let record = self.store.run(&body.run_id)?.and_then(|state| state.row.record.ok());
+        let own = named.id == body.snapshot_id.as_str();
+        let parent = if own { body.parent.as_ref() } else { Some(&body.snapshot_id) };
+        let mut facts = Facts {
+            id: named.id.clone(),
+            created: named.created,
+            parent: parent.map(ToString::to_string),
+            body: Some(body),
+            record: record.as_deref(),
+            manifests,
+        };
+        let Some((entry, markdown)) = before else { return Ok((compose(&facts), None)) };
+        let previous = Brief::parse(markdown);
+        if let Some(id) = previous.id() {
+            facts.parent = Some(id.to_owned());
+        }
+        let update = Brief::parse(compose_update(&facts));
+        Ok((previous.merge(&update).brief.markdown(), Some(entry)))
+    }
+
+    /// The newest brief before a checkpoint in its run that can be read.
+    fn brief_before(&self, entry: &Entry) -> Result<Option<(Entry, String)>, Error> {
+        let mut after = Some(Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp });
+        loop {
+            let run = Some(&entry.header.run_id);
+            let rows =
+                self.store.headers(&HeaderQuery { run, after, limit: PAGE, ..HeaderQuery::default() })?;
+            let last_page = rows.len() < PAGE;
+            after = rows.last().map(Row::cursor);
+            for earlier in rows.into_iter().filter_map(Row::good).filter(|entry| entry.header.holds_brief) {
+                match self.body(&earlier) {
+                    Ok(Body { brief: Some(markdown), .. }) => return Ok(Some((earlier, markdown))),
+                    Ok(_) | Err(Error::Damaged(_) | Error::Newer { .. }) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+            if last_page {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Refuses a brief whose own id something in the store has already.
+    pub(super) fn check_brief_id(&self, markdown: &str) -> Result<(), Error> {
+        let Some(id) = crate::brief::id_of(markdown) else { return Ok(()) };
+        for find in [Find::Id(&id), Find::Name(&id)] {
+            let rows = self.store.headers(&HeaderQuery { find, limit: 1, ..HeaderQuery::default() })?;
+            if let Some(row) = rows.into_iter().next() {
+                let place = match row {
+                    Row::Good(entry) => format!("{}@{}", entry.header.run_id, entry.header.sequence),
+                    Row::Damaged { .. } => "a damaged checkpoint".to_owned(),
+                };
+                return Err(Error::BriefExists { id: id.clone(), place });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a brief is called, and when it was made.
+struct Named {
+    id: String,
+    created: jiff::Timestamp,
+}
+
+/// An id for a brief that nobody has saved yet.
+pub fn fresh_id(now: jiff::Timestamp) -> String {
+    format!("chk-{}", now.strftime("%Y%m%dT%H%M%S%3fZ"))
+}

@@ -1,0 +1,80 @@
+//! Lineage: listed checkpoints in the order of their parents. Pure. Nothing that is listed is ever hidden.
+
+use std::collections::HashMap;
+
+use super::Listed;
+
+/// What stands above a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Above {
+    /// Its parent, in the list.
+    Parent,
+    /// Nothing: it continues no other.
+    Nothing,
+    /// A parent that is not in the list.
+    Elsewhere,
+    /// One of its own descendants.
+    Circle,
+}
+
+/// A checkpoint's place in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Which of the listed ones.
+    pub at: usize,
+    /// How many times the line it belongs to has branched.
+    pub depth: usize,
+    /// What stands above it.
+    pub above: Above,
+}
+
+/// Puts a list, newest first, in the order of a tree: each below its parent, oldest child first. A line that does not
+/// branch keeps its depth.
+pub fn lineage(listed: &[Listed]) -> Vec<Place> {
+    let header = |at: usize| listed.get(at).map(|one| &one.entry.header);
+    let ids: HashMap<_, _> =
+        listed.iter().enumerate().map(|(at, one)| (&one.entry.header.snapshot_id, at)).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); listed.len()];
+    let mut roots = Vec::new();
+    for at in (0..listed.len()).rev() {
+        match header(at).and_then(|header| header.parent.as_ref()).map(|parent| ids.get(parent)) {
+            Some(Some(parent)) if *parent != at => {
+                if let Some(below) = children.get_mut(*parent) {
+                    below.push(at);
+                }
+            }
+            Some(Some(_)) => roots.push((at, Above::Circle)),
+            Some(None) => roots.push((at, Above::Elsewhere)),
+            None => roots.push((at, Above::Nothing)),
+        }
+    }
+    let mut seen = vec![false; listed.len()];
+    let mut places = Vec::with_capacity(listed.len());
+    for root in roots {
+        walk(root, &children, &mut seen, &mut places);
+    }
+    // What no root leads to goes in a circle: it begins with the oldest.
+    for at in (0..listed.len()).rev() {
+        if seen.get(at) == Some(&false) {
+            walk((at, Above::Circle), &children, &mut seen, &mut places);
+        }
+    }
+    places
+}
+
+fn walk(root: (usize, Above), children: &[Vec<usize>], seen: &mut [bool], places: &mut Vec<Place>) {
+    let mut open = vec![(root.0, 0, root.1)];
+    while let Some((at, depth, above)) = open.pop() {
+        match seen.get_mut(at) {
+            Some(seen) if !*seen => *seen = true,
+            _ => continue,
+        }
+        places.push(Place { at, depth, above });
+        let below = children.get(at).map(Vec::as_slice).unwrap_or_default();
+        // The newest child continues the line; the others are branches, told first.
+        for (n, child) in below.iter().rev().enumerate() {
+            let depth = if n == 0 { depth } else { depth + 1 };
+            open.push((*child, depth, Above::Parent));
+        }
+    }
+}

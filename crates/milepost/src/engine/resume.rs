@@ -1,0 +1,317 @@
+//! Resume: which runs stopped and why, whether one may be continued, and continuing it. Looking changes nothing.
+
+use super::{Milepost, Reference, RunDetail, RunSummary, Shown, Start, Started};
+use crate::Error;
+use crate::ReasonCode;
+use crate::model::{
+    CheckpointId, Claim, Event, EventType, Interruption, Invalid, Outcome, Raw, RunId, RunRecord, Working,
+};
+use crate::owner::Liveness;
+use crate::redact::{self, Redaction};
+use crate::resume::{Case, Decision, Standing, Taken};
+use crate::store::{Commit, Verdict};
+
+/// How long one who has taken a run over may take to open its own.
+const OPENING: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// A run as it stands, without its checkpoints.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The run.
+    pub summary: RunSummary,
+    /// Whether it may be continued, as far as its record says.
+    pub decision: Decision,
+    /// The run that continues it.
+    pub taken_by: Option<RunId>,
+}
+
+/// A run, the newest of its checkpoints that is intact, and whether it may be continued from there.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    /// The run, with what was recorded since its newest checkpoint.
+    pub detail: RunDetail,
+    /// The checkpoint; `None` where there is none that is intact.
+    pub shown: Option<Shown>,
+    /// The outcomes of that checkpoint and since, oldest first.
+    pub outcomes: Vec<Outcome>,
+    /// Whether it may be continued.
+    pub decision: Decision,
+    /// The run that continues it.
+    pub taken_by: Option<RunId>,
+}
+
+/// What a continuing run takes over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Continuing {
+    /// The checkpoint it goes on from.
+    pub parent: CheckpointId,
+    /// How the work stood.
+    pub working: Working,
+    /// How often this work was continued without getting anywhere.
+    pub attempts: u64,
+}
+
+/// A run that goes on with the work of another.
+#[derive(Debug, Clone)]
+pub struct Continued {
+    /// The new run.
+    pub started: Started,
+    /// What it goes on from.
+    pub from: Examined,
+}
+
+impl Milepost {
+    /// Every run as it stands, the last written first. No document is read.
+    pub fn candidates(&self) -> Result<Vec<Candidate>, Error> {
+        let runs = self.runs(&super::RunsQuery::default())?;
+        let policy = &self.settings.resume;
+        let mut found = Vec::new();
+        for summary in runs {
+            let Ok(record) = &summary.record else { continue };
+            let taken_by = self.taken_by(record)?;
+            let case = Case {
+                record,
+                outcomes: &[],
+                owner: summary.owner,
+                has_checkpoint: summary.checkpoints > 0,
+                taken: taken(taken_by.as_ref()),
+                now: self.now(),
+            };
+            let mut decision = case.decide(policy, false);
+            decision.eligible &= !record.dismissed;
+            found.push(Candidate { decision, taken_by, summary });
+        }
+        Ok(found)
+    }
+
+    /// Looks at one run: its newest intact checkpoint, and whether it may be continued from there.
+    pub fn examine(&self, run: &RunId, take_over: bool) -> Result<Examined, Error> {
+        let detail = self.run_detail(run)?;
+        let shown = match self.newest_good(Some(run), |_| true) {
+            Ok(shown) => Some(shown),
+            Err(Error::NotFound { .. } | Error::Damaged(_)) => None,
+            Err(e) => return Err(e),
+        };
+        let record = match &detail.summary.record {
+            Ok(record) => (**record).clone(),
+            Err(_) => self.record_from_checkpoints(run)?,
+        };
+        let body = shown.as_ref().and_then(|shown| shown.verified.body().ok());
+        let mut outcomes = body.map(|body| body.command_outcomes).unwrap_or_default();
+        outcomes.extend(detail.pending_outcomes.iter().cloned());
+        let taken_by = self.taken_by(&record)?;
+        let case = Case {
+            record: &record,
+            outcomes: &outcomes,
+            owner: detail.summary.owner,
+            has_checkpoint: shown.is_some(),
+            taken: taken(taken_by.as_ref()),
+            now: self.now(),
+        };
+        let decision = case.decide(&self.settings.resume, take_over);
+        Ok(Examined { detail, shown, outcomes, decision, taken_by })
+    }
+
+    /// Continues a run in a new one, which starts from the newest intact checkpoint. Of several who try, one does.
+    pub fn continue_run(&self, run: &RunId, mut start: Start, take_over: bool) -> Result<Continued, Error> {
+        let now = self.now();
+        let by_run = start.run_id.get_or_insert_with(|| RunId::fresh(now)).clone();
+        loop {
+            let from = self.examine(run, take_over)?;
+            let (true, Some(shown)) = (from.decision.eligible, &from.shown) else {
+                self.tell(run, EventType::ResumeRefused, &from.decision, &by_run)?;
+                return Err(self.not_resumable(run, &from));
+            };
+            let parent = shown.entry.header.snapshot_id.clone();
+            let record = match &from.detail.summary.record {
+                Ok(record) => (**record).clone(),
+                Err(_) => self.record_from_checkpoints(run)?,
+            };
+            let Some(attempts) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
+            // One that has got further than its first checkpoint was worth continuing.
+            let own = record.session.as_ref().map_or(0, |session| session.checkpoints);
+            start.continuing = Some(Box::new(Continuing {
+                parent,
+                working: record.working.clone(),
+                attempts: if record.parent.is_some() && own <= 1 { attempts } else { 0 },
+            }));
+            let opening = &mut start.opening;
+            opening.title = opening.title.take().or(record.title);
+            opening.plan = opening.plan.take().or(record.plan);
+            opening.profile = opening.profile.or(Some(record.profile));
+            return Ok(Continued { started: self.start(start)?, from });
+        }
+    }
+
+    /// Takes a run for another; how many attempts that makes, or `None` where somebody else was faster.
+    fn claim(
+        &self,
+        run: &RunId,
+        judged: &RunRecord,
+        by_run: &RunId,
+        decision: &Decision,
+    ) -> Result<Option<u64>, Error> {
+        let now = self.now();
+        let mut attempts = None;
+        self.write(run, &mut |view| {
+            attempts = None;
+            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            if record.claim.as_ref().is_some_and(|claim| claim.by_run == *by_run) {
+                attempts = Some(record.attempts);
+                return Verdict::Nothing;
+            }
+            if record.claim != judged.claim || record.owner != judged.owner || record.status != judged.status
+            {
+                return Verdict::Nothing;
+            }
+            // One that never began has used nothing up.
+            record.attempts += u64::from(record.claim.is_none());
+            record.attempted_at = Some(now);
+            record.claim = Some(Claim { by_run: by_run.clone(), at: now });
+            attempts = Some(record.attempts);
+            let Ok(event) = resumed(run, EventType::Resumed, decision, by_run, record.attempts, now) else {
+                return Verdict::Nothing;
+            };
+            let mut commit = Commit::of(record);
+            commit.events.push(event);
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(attempts)
+    }
+
+    /// Who has taken a run over, and holds on to it: the continuing run has a checkpoint, or its owner may still make one.
+    fn taken_by(&self, record: &RunRecord) -> Result<Option<RunId>, Error> {
+        let Some(claim) = &record.claim else { return Ok(None) };
+        let Some(state) = self.store.run(&claim.by_run)? else {
+            let fresh = crate::clock::age(claim.at, self.now()).is_none_or(|age| age < OPENING);
+            return Ok(fresh.then(|| claim.by_run.clone()));
+        };
+        let holds = match &state.row.record {
+            _ if state.row.count > 0 => true,
+            Ok(by) => {
+                by.is_open() && !matches!(self.liveness(by), Some(Liveness::Dead | Liveness::PresumedDead))
+            }
+            Err(_) => false,
+        };
+        Ok(holds.then(|| claim.by_run.clone()))
+    }
+
+    /// Removes a run in which nothing happened, and gives back what it had taken over. Says whether it did.
+    pub fn abandon(&self, run: &RunId) -> Result<bool, Error> {
+        let Some(state) = self.store.run(run)? else { return Ok(false) };
+        if state.row.count > 0 || !state.items.is_empty() {
+            return Ok(false);
+        }
+        let parent = state.row.record.as_ref().ok().and_then(|record| record.parent.clone());
+        if !self.store.delete_run(run, Some(state.row.stamp))? {
+            return Ok(false);
+        }
+        let from = parent.and_then(|id| self.find(&Reference::Name(id.to_string()), None).ok());
+        let Some(from) = from.map(|entry| entry.header.run_id) else { return Ok(true) };
+        self.write(&from, &mut |view| {
+            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            if record.claim.take_if(|claim| claim.by_run == *run).is_none() {
+                return Verdict::Nothing;
+            }
+            record.attempts = record.attempts.saturating_sub(1);
+            Verdict::Commit(Box::new(Commit::of(record)))
+        })?;
+        Ok(true)
+    }
+
+    /// No longer offers a run. Saving into it, or opening it again, offers it anew.
+    pub fn dismiss(&self, run: &RunId) -> Result<(), Error> {
+        self.amend(run, EventType::Dismissed, serde_json::json!({}), |record| record.dismissed = true)
+    }
+
+    /// Notes why a run does not go on; the next thing that is recorded takes it back.
+    pub fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
+        let (interruption, _) = match self.settings.redaction {
+            Redaction::On => redact::value(interruption.clone(), "interruption")?,
+            Redaction::Off => (interruption.clone(), 0),
+        };
+        let data = serde_json::json!({ "class": interruption.class, "detail": interruption.detail });
+        self.amend(run, EventType::Interrupted, data, |record| {
+            record.interruption = Some(interruption.clone());
+        })
+    }
+
+    fn amend(
+        &self,
+        run: &RunId,
+        kind: EventType,
+        data: serde_json::Value,
+        change: impl Fn(&mut RunRecord),
+    ) -> Result<(), Error> {
+        let event =
+            Event { at: self.now(), kind, run_id: run.clone(), snapshot_id: None, data: Raw::of(&data)? };
+        let mut known = false;
+        self.write(run, &mut |view| {
+            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            known = true;
+            change(&mut record);
+            let mut commit = Commit::of(record);
+            commit.events.push(event.clone());
+            Verdict::Commit(Box::new(commit))
+        })?;
+        if known { Ok(()) } else { Err(Error::NoRun(run.to_string())) }
+    }
+
+    fn tell(&self, run: &RunId, kind: EventType, decision: &Decision, by_run: &RunId) -> Result<(), Error> {
+        let now = self.now();
+        self.write(run, &mut |view| {
+            let Some(record) = view.record.clone() else { return Verdict::Nothing };
+            let Ok(event) = resumed(run, kind, decision, by_run, record.attempts, now) else {
+                return Verdict::Nothing;
+            };
+            let mut commit = Commit::of(record);
+            commit.events.push(event);
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+
+    fn not_resumable(&self, run: &RunId, from: &Examined) -> Error {
+        let record = from.detail.summary.record.as_ref().ok();
+        let owner = record.and_then(|record| record.owner.as_ref());
+        let owner = owner.map_or("its owner".to_owned(), |owner| {
+            format!("{} (pid {})", owner.name.as_deref().unwrap_or("a process"), owner.pid)
+        });
+        let why = match from.decision.reason_code {
+            ReasonCode::ResumeRunActive => format!("{owner} is alive"),
+            ReasonCode::ResumeUnknownInterruptionClass => format!("{owner} cannot be seen from here"),
+            ReasonCode::ResumeClaimed => {
+                format!("run {} continues it", from.taken_by.as_ref().map_or("another", RunId::as_str))
+            }
+            _ if from.decision.standing == Standing::Ended => "it is completed".into(),
+            ReasonCode::ResumeMissingCheckpoint => "it has no checkpoint that is intact".into(),
+            ReasonCode::ResumeAttemptLimitReached => {
+                format!("it was continued {} times", record.map_or(0, |record| record.attempts))
+            }
+            ReasonCode::ResumeBlockedCooldown => "it was continued a moment ago".into(),
+            _ => "the step that was under way must not be done twice".into(),
+        };
+        Error::NotResumable { run: run.clone(), reason: from.decision.reason_code, why }
+    }
+}
+
+fn taken(by: Option<&RunId>) -> Taken {
+    by.map_or(Taken::No, |run| Taken::By(run.to_string()))
+}
+
+fn resumed(
+    run: &RunId,
+    kind: EventType,
+    decision: &Decision,
+    by_run: &RunId,
+    attempts: u64,
+    at: jiff::Timestamp,
+) -> Result<Event, Invalid> {
+    let data = serde_json::json!({
+        "by_run": by_run,
+        "class": decision.class,
+        "reason_code": decision.reason_code,
+        "attempts": attempts,
+    });
+    Ok(Event { at, kind, run_id: run.clone(), snapshot_id: None, data: Raw::of(&data)? })
+}

@@ -1,0 +1,107 @@
+//! One pass over a text: a table of first bytes decides where anything is looked for at all. No backtracking: the time is
+//! linear in the text, whatever it holds.
+
+use super::beside::{self, Beside};
+use super::text::Text;
+use super::{shapes, structures};
+
+/// A secret: from where to where, and its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) rule: &'static str,
+}
+
+/// For each byte the bytes that may follow it where something secret begins, one bit each in two halves; made when the
+/// program is compiled. Nearly all of an ordinary text is passed over by it.
+static GATE: [[u64; 4]; 256] = {
+    let mut table = [[0; 4]; 256];
+    let mut first = 0;
+    while first < 256 {
+        let byte = first as u8;
+        let all = shapes::follows(byte) | structures::follows(byte) | beside::follows(byte);
+        table[first] = [all as u64, (all >> 64) as u64, 0, 0];
+        first += 1;
+    }
+    table
+};
+
+/// Whether anything may begin at the first of these two bytes.
+fn passes(first: u8, second: u8) -> bool {
+    GATE[usize::from(first)][usize::from(second >> 6)] >> (second & 63) & 1 == 1
+}
+
+/// Whether a JSON text may hold a secret: `false` is certain. Written strings that have no escapes are what they stand
+/// for, so that most documents need not be taken apart at all.
+pub(super) fn may_hold(json: &str) -> bool {
+    if json.contains('\\') {
+        return true;
+    }
+    let text = Text::new(json);
+    text.bytes.windows(2).enumerate().any(|(at, pair)| {
+        passes(pair[0], pair[1])
+            && (shapes::find(&text, at, pair[0]).is_some()
+                || structures::may_begin(&text, at, pair[0])
+                || beside::is_keyword(&text, at))
+    })
+}
+
+/// Everything secret in a text, in order, without overlaps.
+pub(super) fn scan(text: &str, beside: Option<Beside>) -> Vec<Found> {
+    let whole = beside.and_then(|beside| beside.find(text));
+    let mut found: Vec<Found> = Vec::new();
+    let text = Text::new(text);
+    for (at, pair) in text.bytes.windows(2).enumerate() {
+        let first = pair[0];
+        if !passes(first, pair[1]) {
+            continue;
+        }
+        // Inside of what is replaced anyhow there is nothing more to find.
+        if found.last().is_some_and(|last| at < last.end) {
+            continue;
+        }
+        let known = shapes::find(&text, at, first)
+            .map(|(end, rule)| (at, end, rule))
+            .or_else(|| structures::find(&text, at, first));
+        let hit = known.or_else(|| {
+            let (start, end, rule) = beside::find(&text, at)?;
+            Some((start, end, named(&text, start, end).unwrap_or(rule)))
+        });
+        if let Some((start, end, rule)) = hit {
+            add(&mut found, Found { start, end, rule });
+        }
+    }
+    if let Some((start, end, rule)) = whole {
+        // A rule that knows what it is says more than the name it stands beside.
+        match found.as_slice() {
+            [one] if one.start <= start && one.end >= end => {}
+            _ => {
+                found.retain(|one| one.end <= start || one.start >= end);
+                found.push(Found { start, end, rule });
+                found.sort_unstable_by_key(|one| one.start);
+            }
+        }
+    }
+    found
+}
+
+/// The rule that knows what stands there, where it is more than something beside a word.
+fn named(text: &Text<'_>, start: usize, end: usize) -> Option<&'static str> {
+    let byte = text.at(start)?;
+    let (found, rule) = shapes::find(text, start, byte).or_else(|| {
+        structures::find(text, start, byte).filter(|hit| hit.0 == start).map(|hit| (hit.1, hit.2))
+    })?;
+    (found >= end).then_some(rule)
+}
+
+/// Adds a secret; those it touches become one with it.
+fn add(found: &mut Vec<Found>, mut new: Found) {
+    while let Some(last) = found.last().copied().filter(|last| last.end > new.start) {
+        new = Found { start: last.start.min(new.start), end: last.end.max(new.end), rule: last.rule };
+        found.pop();
+    }
+    if new.end > new.start {
+        found.push(new);
+    }
+}

@@ -1,0 +1,171 @@
+//! Resume, the pure part: why a run does not go on, and whether it may be continued.
+//! In: a run's record, what is known of its owner and of who has taken it over. Out: a decision with its reason.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::ReasonCode;
+use crate::clock;
+use crate::model::{Class, Outcome, OutcomeResult, RunRecord, Status, StepStatus};
+use crate::owner::Liveness;
+
+/// What resuming goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResumePolicy {
+    /// How often a run may be continued.
+    pub attempts: u64,
+    /// How long after one attempt the next may follow.
+    pub cooldown: Duration,
+    /// How long a live owner may be silent before it counts as stalled.
+    pub stalled: Duration,
+}
+
+impl Default for ResumePolicy {
+    fn default() -> Self {
+        Self { attempts: 3, cooldown: Duration::ZERO, stalled: Duration::from_secs(15 * 60) }
+    }
+}
+
+/// How a run stands, seen from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its owner lives and works.
+    Active,
+    /// Its owner lives and waits: for a person, a limit, the model.
+    Waiting,
+    /// Its owner lives and has been silent for long.
+    Stalled,
+    /// Its owner cannot be seen.
+    Unseen,
+    /// It stopped before its end.
+    Stopped,
+    /// It is kept by hand and has not ended.
+    Open,
+    /// It reached its end.
+    Ended,
+}
+
+impl Standing {
+    /// Whether it is something to continue.
+    pub fn is_stopped(self) -> bool {
+        matches!(self, Self::Stopped | Self::Open)
+    }
+}
+
+/// Who has taken a run over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// Nobody, or one that never began.
+    No,
+    /// The run of this id.
+    By(String),
+}
+
+/// What a decision rests on.
+#[derive(Debug, Clone)]
+pub struct Case<'a> {
+    /// The run's record, with what was recorded since its newest checkpoint.
+    pub record: &'a RunRecord,
+    /// The outcomes of its newest checkpoint and since, oldest first.
+    pub outcomes: &'a [Outcome],
+    /// Its owner; `None` for a run kept by hand.
+    pub owner: Option<Liveness>,
+    /// Whether it has a checkpoint that is intact.
+    pub has_checkpoint: bool,
+    /// Who has taken it over.
+    pub taken: Taken,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Whether a run may be continued, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// The reason: `resume_allowed`, or what stands against it.
+    pub reason_code: ReasonCode,
+    /// Why the run does not go on.
+    pub class: Class,
+    /// How it stands.
+    pub standing: Standing,
+    /// Whether it may be continued.
+    pub eligible: bool,
+}
+
+impl Case<'_> {
+    /// How the run stands, and why it does not go on.
+    pub fn standing(&self, policy: &ResumePolicy) -> (Standing, Class) {
+        let record = self.record;
+        let noted = record.interruption.as_ref().map(|noted| noted.class);
+        match (record.status, self.owner) {
+            (Status::Completed, _) => (Standing::Ended, Class::CleanStop),
+            (Status::Failed, _) => (Standing::Stopped, noted.unwrap_or_else(|| self.failure())),
+            (_, Some(Liveness::Alive)) => match noted {
+                Some(class) => (Standing::Waiting, class),
+                None if self.is_silent(policy) => (Standing::Stalled, Class::Stalled),
+                None => (Standing::Active, Class::Unknown),
+            },
+            (_, Some(Liveness::Unknown)) => (Standing::Unseen, Class::Unknown),
+            (Status::Paused, _) => (Standing::Stopped, noted.unwrap_or(Class::CleanStop)),
+            (Status::InProgress, Some(Liveness::Dead | Liveness::PresumedDead)) => {
+                (Standing::Stopped, noted.unwrap_or(Class::ProcessCrash))
+            }
+            // Nobody has said that it is over, and nobody is there who could have crashed.
+            (Status::InProgress, None) => (Standing::Open, noted.unwrap_or(Class::CleanStop)),
+        }
+    }
+
+    fn is_silent(&self, policy: &ResumePolicy) -> bool {
+        clock::age(self.record.updated_at, self.now).is_some_and(|age| age > policy.stalled)
+    }
+
+    /// What made the work fail: the last thing that did.
+    fn failure(&self) -> Class {
+        let last = self.outcomes.iter().rfind(|outcome| outcome.result == OutcomeResult::Fail);
+        match last.and_then(|outcome| outcome.reason_code.as_deref()) {
+            Some(code) if code.contains("timeout") => Class::Timeout,
+            _ => Class::ToolFailure,
+        }
+    }
+
+    /// Decides. `take_over` sets aside that an owner lives, unless it is at work.
+    pub fn decide(&self, policy: &ResumePolicy, take_over: bool) -> Decision {
+        let (standing, class) = self.standing(policy);
+        let reason_code = self.against(policy, standing, take_over).unwrap_or(ReasonCode::ResumeAllowed);
+        Decision { reason_code, class, standing, eligible: reason_code == ReasonCode::ResumeAllowed }
+    }
+
+    /// What stands against continuing it.
+    fn against(&self, policy: &ResumePolicy, standing: Standing, take_over: bool) -> Option<ReasonCode> {
+        let record = self.record;
+        match standing {
+            Standing::Active => return Some(ReasonCode::ResumeRunActive),
+            // No checkpoint of it is incomplete.
+            Standing::Ended => return Some(ReasonCode::ResumeMissingCheckpoint),
+            Standing::Waiting | Standing::Stalled if !take_over => return Some(ReasonCode::ResumeRunActive),
+            Standing::Unseen if !take_over => return Some(ReasonCode::ResumeUnknownInterruptionClass),
+            _ => {}
+        }
+        if self.taken != Taken::No {
+            return Some(ReasonCode::ResumeClaimed);
+        }
+        if !self.has_checkpoint {
+            return Some(ReasonCode::ResumeMissingCheckpoint);
+        }
+        if record.attempts >= policy.attempts {
+            return Some(ReasonCode::ResumeAttemptLimitReached);
+        }
+        let since = record.attempted_at.and_then(|at| clock::age(at, self.now));
+        if since.is_some_and(|since| since < policy.cooldown) {
+            return Some(ReasonCode::ResumeBlockedCooldown);
+        }
+        let steps = record.working.open_steps.iter().chain(&record.working.step_state);
+        let refused = |step: &crate::model::StepState| {
+            step.step_status == Some(StepStatus::InProgress) && step.resume_hints.eligible == Some(false)
+        };
+        steps.into_iter().any(refused).then_some(ReasonCode::ResumeNonIdempotentStep)
+    }
+}

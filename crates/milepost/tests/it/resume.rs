@@ -1,0 +1,195 @@
+//! Runs that stopped, who continues them, and what is said about it; with real processes that die.
+
+use std::process::{Child, Command};
+
+use milepost::engine::{Settings, Start};
+use milepost::model::{Change, Class, EventType, Interruption, Owner, Status, TaskChange, TaskStatus};
+use milepost::resume::{ResumePolicy, Standing};
+use milepost::{Error, Milepost, ReasonCode, Save};
+use rstest::rstest;
+
+use crate::engine::{Kind, World, run};
+
+/// A process that does the work until it is killed.
+struct Worker(Child);
+
+impl Worker {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn owner(&self) -> Owner {
+        milepost::owner::describe(self.0.id()).unwrap()
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(name: &str, worker: &Worker) -> Start {
+    let mut start = Start { run_id: Some(run(name)), ..Start::default() };
+    start.opening.owner = Some(worker.owner());
+    start
+}
+
+/// A run with a checkpoint whose owner was killed.
+fn crashed(world: &World, name: &str) {
+    let worker = Worker::new();
+    world.mp.start(start(name, &worker)).unwrap();
+    let mut save = Save::new();
+    save.changes.push(Change::Task(TaskChange::new("t1", TaskStatus::Pending)));
+    world.mp.save(&run(name), save.summary("half way")).unwrap();
+    worker.kill();
+}
+
+fn reason(mp: &Milepost, name: &str) -> ReasonCode {
+    mp.examine(&run(name), false).unwrap().decision.reason_code
+}
+
+#[rstest]
+fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    crashed(&world, "a");
+    let found = world.mp.candidates().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].decision.class, found[0].decision.eligible), (Class::ProcessCrash, true));
+    let next = Worker::new();
+    let continued = world.mp.continue_run(&run("a"), start("b", &next), false).unwrap();
+    let record = &continued.started.record;
+    let latest = continued.from.shown.unwrap().entry.header.snapshot_id;
+    assert_eq!(record.parent.as_ref(), Some(&latest), "the checkpoint it goes on from");
+    assert_eq!(record.working.tasks.len(), 1, "the work goes over");
+    assert_eq!(record.working.task_summary.as_deref(), Some("half way"));
+    // Another who tries is told who has it.
+    let other = Worker::new();
+    let refused = world.mp.continue_run(&run("a"), start("c", &other), false).unwrap_err();
+    assert!(matches!(&refused, Error::NotResumable { why, .. } if why.contains("run b")), "{refused}");
+    assert_eq!(refused.reason(), ReasonCode::ResumeClaimed);
+    let saved = world.mp.save(&run("b"), Save::new().summary("on")).unwrap();
+    let body = world.mp.show(&saved.snapshot_id.as_str().parse().unwrap(), None).unwrap();
+    assert_eq!(body.verified.body().unwrap().parent, Some(latest));
+    next.kill();
+    assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed, "it has a checkpoint now: firm");
+    assert_eq!(reason(&world.mp, "b"), ReasonCode::ResumeAllowed);
+    let events = world.mp.events(Some(&run("a")), 0, 0).unwrap().events;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+    assert!(kinds.contains(&EventType::Resumed) && kinds.contains(&EventType::ResumeRefused), "{kinds:?}");
+}
+
+#[rstest]
+fn one_that_starts_and_ends_without_a_checkpoint_uses_nothing_up(
+    #[values(Kind::Sqlite, Kind::Files)] kind: Kind,
+) {
+    let world = World::new(kind);
+    crashed(&world, "a");
+    for i in 0..5 {
+        let next = Worker::new();
+        world.mp.continue_run(&run("a"), start(&format!("b{i}"), &next), false).unwrap();
+        assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed);
+        next.kill();
+        assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeAllowed, "round {i}");
+    }
+}
+
+#[rstest]
+fn of_many_who_try_at_once_one_gets_it(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    crashed(&world, "a");
+    let worker = Worker::new();
+    let won: Vec<bool> = std::thread::scope(|scope| {
+        let tries: Vec<_> = (0..6)
+            .map(|i| {
+                let (mp, start) = (world.mp.clone(), start(&format!("b{i}"), &worker));
+                scope.spawn(move || match mp.continue_run(&run("a"), start, false) {
+                    Ok(_) => true,
+                    Err(e) => {
+                        assert_eq!(e.reason(), ReasonCode::ResumeClaimed, "{e}");
+                        false
+                    }
+                })
+            })
+            .collect();
+        tries.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
+}
+
+#[test]
+fn a_live_owner_is_never_offered_and_a_silent_one_is_taken_over_on_request() {
+    let world = World::new(Kind::Sqlite);
+    let worker = Worker::new();
+    world.mp.start(start("a", &worker)).unwrap();
+    world.mp.save(&run("a"), Save::new().summary("at work")).unwrap();
+    let standing = || world.mp.candidates().unwrap()[0].decision;
+    assert_eq!((standing().standing, standing().eligible), (Standing::Active, false));
+    let note = Interruption { class: Class::UsageLimit, at: world.mp.now(), detail: Some("5 h".into()) };
+    world.mp.interrupt(&run("a"), &note).unwrap();
+    assert_eq!((standing().standing, standing().class), (Standing::Waiting, Class::UsageLimit));
+    world.mp.save(&run("a"), Save::new().summary("again")).unwrap();
+    assert_eq!(standing().standing, Standing::Active, "work takes the note back");
+    world.wait(16 * 60 * 1000);
+    assert_eq!((standing().standing, standing().class), (Standing::Stalled, Class::Stalled));
+    let other = Worker::new();
+    let refused = world.mp.continue_run(&run("a"), start("b", &other), false).unwrap_err();
+    assert_eq!(refused.reason(), ReasonCode::ResumeRunActive);
+    world.mp.continue_run(&run("a"), start("b", &other), true).unwrap();
+}
+
+#[test]
+fn a_chain_that_gets_nowhere_ends_at_the_limit() {
+    let policy = ResumePolicy { attempts: 2, ..ResumePolicy::default() };
+    let world = World::new(Kind::Sqlite).with(Settings { resume: policy, ..Settings::default() });
+    crashed(&world, "r0");
+    let mut refused = None;
+    for i in 0..5 {
+        let next = Worker::new();
+        let name = format!("r{}", i + 1);
+        match world.mp.continue_run(&run(&format!("r{i}")), start(&name, &next), false) {
+            Ok(_) => {
+                world.wait(10_000);
+                world.mp.save(&run(&name), Save::new().summary("crashes at once")).unwrap();
+                next.kill();
+            }
+            Err(e) => {
+                refused = Some((i, e.reason()));
+                break;
+            }
+        }
+    }
+    assert_eq!(refused, Some((3, ReasonCode::ResumeAttemptLimitReached)));
+}
+
+#[test]
+fn a_dismissed_run_is_not_offered_until_it_goes_on() {
+    let world = World::new(Kind::Sqlite);
+    crashed(&world, "a");
+    world.mp.dismiss(&run("a")).unwrap();
+    assert!(!world.mp.candidates().unwrap()[0].decision.eligible);
+    assert!(matches!(world.mp.dismiss(&run("nobody")), Err(Error::NoRun(_))));
+    let worker = Worker::new();
+    world.mp.start(start("a", &worker)).unwrap();
+    worker.kill();
+    assert!(world.mp.candidates().unwrap()[0].decision.eligible);
+}
+
+#[test]
+fn a_run_by_hand_is_open_and_a_finished_one_is_over() {
+    let world = World::new(Kind::Sqlite);
+    world.mp.save(&run("hand"), Save::new().summary("by hand")).unwrap();
+    world.mp.save(&run("done"), Save::new().summary("done").status(Status::Completed)).unwrap();
+    world.mp.save(&run("broken"), Save::new().summary("broken").status(Status::Failed)).unwrap();
+    let decision = |name| world.mp.examine(&run(name), false).unwrap().decision;
+    assert_eq!((decision("hand").standing, decision("hand").eligible), (Standing::Open, true));
+    assert_eq!((decision("done").standing, decision("done").eligible), (Standing::Ended, false));
+    assert_eq!((decision("broken").class, decision("broken").eligible), (Class::ToolFailure, true));
+    assert!(matches!(world.mp.examine(&run("nobody"), false), Err(Error::NoRun(_))));
+}

@@ -1,0 +1,39 @@
+//! Redaction of 100 KB, ordinary and full of secrets, against a bound in milliseconds.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::measure::{Line, Sample, Work};
+
+/// What 100 KB may take.
+const ALLOWED: Duration = Duration::from_millis(10);
+const SIZE: usize = 100 * 1024;
+
+pub fn texts(short: bool) -> Result<Vec<Line>> {
+    let rounds = if short { 20 } else { 100 };
+    let document = Work::new(SIZE).json();
+    let log: String =
+        include_str!("../../../crates/milepost/src/redact/ordinary.txt").chars().cycle().take(SIZE).collect();
+    let secret = format!("the password={} is in here, and more\n", "hunter2x9".repeat(2));
+    let secrets: String = secret.chars().cycle().take(SIZE).collect();
+    let hostile: String = "token=".chars().cycle().take(SIZE).collect();
+    let lines = [
+        ("JSON tasks", document),
+        ("logs, diffs and lock files", log),
+        ("a secret a line", secrets),
+        ("hostile", hostile),
+    ];
+    lines
+        .into_iter()
+        .map(|(what, text)| {
+            let json = serde_json::to_string(&text)?;
+            let mut sample = Sample::default();
+            for _ in 0..rounds {
+                sample.time(|| Ok(black_box(milepost::redact::json(black_box(&json), "state"))))?;
+            }
+            Ok(Line::times(format!("redaction of 100 KB: {what}"), sample.median(), ALLOWED, 1.0))
+        })
+        .collect()
+}
