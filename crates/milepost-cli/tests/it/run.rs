@@ -213,7 +213,9 @@ fn the_timer_ticks_while_the_command_runs() {
     let script = format!("sleep 1.4; {milepost} note changed; sleep 1.4");
     env.run(&["run", "--run", "r", "--every", "1s", "--", "sh", "-c", &script]).exits(0);
     // The first tick finds nothing new within three seconds and is folded, the second has something to keep.
-    let all = sources(&env, "r");
+    // A machine that is slow today has time for a third, folded into the second.
+    let mut all = sources(&env, "r");
+    all[1].dedup();
     assert_eq!(all, [&["manual", "timer", "session_start"][..], &["timer"], &["manual", "child_exit"]]);
 }
 
