@@ -76,7 +76,8 @@ impl Milepost {
 
     /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
-        const TRIES: u32 = 8;
+        // Every try that fails is a capture of somebody else's that was saved meanwhile.
+        const TRIES: u32 = 100;
         let Some(sighting) = save.sighting.take() else { return self.save_once(run, save, None) };
         let mut tries = 0;
         loop {
