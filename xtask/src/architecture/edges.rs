@@ -27,7 +27,6 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
-    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("redact", &["model"]),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
