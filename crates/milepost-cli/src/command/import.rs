@@ -56,7 +56,12 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failur
         }
         (None, _) => PathBuf::from("."),
     };
-    let import = Import { format, path, redaction: args.no_redact.then_some(Redaction::Off) };
+    let import = Import {
+        format,
+        path,
+        redaction: args.no_redact.then_some(Redaction::Off),
+        here: context.opening().whereabouts,
+    };
     let mut progress = context.screen.progress();
     let mut told = |n: u64| progress.at("files read", n);
     let report = if args.dry_run {

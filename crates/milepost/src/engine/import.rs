@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::bookkeeping::{note_checkpoint, remember};
 use super::compose::{self, Frame};
 use super::transfer::{Counting, write_sealed};
-use super::{Milepost, check_run_name};
+use super::{Milepost, Whereabouts, check_run_name};
 use crate::Error;
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignCheckpoint, ForeignRun, Format, Found, Note, Skipped, safe_name};
@@ -31,6 +31,8 @@ pub struct Import {
     pub path: PathBuf,
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
+    /// Where a run that comes in a bundle goes on.
+    pub here: Whereabouts,
 }
 
 /// What was imported.
@@ -153,7 +155,7 @@ impl Milepost {
             report.commit = sealed.head.as_ref().and_then(|head| head.commit.clone());
             report.patch = sealed.patch.clone();
             let mut counting = Counting::default();
-            write_sealed(self, sealed, &mut counting, &mut report.runs)?;
+            write_sealed(self, sealed, &import.here, &mut counting, &mut report.runs)?;
             report.imported += counting.copied;
             report.unchanged += counting.unchanged;
         }
@@ -248,7 +250,9 @@ impl Milepost {
                 Err(e) => return Err(e),
             }
         }
-        if ready.is_empty() && !(fresh && !foreign.is_empty()) {
+        // A run without checkpoints is kept once, for what else it says.
+        let says_more = fresh && !foreign.is_empty();
+        if ready.is_empty() && !says_more {
             return Ok(());
         }
         finish(&mut record, &foreign, redaction)?;
