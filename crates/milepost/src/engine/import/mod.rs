@@ -34,6 +34,15 @@ pub struct Import {
     pub here: Whereabouts,
 }
 
+/// How far an import is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// So many files were read.
+    Read(u64),
+    /// So many checkpoints are in the store, of so many.
+    Written(u64, u64),
+}
+
 /// What was imported.
 #[derive(Debug, Default)]
 pub struct Imported {
@@ -61,8 +70,9 @@ pub struct Imported {
 pub fn preview_import(
     engine: Option<&Milepost>,
     import: &Import,
-    progress: &mut interop::Progress<'_>,
+    progress: &mut dyn FnMut(Stage),
 ) -> Result<Imported, Error> {
+    let progress = &mut |n| progress(Stage::Read(n));
     let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
     let mut report = Imported { format: Some(format), ..Imported::default() };
     if matches!(format, Format::Jsonl | Format::Bundle) {
@@ -106,14 +116,21 @@ impl Imported {
 
 impl Milepost {
     /// Imports what is at a path.
-    pub fn import(&self, import: &Import, progress: &mut interop::Progress<'_>) -> Result<Imported, Error> {
+    pub fn import(&self, import: &Import, progress: &mut dyn FnMut(Stage)) -> Result<Imported, Error> {
         let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
         let mut report = Imported { format: Some(format), ..Imported::default() };
         if matches!(format, Format::Jsonl | Format::Bundle) {
-            self.import_sealed(format, import, progress, &mut report)?;
+            self.import_sealed(format, import, &mut |n| progress(Stage::Read(n)), &mut report)?;
             return Ok(report);
         }
-        let Found { runs, skipped, warnings } = interop::read(format, &import.path, progress)?;
+        let Found { runs, skipped, warnings } =
+            interop::read(format, &import.path, &mut |n| progress(Stage::Read(n)))?;
+        let total = runs.iter().map(|run| run.checkpoints.len() as u64).sum();
+        let mut written = 0;
+        let mut told = |more: usize| {
+            written += more as u64;
+            progress(Stage::Written(written, total));
+        };
         report.skipped = skipped;
         report.warnings = warnings;
         let redaction = import.redaction.unwrap_or(self.settings.redaction);
@@ -128,7 +145,7 @@ impl Milepost {
             if let Some(last) = run.checkpoints.last() {
                 newest.insert(run.id.clone(), derived(&run, last));
             }
-            self.import_run(&id, run, continues, redaction, &mut report)?;
+            self.import_run(&id, run, continues, redaction, &mut told, &mut report)?;
             report.runs.push(id);
         }
         Ok(report)
@@ -205,6 +222,7 @@ impl Milepost {
         foreign: ForeignRun,
         continues: Option<CheckpointId>,
         redaction: Redaction,
+        told: &mut dyn FnMut(usize),
         report: &mut Imported,
     ) -> Result<(), Error> {
         let known = self.ids_of(id)?;
@@ -255,6 +273,7 @@ impl Milepost {
         loop {
             let batch = batches.next().unwrap_or_default();
             self.put(id, &record, &foreign, batch, events.take().unwrap_or_default())?;
+            told(batch.len());
             if batches.peek().is_none() {
                 return Ok(());
             }
