@@ -8,12 +8,12 @@ mod bench;
 mod faults;
 mod setup;
 mod shell;
+mod survival;
 mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str =
-    "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | bench";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +31,7 @@ fn main() -> Result<()> {
             faults::run(faults::Size::Full, cases)
         }
         ["bench", rest @ ..] => bench::run(rest),
+        ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),
     }
 }

@@ -62,6 +62,8 @@ closed_enum! {
         Usage = "usage",
         /// It would remove something and was not confirmed.
         ConfirmationNeeded = "confirmation_needed",
+        /// An agent's settings cannot be edited and are left as they are.
+        AgentSettingsInvalid = "agent_settings_invalid",
     }
 }
 
@@ -217,7 +219,7 @@ pub enum Error {
     #[error("the session is running already")]
     SessionRunning,
     /// What must be kept of a brief does not fit the budget.
-    #[error("the brief does not fit: {0}")]
+    #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
     #[error("the brief's id {id:?} is taken by {place}")]

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, whose comments are the help text, and one `run`.
 //! In: arguments and a context. Out: calls to the engine, and documents or pages for the screen.
 
+pub(crate) mod agents;
 mod brief;
 mod complete;
 mod completions;
@@ -77,6 +78,7 @@ commands! {
     Diff = "diff" (diff::DiffArgs),
     Prune = "prune" (prune::PruneArgs),
     Doctor = "doctor" (doctor::DoctorArgs),
+    Agents = "agents" (agents::AgentsArgs),
     #[command(hide = true)]
     Start = "start" (start::StartArgs),
     #[command(hide = true)]
@@ -160,6 +162,7 @@ impl Command {
             Self::Diff(args) => diff::run(&args, context),
             Self::Prune(args) => prune::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),
+            Self::Agents(args) => agents::run(&args, context),
             Self::Start(args) => start::run(args, context),
             Self::Finish(args) => finish::run(args, context),
             Self::Step(args) => step::run(args, context),

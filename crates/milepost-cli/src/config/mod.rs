@@ -19,7 +19,7 @@ use milepost::store::{DEFAULT_WAIT, StoreUrl};
 
 pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;
-pub(crate) use self::environment::{resuming, state_folder};
+pub(crate) use self::environment::{Homes, Surroundings, resuming, state_folder};
 use self::file::File;
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::value::duration;

@@ -64,6 +64,8 @@ pub(crate) enum What {
     Seen,
     /// Text may be given to a session that is seen for the first time.
     Ask,
+    /// What it waited for has come.
+    GoesOn,
     /// The person said something.
     Prompt(String),
     /// A tool was used.
@@ -164,7 +166,11 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
     let output = data.get("o").unwrap_or(&Value::Null);
     let what = match name {
         "event:session.created" => What::Seen,
-        "experimental.chat.system.transform" => What::Ask,
+        "experimental.chat.system.transform" => match text(data, "source") {
+            Some("resume") => What::Start(Beginning::Resume),
+            Some("compact") => What::Start(Beginning::Compact),
+            _ => What::Ask,
+        },
         "chat.message" => {
             let parts = output.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             let texts: Vec<_> = parts.iter().filter_map(|part| text(part, "text")).collect();
@@ -172,9 +178,19 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
         }
         "tool.execute.after" => {
             let mut tool = Tool::of(text(input, "tool")?, input.get("args").unwrap_or(&Value::Null), output);
-            tool.duration_ms = input.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+            tool.duration_ms = data.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
             What::Tool(tool)
         }
+        // The plugin sends only parts that are a tool that failed: for those there is no other word.
+        "event:message.part.updated" => {
+            let (part, none) = (data.get("part")?, Value::Null);
+            let state = part.get("state").filter(|state| text(state, "status") == Some("error"))?;
+            let mut tool = Tool::of(text(part, "tool")?, state.get("input").unwrap_or(&none), state);
+            tool.duration_ms = data.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+            tool.failed = true;
+            What::Tool(tool)
+        }
+        "event:permission.replied" => What::GoesOn,
         "experimental.session.compacting" => What::Compaction { ask: true },
         "event:session.idle" => What::TurnEnd,
         "event:session.error" => {
@@ -184,7 +200,9 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
             What::Trouble(class(detail.unwrap_or_default()), detail.map(str::to_owned))
         }
         "event:permission.updated" | "event:permission.asked" => {
-            What::Trouble(Class::WaitingForUser, text(data, "title").map(str::to_owned))
+            let detail =
+                text(data, "title").or_else(|| text(data, "permission")).or_else(|| text(data, "type"));
+            What::Trouble(Class::WaitingForUser, detail.map(str::to_owned))
         }
         _ => return None,
     };

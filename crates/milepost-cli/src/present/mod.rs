@@ -1,6 +1,7 @@
 //! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
 //! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
 
+pub(crate) mod agents;
 pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
@@ -95,7 +96,7 @@ impl Screen {
 
     /// Draws on the terminal as it is, without ending the line.
     fn draw(&self, text: &str) {
-        let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::AlwaysAnsi);
+        let mut err = io::stderr().lock();
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
@@ -121,6 +122,15 @@ impl Screen {
             ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+        }
+    }
+
+    /// Whether colours go to stderr.
+    fn colours_talk(&self) -> bool {
+        match self.color {
+            ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
         }
     }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
 
+mod agents;
+mod brief;
 mod capture;
 mod config;
 mod current_run;
@@ -12,6 +14,7 @@ mod hook;
 mod house;
 mod items;
 mod look;
+mod opencode;
 mod prune;
 mod redact;
 mod refuse;

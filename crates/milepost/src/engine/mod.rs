@@ -39,7 +39,7 @@ mod transfer;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use brief::BriefOf;
@@ -47,6 +47,7 @@ pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
+pub use due::Due;
 pub use events::Events;
 pub use export::{Exported, Exporting};
 pub use finish::Finish;
@@ -134,6 +135,8 @@ pub struct Milepost {
     settings: Arc<Settings>,
     /// Where owners of runs hold their lock files; nowhere for a store of the caller's own.
     pub(crate) owners: Option<PathBuf>,
+    /// The touched files of the newest capture that was saved here, so that the next one need not read them.
+    touched: Arc<Mutex<Option<capture::Touched>>>,
     /// Where work happens that opens a run without saying so.
     pub(crate) here: Whereabouts,
 }
@@ -184,6 +187,7 @@ impl Milepost {
             clock: Arc::new(SystemClock),
             settings: Arc::default(),
             owners: None,
+            touched: Arc::default(),
             here: Whereabouts::default(),
         }
     }

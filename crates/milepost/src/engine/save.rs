@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::{RoundMode, TimestampRound, Unit};
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
+use super::capture::Before;
 use super::compose::{self, Frame};
 use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
@@ -12,6 +13,7 @@ use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
+    Workspace,
 };
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
@@ -74,12 +76,14 @@ impl Milepost {
 
     /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
-        const TRIES: u32 = 8;
+        // Every try that fails is a capture of somebody else's that was saved meanwhile.
+        const TRIES: u32 = 100;
         let Some(sighting) = save.sighting.take() else { return self.save_once(run, save, None) };
         let mut tries = 0;
         loop {
             tries += 1;
-            let before = self.captured_before(run)?;
+            // Of a run that must not be there yet there is nothing to know.
+            let before = if save.only_new { Before::default() } else { self.captured_before(run)? };
             let mut save = save.clone();
             before.join(&mut save, &sighting);
             // The last try takes what it has: a file too few in a list is better than no checkpoint.
@@ -144,6 +148,9 @@ impl Milepost {
         let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
         saved.pointer_error = self.point_at(current);
         self.prune_all_of_it(&mut saved);
+        if request.seen.is_some() {
+            self.note_touched(run, saved.sequence, save.draft.workspace);
+        }
         Ok(Some(saved))
     }
 
@@ -198,7 +205,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         status,
         file: None,
         pruned: Vec::new(),
-        touched: save.draft.workspace.as_ref().map(|workspace| workspace.files_modified.len() as u64),
+        touched: save.draft.workspace.as_ref().and_then(touched),
         pointer_error: None,
         replaced: 0,
     };
@@ -267,7 +274,8 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     record.updated_at = now;
     record.heartbeat = Some(now);
     // A timer says that time passes, not that the work goes on.
-    if save.interruption.is_some() || (save.only_while.is_none() && source != Source::Timer) {
+    let works = !save.changes.is_empty() || (save.only_while.is_none() && source != Source::Timer);
+    if save.interruption.is_some() || works {
         record.interruption.clone_from(&save.interruption);
     }
     let mut commit = Commit::of(record);
@@ -313,6 +321,13 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     remember(&mut commit.record, recent);
     commit.events = events;
     Ok((Some(commit), saved))
+}
+
+/// How many files were touched; unknown where git has never said anything.
+fn touched(workspace: &Workspace) -> Option<u64> {
+    let count = workspace.files_modified.len() as u64;
+    let silent = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
+    (count > 0 || !silent).then_some(count)
 }
 
 fn event(

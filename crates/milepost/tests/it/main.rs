@@ -15,5 +15,6 @@ mod property;
 mod prune;
 mod resume;
 mod run;
+mod session;
 mod sqlite_damage;
 mod stores;
