@@ -28,6 +28,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
     ("redact", &["model"]),
+    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
     ("seal", &["model", "brief::id_of", "store::Slot"]),
