@@ -13,8 +13,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str =
-    "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();

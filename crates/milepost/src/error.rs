@@ -313,7 +313,8 @@ impl Error {
                 format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed)
             }
             Self::BriefExists { .. } => {
-                "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one".into()
+                "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one"
+                    .into()
             }
             Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
             Self::Forked { .. } => "open the run again in this process".into(),

@@ -17,7 +17,8 @@ pub fn fit(short: bool) -> Result<Vec<Line>> {
             let (ours, floor) = pairs(
                 rounds,
                 || {
-                    let fitted = Brief::parse(black_box(text.as_str())).fit(&how).ok().context("it did not fit")?;
+                    let fitted =
+                        Brief::parse(black_box(text.as_str())).fit(&how).ok().context("it did not fit")?;
                     black_box(fitted.markdown.len());
                     Ok(())
                 },
@@ -26,7 +27,8 @@ pub fn fit(short: bool) -> Result<Vec<Line>> {
                     Ok(())
                 },
             )?;
-            let what = format!("parse and fit of a {size} KB brief to {budget} tokens, beside one count of it");
+            let what =
+                format!("parse and fit of a {size} KB brief to {budget} tokens, beside one count of it");
             lines.push(Line::times(what, ours.median(), floor.median(), bound));
         }
     }
@@ -41,14 +43,24 @@ fn document(bytes: usize) -> String {
                 the file format\n- Retries are bounded at five\n\n### Technical Context\n- Go 1.24 and PostgreSQL 17\n\
                 - Tests: make check\n\n";
     let mut steps = String::from("### Play-By-Play\n");
-    let mut files = String::from("\n### Artifact Trail\n\n| File | Status | Key Change |\n|------|--------|------------|\n");
+    let mut files = String::from(
+        "\n### Artifact Trail\n\n| File | Status | Key Change |\n|------|--------|------------|\n",
+    );
     let mut notes = String::from("\n## Notes\n");
     let mut n = 0;
     while steps.len() + files.len() + notes.len() + must.len() + 400 < bytes {
-        steps += &format!("- Phase {} → Reworked part {n} of the exporter and measured it → {n} rows a second\n", n / 10);
-        files += &format!("| `src/export/part{}/file_{n}.go` | modified | Handles batch {n} and its `retries` |\n", n % 17);
+        steps += &format!(
+            "- Phase {} → Reworked part {n} of the exporter and measured it → {n} rows a second\n",
+            n / 10
+        );
+        files += &format!(
+            "| `src/export/part{}/file_{n}.go` | modified | Handles batch {n} and its `retries` |\n",
+            n % 17
+        );
         if n % 3 == 0 {
-            notes += &format!("The meeting of day {n} went over the numbers once more. Nothing was decided there.\n\n");
+            notes += &format!(
+                "The meeting of day {n} went over the numbers once more. Nothing was decided there.\n\n"
+            );
         }
         n += 1;
     }

@@ -41,7 +41,8 @@ pub fn run(args: &[&str]) -> Result<()> {
     if args.contains(&"--documents") {
         for document in &half {
             let shares = CUTS.map(|(name, cut)| {
-                let at = BUDGETS.map(|budget| corpus::share(&[document], Weight::Equal, |text| cut(text, budget)));
+                let at =
+                    BUDGETS.map(|budget| corpus::share(&[document], Weight::Equal, |text| cut(text, budget)));
                 format!("{name} {}", at.map(|share| format!("{:.0}", share * 100.0)).join(" "))
             });
             println!("{} ({} facts): {}", document.name, document.facts.len(), shares.join(", "));
@@ -74,7 +75,11 @@ pub fn run(args: &[&str]) -> Result<()> {
             for (budget, least) in BOUNDS {
                 let at = BUDGETS.iter().position(|known| *known == budget).unwrap_or_default();
                 if ours[at] < least {
-                    missed.push(format!("{:.1}% at {budget} tokens, not {:.0}%", ours[at] * 100.0, least * 100.0));
+                    missed.push(format!(
+                        "{:.1}% at {budget} tokens, not {:.0}%",
+                        ours[at] * 100.0,
+                        least * 100.0
+                    ));
                 }
             }
         }

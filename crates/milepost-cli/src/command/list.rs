@@ -111,7 +111,10 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
     if context.screen.json {
         return context.screen.document(&Document {
             schema: "milepost.list/1",
-            checkpoints: order.iter().filter_map(|(place, at)| Some(row(listing.checkpoints.get(*at)?, place.as_ref()))).collect(),
+            checkpoints: order
+                .iter()
+                .filter_map(|(place, at)| Some(row(listing.checkpoints.get(*at)?, place.as_ref())))
+                .collect(),
             damaged: DamageDocument::all(&listing.damaged),
         });
     }

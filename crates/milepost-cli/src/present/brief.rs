@@ -19,7 +19,8 @@ pub(crate) struct FindingDocument<'a> {
 impl<'a> FindingDocument<'a> {
     /// All of them.
     pub(crate) fn all(findings: &'a [Finding]) -> Vec<Self> {
-        let one = |finding: &'a Finding| Self { section: finding.section.as_deref(), message: &finding.message };
+        let one =
+            |finding: &'a Finding| Self { section: finding.section.as_deref(), message: &finding.message };
         findings.iter().map(one).collect()
     }
 }

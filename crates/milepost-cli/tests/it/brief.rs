@@ -29,13 +29,19 @@ fn a_check_names_what_is_missing() {
     env.write("good.md", EXAMPLE);
     let document = env.json(&["brief", "check", "good.md"]);
     assert_eq!((&document["valid"], document["errors"].as_array().unwrap().len()), (&true.into(), 0));
-    env.write("bad.md", EXAMPLE.replace("### Decisions", "### Thoughts").replace("checkpoint: chk-003\n", ""));
+    env.write(
+        "bad.md",
+        EXAMPLE.replace("### Decisions", "### Thoughts").replace("checkpoint: chk-003\n", ""),
+    );
     let ran = env.run(&["brief", "check", "bad.md", "--json"]).exits(1);
     let document = ran.json();
     assert_eq!(document["valid"], false);
     let errors: Vec<_> = document["errors"].as_array().unwrap().iter().collect();
     assert!(errors.iter().any(|e| e["section"] == "Decisions" && e["message"] == "is missing"), "{document}");
-    assert!(errors.iter().any(|e| e["message"] == "checkpoint: is missing from the front matter"), "{document}");
+    assert!(
+        errors.iter().any(|e| e["message"] == "checkpoint: is missing from the front matter"),
+        "{document}"
+    );
     let shown = env.run(&["brief", "check", "bad.md"]).exits(1).stdout;
     insta::assert_snapshot!(shown, @r"
     bad.md  not valid
@@ -97,23 +103,42 @@ fn a_budget_is_kept_or_refused_with_the_numbers() {
     let document = fit(&["--budget", "300"]).exits(0).json();
     assert!(document["tokens"].as_u64().unwrap() <= 300);
     assert_eq!((&document["budget"], &document["counter"]), (&300.into(), &"heuristic-1".into()));
-    assert!(document["omitted"].as_array().unwrap().iter().any(|o| o["section"] == "Artifact Trail"), "{document}");
+    assert!(
+        document["omitted"].as_array().unwrap().iter().any(|o| o["section"] == "Artifact Trail"),
+        "{document}"
+    );
     let markdown = document["markdown"].as_str().unwrap();
-    assert!(markdown.contains("`milepost brief show chk.md`") && markdown.contains("- Blocked: None"), "{markdown}");
+    assert!(
+        markdown.contains("`milepost brief show chk.md`") && markdown.contains("- Blocked: None"),
+        "{markdown}"
+    );
     let refused = fit(&["--budget", "100"]).exits(1);
     assert_eq!(refused.reason(), "brief_over_budget");
     assert!(refused.stderr.contains("Decisions ") && refused.stderr.contains("of 100"), "{refused:#?}");
     let shrunk = fit(&["--budget", "100", "--overflow", "shrink"]).exits(0);
-    assert!(shrunk.json()["tokens"].as_u64().unwrap() <= 100 && shrunk.json()["shrunk"] == true, "{shrunk:#?}");
+    assert!(
+        shrunk.json()["tokens"].as_u64().unwrap() <= 100 && shrunk.json()["shrunk"] == true,
+        "{shrunk:#?}"
+    );
     let exceeding = fit(&["--budget", "100", "--overflow", "exceed"]).exits(0);
-    assert!(exceeding.json()["tokens"].as_u64().unwrap() > 100 && exceeding.stderr.contains("Warning"), "{exceeding:#?}");
-    for (budget, exit) in [("0", 1), ("1", 1), ("18446744073709551615", 0), ("-1", 2), ("many", 2), ("99999999999999999999", 2)] {
+    assert!(
+        exceeding.json()["tokens"].as_u64().unwrap() > 100 && exceeding.stderr.contains("Warning"),
+        "{exceeding:#?}"
+    );
+    for (budget, exit) in
+        [("0", 1), ("1", 1), ("18446744073709551615", 0), ("-1", 2), ("many", 2), ("99999999999999999999", 2)]
+    {
         assert_eq!(fit(&["--budget", budget, "--overflow", "shrink"]).code, exit, "{budget}");
     }
     let scaled = fit(&["--budget", "300", "--overflow", "shrink", "--token-scale", "2"]).exits(0).json();
     assert_eq!(scaled["counter"], "heuristic-1 x2");
     assert!(scaled["markdown"].as_str().unwrap().len() < markdown.len());
-    for wrong in [&["--token-scale", "0"][..], &["--token-scale", "x"], &["--overflow", "never"], &["--counter", "none"]] {
+    for wrong in [
+        &["--token-scale", "0"][..],
+        &["--token-scale", "x"],
+        &["--overflow", "never"],
+        &["--counter", "none"],
+    ] {
         let args: Vec<_> = ["--budget", "300"].iter().chain(wrong).copied().collect();
         fit(&args).exits(2);
     }
@@ -135,8 +160,14 @@ fn a_brief_is_carried_forward() {
     let shown = env.json(&["brief", "show", "latest", "--run", "r"]);
     assert_eq!(shown["composed"], true);
     let made = env.run(&["brief", "new", "--run", "r"]).exits(0).stdout;
-    for line in ["parent: chk-003", "- Game name: Chromatic Quest", "- Sound: none (decided ", "- Try again: timer (task t1, failed)",
-        "- As of chk-003: Phases 1-2 complete and working", "- Do not commit without explicit request"] {
+    for line in [
+        "parent: chk-003",
+        "- Game name: Chromatic Quest",
+        "- Sound: none (decided ",
+        "- Try again: timer (task t1, failed)",
+        "- As of chk-003: Phases 1-2 complete and working",
+        "- Do not commit without explicit request",
+    ] {
         assert!(made.contains(line), "{line}: {made}");
     }
     env.write("next.md", &made);
@@ -157,9 +188,16 @@ fn two_files_become_one() {
     env.write("b.md", "---\ncheckpoint: chk-004\ncreated: 2025-12-15T00:00:00Z\n---\n### Decisions\n- ~~Game name: Chromatic Quest~~ → Game name: Hue\n\n### Current State\n- Renamed\n");
     let ran = env.run(&["brief", "merge", "a.md", "b.md"]).exits(0);
     assert!(ran.stdout.contains("- ~~Game name: Chromatic Quest~~ → Game name: Hue\n"), "{ran:#?}");
-    assert!(ran.stdout.contains("parent: chk-003\n") && ran.stderr.contains("Next Actions is not in the update"), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("parent: chk-003\n") && ran.stderr.contains("Next Actions is not in the update"),
+        "{ran:#?}"
+    );
     env.write("c.md", &ran.stdout);
-    assert_eq!(env.run(&["brief", "merge", "c.md", "b.md"]).exits(0).stdout, ran.stdout, "merging twice is merging once");
+    assert_eq!(
+        env.run(&["brief", "merge", "c.md", "b.md"]).exits(0).stdout,
+        ran.stdout,
+        "merging twice is merging once"
+    );
     env.run(&["brief", "merge", "-", "-"]).exits(2);
     assert!(env.json(&["brief", "merge", "a.md", "b.md"])["markdown"].as_str().unwrap().contains("Hue"));
 }
@@ -170,16 +208,28 @@ fn lineage_by_parents() {
     let one = env.save(&["--run", "a", "--summary", "1"]);
     let two = env.save(&["--run", "a", "--summary", "2"]);
     let input = |parent: &str| format!("{{\"parent\":\"{parent}\"}}");
-    env.run_on(input(&one).as_bytes(), &["save", "--run", "b", "--summary", "branch", "--input", "-"]).exits(0);
-    env.run_on(input("cp_gone").as_bytes(), &["save", "--run", "c", "--summary", "lost", "--input", "-"]).exits(0);
+    env.run_on(input(&one).as_bytes(), &["save", "--run", "b", "--summary", "branch", "--input", "-"])
+        .exits(0);
+    env.run_on(input("cp_gone").as_bytes(), &["save", "--run", "c", "--summary", "lost", "--input", "-"])
+        .exits(0);
     let document = env.json(&["list", "--tree"]);
     let rows = document["checkpoints"].as_array().unwrap();
     assert_eq!(rows.len(), 4, "nothing is hidden");
     let places: Vec<_> = rows
         .iter()
-        .map(|row| (row["task_summary"].as_str().unwrap(), row["depth"].as_u64().unwrap(), row["lineage"].as_str().unwrap()))
+        .map(|row| {
+            (
+                row["task_summary"].as_str().unwrap(),
+                row["depth"].as_u64().unwrap(),
+                row["lineage"].as_str().unwrap(),
+            )
+        })
         .collect();
-    assert_eq!(places, [("1", 0, "root"), ("2", 1, "parent"), ("branch", 0, "parent"), ("lost", 0, "missing")], "{two}");
+    assert_eq!(
+        places,
+        [("1", 0, "root"), ("2", 1, "parent"), ("branch", 0, "parent"), ("lost", 0, "missing")],
+        "{two}"
+    );
     let shown = env.run(&["list", "--tree"]).exits(0).stdout;
     assert!(shown.contains(&format!("└ {two}")) && shown.contains("… cp_"), "{shown}");
     // A parent that is not within the limit hides nothing either.

@@ -15,11 +15,32 @@ pub(super) struct Artifact {
 }
 
 /// Words for what became of a file, of which the first few mean that nobody works on it any more.
-const FINISHED: [&str; 10] =
-    ["deleted", "removed", "moved", "renamed", "done", "completed", "archived", "merged", "synced", "deprecated"];
+const FINISHED: [&str; 10] = [
+    "deleted",
+    "removed",
+    "moved",
+    "renamed",
+    "done",
+    "completed",
+    "archived",
+    "merged",
+    "synced",
+    "deprecated",
+];
 const OTHER: [&str; 13] = [
-    "created", "modified", "updated", "added", "changed", "new", "edited", "rewritten", "extended", "fixed", "wip",
-    "active", "unchanged",
+    "created",
+    "modified",
+    "updated",
+    "added",
+    "changed",
+    "new",
+    "edited",
+    "rewritten",
+    "extended",
+    "fixed",
+    "wip",
+    "active",
+    "unchanged",
 ];
 
 impl Artifact {
@@ -115,7 +136,8 @@ impl Artifact {
 }
 
 fn first_word(status: &str) -> String {
-    let word: String = status.chars().skip_while(|c| !c.is_alphabetic()).take_while(|c| c.is_alphabetic()).collect();
+    let word: String =
+        status.chars().skip_while(|c| !c.is_alphabetic()).take_while(|c| c.is_alphabetic()).collect();
     word.to_lowercase()
 }
 
@@ -150,7 +172,10 @@ mod tests {
         let all = |path: &str, status: &str, change: &str| {
             Some((path.to_owned(), status.to_owned(), change.to_owned()))
         };
-        assert_eq!(read(Block::Row, r"| `a\|b.rs` | created | x \| y |"), all("a|b.rs", "created", r"x \| y"));
+        assert_eq!(
+            read(Block::Row, r"| `a\|b.rs` | created | x \| y |"),
+            all("a|b.rs", "created", r"x \| y")
+        );
         assert_eq!(read(Block::Row, "| [a.md](docs/a.md) | **done** |"), all("a.md", "done", ""));
         for item in [
             "- `src/a.rs` (created): the parser",

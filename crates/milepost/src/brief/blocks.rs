@@ -77,9 +77,11 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         } else if bare.is_empty() {
             let next = rest.get(line.len()..).unwrap_or_default();
             let blanks = next.len() - next.trim_start_matches([' ', '\t', '\r', '\n']).len();
-            let indented = next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
+            let indented =
+                next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
             let is_item = grain == Grain::Lines && is_item(next.trim_start());
-            (!(last == Some(Block::Item) && indented && blanks < next.len() && !is_item)).then_some(Block::Blank)
+            (!(last == Some(Block::Item) && indented && blanks < next.len() && !is_item))
+                .then_some(Block::Blank)
         } else if let Some(mark) = fence(line) {
             open = Some(mark);
             (!inside).then_some(Block::Code)
@@ -153,7 +155,9 @@ fn marker(bare: &str) -> Option<usize> {
 
 fn is_table_rule(rest: &str) -> bool {
     let line = rest.lines().next().unwrap_or_default().trim();
-    line.contains('-') && line.contains('|') && line.chars().all(|c| matches!(c, '-' | '|' | ':' | ' ' | '\t'))
+    line.contains('-')
+        && line.contains('|')
+        && line.chars().all(|c| matches!(c, '-' | '|' | ':' | ' ' | '\t'))
 }
 
 /// What a list item says: without its marker, without a box to tick.

@@ -43,7 +43,9 @@ pub(super) fn check(brief: &Brief) -> Check {
 /// The required fields of the front matter.
 fn header(brief: &Brief, check: &mut Check) {
     if brief.front().is_none() {
-        check.errors.push(Warning::new(None, "there is no front matter: `checkpoint` and `created` are required"));
+        check
+            .errors
+            .push(Warning::new(None, "there is no front matter: `checkpoint` and `created` are required"));
         return;
     }
     match brief.id() {

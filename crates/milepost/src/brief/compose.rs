@@ -52,7 +52,12 @@ pub fn compose(facts: &Facts<'_>) -> String {
     section(&mut text, Kind::Play, play(facts), "no step, task, note or outcome was recorded");
     section(&mut text, Kind::Artifacts, artifacts(facts), "no file was captured");
     section(&mut text, Kind::State, state(facts), "there is no checkpoint");
-    section(&mut text, Kind::Next, next(facts), "nothing is pending and nothing failed, as far as was recorded");
+    section(
+        &mut text,
+        Kind::Next,
+        next(facts),
+        "nothing is pending and nothing failed, as far as was recorded",
+    );
     let rules = rules(facts);
     if !rules.is_empty() {
         section(&mut text, Kind::Rules, rules, "");
@@ -184,7 +189,8 @@ fn intent(facts: &Facts<'_>) -> Vec<String> {
 /// Decisions as they stand, each with those it replaced struck.
 fn decisions(facts: &Facts<'_>) -> Vec<String> {
     let all = facts.body.map(|body| body.decisions.as_slice()).unwrap_or_default();
-    let replaces = |later: &Decision, text: &str| later.supersedes.as_deref().map(normal) == Some(normal(text));
+    let replaces =
+        |later: &Decision, text: &str| later.supersedes.as_deref().map(normal) == Some(normal(text));
     let mut lines: Vec<String> = Vec::new();
     for (i, decision) in all.iter().enumerate() {
         if all.iter().skip(i + 1).any(|later| replaces(later, &decision.text)) {
@@ -196,7 +202,9 @@ fn decisions(facts: &Facts<'_>) -> Vec<String> {
         let mut before = i;
         while let Some(old) = &current.supersedes {
             struck.push(flat(old));
-            let Some(at) = all.iter().take(before).rposition(|d| normal(&d.text) == normal(old)) else { break };
+            let Some(at) = all.iter().take(before).rposition(|d| normal(&d.text) == normal(old)) else {
+                break;
+            };
             let Some(next) = all.get(at) else { break };
             (current, before) = (next, at);
         }
@@ -213,10 +221,13 @@ fn decisions(facts: &Facts<'_>) -> Vec<String> {
 fn technical(facts: &Facts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for manifest in facts.manifests {
-        lines.extend(manifest.facts.iter().map(|(key, value)| format!("- {key}: {} ({})", flat(value), manifest.file)));
+        lines.extend(
+            manifest.facts.iter().map(|(key, value)| format!("- {key}: {} ({})", flat(value), manifest.file)),
+        );
         lines.extend(manifest.error.iter().map(|e| format!("- {}: could not be read: {e}", manifest.file)));
     }
-    let git = facts.body.and_then(|body| body.workspace.as_ref()).and_then(|workspace| workspace.git.as_ref());
+    let git =
+        facts.body.and_then(|body| body.workspace.as_ref()).and_then(|workspace| workspace.git.as_ref());
     if let Some(git) = git {
         lines.extend(git.branch.iter().map(|branch| format!("- Branch: {branch} (git)")));
         lines.extend(git.head.iter().map(|head| format!("- Commit: {head} (git)")));
@@ -224,7 +235,9 @@ fn technical(facts: &Facts<'_>) -> Vec<String> {
     } else if let Some(branch) = facts.record.and_then(|record| record.branch.as_deref()) {
         lines.push(format!("- Branch: {branch} (at the session's start)"));
     }
-    if let Some(worktree) = facts.record.and_then(|record| record.worktree.as_ref().or(record.project.as_ref())) {
+    if let Some(worktree) =
+        facts.record.and_then(|record| record.worktree.as_ref().or(record.project.as_ref()))
+    {
         lines.push(format!("- Folder: {worktree} (run)"));
     }
     lines
@@ -242,7 +255,8 @@ fn step_name(step: &StepState) -> String {
 }
 
 fn outcome(outcome: &Outcome) -> String {
-    let summary = if outcome.summary.is_empty() { String::new() } else { format!(": {}", flat(&outcome.summary)) };
+    let summary =
+        if outcome.summary.is_empty() { String::new() } else { format!(": {}", flat(&outcome.summary)) };
     format!("{} `{}`{summary}", outcome.kind, flat(&outcome.name))
 }
 
@@ -262,7 +276,12 @@ fn play(facts: &Facts<'_>) -> Vec<String> {
     }
     let outcomes = &body.command_outcomes;
     for one in outcomes.iter().skip(outcomes.len().saturating_sub(NEWEST)) {
-        lines.push(format!("- Command → {} → {} in {} ms (outcome)", outcome(one), one.result, one.duration_ms));
+        lines.push(format!(
+            "- Command → {} → {} in {} ms (outcome)",
+            outcome(one),
+            one.result,
+            one.duration_ms
+        ));
     }
     lines
 }
@@ -297,14 +316,16 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![String::new(), "| File | Status | Key Change |".into(), "|------|--------|------------|".into()];
+    let mut lines =
+        vec![String::new(), "| File | Status | Key Change |".into(), "|------|--------|------------|".into()];
     let row = |(path, status, change): &(String, &str, String)| {
         format!("| `{}` | {status} | {} |", path.replace('|', "\\|"), cell(change))
     };
     lines.extend(rows.iter().take(FILES).map(row));
     if rows.len() > FILES {
         let more = rows.len() - FILES;
-        lines.push(format!("\n{more} more files are in the checkpoint: `milepost show {}`", body.snapshot_id));
+        lines
+            .push(format!("\n{more} more files are in the checkpoint: `milepost show {}`", body.snapshot_id));
     }
     lines
 }
@@ -345,7 +366,9 @@ fn earlier(before: &Brief) -> Vec<String> {
     let mut lines = Vec::new();
     for section in before.of_kind(Kind::State) {
         let content = before.content(section);
-        for (block, range) in blocks(content, Grain::Items).into_iter().filter(|(block, _)| block.says_something()) {
+        for (block, range) in
+            blocks(content, Grain::Items).into_iter().filter(|(block, _)| block.says_something())
+        {
             let source = content.get(range).unwrap_or_default();
             let text = if block == Block::Item { said(source) } else { source };
             if !text.starts_with("As of ") && !text.starts_with("Unknown: ") {
@@ -383,7 +406,8 @@ fn next(facts: &Facts<'_>) -> Vec<String> {
     }
     const UNDER_WAY: [&str; 2] = ["in_progress", "interrupted"];
     const BLOCKED: &str = "blocked";
-    let open = |task: &Task| !task.has_ended() && !UNDER_WAY.contains(&task.status()) && task.status() != BLOCKED;
+    let open =
+        |task: &Task| !task.has_ended() && !UNDER_WAY.contains(&task.status()) && task.status() != BLOCKED;
     lines.extend(tasks(body, "Try again", &Task::is_failed));
     lines.extend(tasks(body, "Go on with", &|task| UNDER_WAY.contains(&task.status())));
     lines.extend(tasks(body, "Do", &open));

@@ -61,11 +61,17 @@ mod tests {
         ("tables of paths", include_str!("../../../../ARCHITECTURE.md")),
         ("JSON", include_str!("../seal/golden-v1.json")),
         ("digests", include_str!("../../../../Cargo.lock")),
-        ("Japanese", "データベースの移行を完了した。次はテストを実行し、結果を確認する。認証サービスの再起動が必要。"),
+        (
+            "Japanese",
+            "データベースの移行を完了した。次はテストを実行し、結果を確認する。認証サービスの再起動が必要。",
+        ),
         ("Chinese", "把数据库迁移到新版本，然后运行测试并检查结果。用户要求不要提交代码，除非明确请求。"),
         ("Korean", "데이터베이스 마이그레이션을 완료했다. 다음 단계는 테스트 실행이다."),
         ("Russian", "Перенести базу данных на новую версию, затем запустить тесты и проверить результаты."),
-        ("German", "Nächste Schritte: Datenbankmigration abschließen, anschließend Integrationstests ausführen."),
+        (
+            "German",
+            "Nächste Schritte: Datenbankmigration abschließen, anschließend Integrationstests ausführen.",
+        ),
         ("emoji", "🎯🚀✅❌🔥👩‍💻🏳️‍🌈 done ✓ — “quoted” … → ⇒ ─── ░"),
     ];
 
@@ -86,7 +92,8 @@ mod tests {
         let brief = crate::brief::Brief::parse(include_str!("tests/example.md"));
         for budget in [100, 150, 200, 250, 300] {
             let gauge = Gauge::new(&Exact::O200k);
-            let how = crate::brief::Fit { budget, overflow: crate::brief::Overflow::Shrink, gauge, whole: None };
+            let how =
+                crate::brief::Fit { budget, overflow: crate::brief::Overflow::Shrink, gauge, whole: None };
             let fitted = brief.fit(&how).unwrap();
             assert!(fitted.tokens <= budget && fitted.counter == "o200k_base", "{fitted:?}");
         }

@@ -180,7 +180,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for value in ["x", "feat: x", "a --- b", "", " padded ", "say \"hi\" \\ there", "# no", "two\nlines", "'q'"] {
+        for value in
+            ["x", "feat: x", "a --- b", "", " padded ", "say \"hi\" \\ there", "# no", "two\nlines", "'q'"]
+        {
             let text = format!("---\nanchor: {}\n---\n", written(value));
             let (front, warned) = of(&text);
             assert_eq!(front.unwrap().fields[0].value, value, "{text}");

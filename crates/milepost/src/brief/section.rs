@@ -246,7 +246,8 @@ impl Kind {
             return (Self::Other, true);
         }
         let own = |kind: &Self| kind.as_str().to_lowercase() == name;
-        if let Some(kind) = ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]).find(|k| own(k))
+        if let Some(kind) =
+            ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]).find(|k| own(k))
         {
             return (*kind, true);
         }

@@ -23,25 +23,45 @@ const PACKAGES: &str = "Package manager";
 const TESTS: &str = "Test command";
 
 const KNOWN: [Known; 22] = [
-    Known { file: "Cargo.toml", facts: &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")], more: cargo },
+    Known {
+        file: "Cargo.toml",
+        facts: &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")],
+        more: cargo,
+    },
     Known { file: "package.json", facts: &[(LANGUAGE, "JavaScript")], more: package_json },
     Known { file: "tsconfig.json", facts: &[(LANGUAGE, "TypeScript")], more: nothing },
     Known { file: "package-lock.json", facts: &[(PACKAGES, "npm")], more: nothing },
     Known { file: "pnpm-lock.yaml", facts: &[(PACKAGES, "pnpm")], more: nothing },
     Known { file: "yarn.lock", facts: &[(PACKAGES, "yarn")], more: nothing },
     Known { file: "bun.lock", facts: &[(PACKAGES, "bun")], more: nothing },
-    Known { file: "deno.json", facts: &[(LANGUAGE, "TypeScript (Deno)"), (TESTS, "deno test")], more: nothing },
+    Known {
+        file: "deno.json",
+        facts: &[(LANGUAGE, "TypeScript (Deno)"), (TESTS, "deno test")],
+        more: nothing,
+    },
     Known { file: "pyproject.toml", facts: &[(LANGUAGE, "Python")], more: pyproject },
     Known { file: "requirements.txt", facts: &[(LANGUAGE, "Python"), (PACKAGES, "pip")], more: nothing },
     Known { file: "poetry.lock", facts: &[(PACKAGES, "poetry")], more: nothing },
     Known { file: "uv.lock", facts: &[(PACKAGES, "uv")], more: nothing },
-    Known { file: "go.mod", facts: &[(LANGUAGE, "Go"), (PACKAGES, "go"), (TESTS, "go test ./...")], more: go },
-    Known { file: "pom.xml", facts: &[(LANGUAGE, "Java"), (PACKAGES, "maven"), (TESTS, "mvn test")], more: nothing },
+    Known {
+        file: "go.mod",
+        facts: &[(LANGUAGE, "Go"), (PACKAGES, "go"), (TESTS, "go test ./...")],
+        more: go,
+    },
+    Known {
+        file: "pom.xml",
+        facts: &[(LANGUAGE, "Java"), (PACKAGES, "maven"), (TESTS, "mvn test")],
+        more: nothing,
+    },
     Known { file: "build.gradle", facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")], more: nothing },
     Known { file: "build.gradle.kts", facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")], more: nothing },
     Known { file: "Gemfile", facts: &[(LANGUAGE, "Ruby"), (PACKAGES, "bundler")], more: nothing },
     Known { file: "composer.json", facts: &[(LANGUAGE, "PHP"), (PACKAGES, "composer")], more: composer },
-    Known { file: "mix.exs", facts: &[(LANGUAGE, "Elixir"), (PACKAGES, "mix"), (TESTS, "mix test")], more: nothing },
+    Known {
+        file: "mix.exs",
+        facts: &[(LANGUAGE, "Elixir"), (PACKAGES, "mix"), (TESTS, "mix test")],
+        more: nothing,
+    },
     Known { file: "Package.swift", facts: &[(LANGUAGE, "Swift"), (TESTS, "swift test")], more: nothing },
     Known { file: "CMakeLists.txt", facts: &[("Build", "cmake")], more: nothing },
     Known { file: "Makefile", facts: &[], more: make },
@@ -195,7 +215,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(manifests(dir.path()), []);
         write(dir.path(), "Cargo.toml", "[workspace.package]\nedition = \"2024\"\nrust-version = \"1.95\"\n");
-        write(dir.path(), "package.json", r#"{"name":"x","scripts":{"test":"vitest run"},"engines":{"node":">=22"}}"#);
+        write(
+            dir.path(),
+            "package.json",
+            r#"{"name":"x","scripts":{"test":"vitest run"},"engines":{"node":">=22"}}"#,
+        );
         write(dir.path(), "pnpm-lock.yaml", "lockfileVersion: 9\n");
         write(dir.path(), "go.mod", "module example.org/x\n\ngo 1.24\n");
         write(dir.path(), "Makefile", "all:\n\ntest: all\n");
@@ -212,7 +236,8 @@ mod tests {
         assert_eq!(fact("pnpm-lock.yaml", "Package manager"), Some("pnpm"));
         assert_eq!(fact("go.mod", "Language"), Some("Go 1.24"));
         assert_eq!(fact("Makefile", "Test command"), Some("make test"));
-        let errors: Vec<_> = found.iter().filter_map(|m| Some((m.file.as_str(), m.error.as_deref()?))).collect();
+        let errors: Vec<_> =
+            found.iter().filter_map(|m| Some((m.file.as_str(), m.error.as_deref()?))).collect();
         assert_eq!(errors, [("pyproject.toml", "it is no file"), ("Gemfile", "invalid UTF-8 at byte 0")]);
     }
 }

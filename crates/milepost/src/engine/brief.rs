@@ -115,7 +115,8 @@ impl Milepost {
         let mut after = Some(Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp });
         loop {
             let run = Some(&entry.header.run_id);
-            let rows = self.store.headers(&HeaderQuery { run, after, limit: PAGE, ..HeaderQuery::default() })?;
+            let rows =
+                self.store.headers(&HeaderQuery { run, after, limit: PAGE, ..HeaderQuery::default() })?;
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
             for earlier in rows.into_iter().filter_map(Row::good).filter(|entry| entry.header.holds_brief) {

@@ -112,6 +112,7 @@ fn counter(name: Option<&str>) -> Result<Box<dyn Counter>, Failure> {
     };
     known.ok_or_else(|| {
         let message = format!("no counter {:?} in this build", name.unwrap_or_default());
-        Failure::usage(message).hint("heuristic is always there; exact ones need --features exact-tokens when building")
+        Failure::usage(message)
+            .hint("heuristic is always there; exact ones need --features exact-tokens when building")
     })
 }

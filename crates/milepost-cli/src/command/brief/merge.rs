@@ -24,7 +24,11 @@ pub(super) fn run(previous: &str, update: &str, context: &Context<'_>) -> Result
     let markdown = merged.brief.markdown();
     if context.screen.json {
         let warnings = FindingDocument::all(&merged.notes);
-        context.screen.document(&Document { schema: "milepost.brief_merge/1", markdown: &markdown, warnings })?;
+        context.screen.document(&Document {
+            schema: "milepost.brief_merge/1",
+            markdown: &markdown,
+            warnings,
+        })?;
     } else {
         warn(context.screen, &merged.notes);
         print(&markdown, context)?;

@@ -31,14 +31,18 @@ enum What {
     ///
     /// The newest brief of the run is carried forward by what was recorded since; without one it is made of facts, each
     /// line saying what it rests on. Without a store it is made of what the project's manifest files say.
-    #[command(after_help = "Examples:\n  milepost brief new > brief.md\n  milepost brief new --from nightly@12")]
+    #[command(
+        after_help = "Examples:\n  milepost brief new > brief.md\n  milepost brief new --from nightly@12"
+    )]
     New {
         /// The checkpoint to continue [default: latest]
         #[arg(long, value_name = "REF")]
         from: Option<String>,
     },
     /// Print a brief: a file as it is, a checkpoint's own, or one made of its facts
-    #[command(after_help = "Examples:\n  milepost brief show latest\n  milepost brief show chk-003.md --json")]
+    #[command(
+        after_help = "Examples:\n  milepost brief show latest\n  milepost brief show chk-003.md --json"
+    )]
     Show {
         /// A checkpoint or a file; a file goes first
         #[arg(value_name = "REF|FILE", default_value = "latest")]

@@ -121,7 +121,13 @@ impl<'a> Page<'a> {
     }
 
     /// Adds a part; one that must be kept comes as it stands.
-    pub(super) fn add_part(&mut self, kind: Kind, name: &'a str, heading: &'a str, verbatim: Option<&'a str>) -> usize {
+    pub(super) fn add_part(
+        &mut self,
+        kind: Kind,
+        name: &'a str,
+        heading: &'a str,
+        verbatim: Option<&'a str>,
+    ) -> usize {
         let verbatim = verbatim.map(|text| self.text(text));
         self.total += verbatim.as_ref().map_or(0, |text| text.cost);
         let heading = self.text(heading);
@@ -206,6 +212,14 @@ impl<'a> Page<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Whether it does not fit even without some entries: then how they are cut before they go makes no difference.
+    pub(super) fn exceeds_without(&self, entries: &[usize]) -> bool {
+        let all: u64 =
+            entries.iter().filter_map(|at| self.entries.get(*at)).map(|entry| entry.text.cost).sum();
+        let headings: u64 = self.parts.iter().map(|part| part.heading.cost).sum();
+        self.gauge.whole(self.total().saturating_sub(all + headings)) > self.budget
+    }
+
     /// Cuts an entry short, where that makes it cheaper.
     pub(super) fn cut(&mut self, at: usize, text: String) -> ControlFlow<()> {
         let text = self.text(text);
@@ -222,7 +236,8 @@ impl<'a> Page<'a> {
 
     /// Lets the entries of a part stand on one line, under a heading of its own where one is given.
     pub(super) fn join(&mut self, part: usize, heading: Option<&'static str>) {
-        let Some(entries) = self.parts.get(part).filter(|part| !part.joined).map(|part| part.entries.clone()) else {
+        let Some(entries) = self.parts.get(part).filter(|part| !part.joined).map(|part| part.entries.clone())
+        else {
             return;
         };
         for at in entries {
@@ -263,7 +278,8 @@ impl<'a> Page<'a> {
                 let Some(folder) = part.folders.get_mut(folder) else { return ControlFlow::Continue(()) };
                 let name = folder.names.get_mut(name).and_then(Option::take);
                 folder.live -= 1;
-                self.total -= name.map_or(0, |(_, cost)| cost) + if folder.live == 0 { folder.cost } else { 0 };
+                self.total -=
+                    name.map_or(0, |(_, cost)| cost) + if folder.live == 0 { folder.cost } else { 0 };
             }
         }
         entry.shown = Shown::Gone;
@@ -280,7 +296,8 @@ impl<'a> Page<'a> {
         let gauge = self.gauge;
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
-        let Some(path) = entry.path.as_deref().filter(|_| matches!(entry.shown, Shown::Whole | Shown::Cut)) else {
+        let Some(path) = entry.path.as_deref().filter(|_| matches!(entry.shown, Shown::Whole | Shown::Cut))
+        else {
             return ControlFlow::Continue(());
         };
         let (folder, name) = match path.rfind('/') {
@@ -377,7 +394,8 @@ impl<'a> Page<'a> {
     /// What is told at the end of the page.
     fn notice_of(&self, omitted: &[Omitted], shrunk: bool, brief: bool) -> String {
         const NAMED: usize = 6;
-        let command = self.whole.as_deref().map_or("see the original".to_owned(), |whole| format!("`{whole}`"));
+        let command =
+            self.whole.as_deref().map_or("see the original".to_owned(), |whole| format!("`{whole}`"));
         if shrunk {
             let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
             return format!("# Left Out\nShrunk, {lines} lines: {command}\n");

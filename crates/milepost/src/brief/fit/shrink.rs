@@ -10,8 +10,7 @@ use super::page::Page;
 use super::{Rank, gather};
 
 /// In the order in which they give way.
-const ORDER: [Kind; 6] =
-    [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
+const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
 
 type Flow = ControlFlow<()>;
 
@@ -63,7 +62,9 @@ fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
             for (block, range) in blocks(content, Grain::Lines) {
                 let source = content.get(range).unwrap_or_default();
                 if (block.says_something() || block == Block::Heading) && !source.trim().is_empty() {
-                    gather::lines(block, source, &mut |text| page.add_entry(part, Rank::Must(kind), text, None));
+                    gather::lines(block, source, &mut |text| {
+                        page.add_entry(part, Rank::Must(kind), text, None)
+                    });
                 }
             }
         }

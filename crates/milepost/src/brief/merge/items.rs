@@ -1,9 +1,9 @@
 //! How each section grows: decisions accumulate and leave only where one replaces another by name, technical context is
 //! known by its keys, steps are appended, files are known by their paths.
 
+use super::super::Kind;
 use super::super::artifact::Artifact;
 use super::super::blocks::{Block, Grain, blocks, cells, normal, said, unmarked};
-use super::super::Kind;
 use super::list::List;
 
 /// Adds what an update says to the lists of one section. Gives what the writer should know.
@@ -147,7 +147,9 @@ impl Chain {
         let mut rest = text.as_str();
         while let Some((old, after)) = rest.strip_prefix("~~").and_then(|inside| inside.split_once("~~")) {
             let after = after.trim_start();
-            let Some(new) = ["→", "->", "=>"].iter().find_map(|arrow| after.strip_prefix(arrow)) else { break };
+            let Some(new) = ["→", "->", "=>"].iter().find_map(|arrow| after.strip_prefix(arrow)) else {
+                break;
+            };
             struck.push(old.trim().to_owned());
             rest = new.trim_start();
         }
@@ -210,7 +212,8 @@ fn settle(lists: &mut [&mut List]) {
         let pair = all.iter().find_map(|(new_at, new)| {
             let replaced = |(old_at, old): &&((usize, usize), Chain)| {
                 let twice = old.struck.is_empty() && normal(&old.live) == normal(&new.live);
-                let named = new.struck.iter().any(|s| is_same(&old.live, s)) && normal(&old.live) != normal(&new.live);
+                let named = new.struck.iter().any(|s| is_same(&old.live, s))
+                    && normal(&old.live) != normal(&new.live);
                 old_at != new_at && (named || twice)
             };
             let (old_at, old) = all.iter().filter(|_| !new.struck.is_empty()).find(replaced)?;

@@ -29,7 +29,8 @@ impl List {
     /// What says something, with its place.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, Block, &str)> {
         let all = self.blocks.iter().enumerate();
-        all.filter(|(_, (block, _))| block.says_something()).map(|(i, (block, text))| (i, *block, text.as_str()))
+        all.filter(|(_, (block, _))| block.says_something())
+            .map(|(i, (block, text))| (i, *block, text.as_str()))
     }
 
     /// Puts an entry in the place of another; blanks at the end of the one before it stay.
@@ -62,7 +63,8 @@ impl List {
             kind => *block == kind,
         };
         let last = self.blocks.iter().rposition(|(block, _)| own(block));
-        let text = format!("{}\n", if kind == Block::Item { outdented(text) } else { text.trim_end().to_owned() });
+        let text =
+            format!("{}\n", if kind == Block::Item { outdented(text) } else { text.trim_end().to_owned() });
         self.changed = true;
         let at = match last {
             Some(at) => at + 1,
@@ -86,8 +88,10 @@ impl List {
             }
             _ => at,
         };
-        let glued = self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::Row))
-            || kind == Block::Paragraph && self.blocks.get(at).is_some_and(|(block, _)| *block != Block::Blank);
+        let glued =
+            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::Row))
+                || kind == Block::Paragraph
+                    && self.blocks.get(at).is_some_and(|(block, _)| *block != Block::Blank);
         self.blocks.insert(at, (kind, text));
         if glued {
             self.blocks.insert(at + 1, (Block::Blank, "\n".to_owned()));

@@ -91,14 +91,18 @@ fn given(brief: &Brief) -> (Vec<Given<'_>>, Vec<Vec<Given<'_>>>) {
             deltas.push(Vec::new());
         }
         let said = !is_empty(content);
-        let into = if section.in_delta || section.kind == Kind::Delta { deltas.last_mut() } else { Some(&mut own) };
+        let into =
+            if section.in_delta || section.kind == Kind::Delta { deltas.last_mut() } else { Some(&mut own) };
         let Some(into) = into.filter(|_| said && section.kind != Kind::Container) else { continue };
         let (kind, content) = match section.kind {
             Kind::Delta | Kind::Changed => (Kind::Play, items::prose_as_steps(content, &when)),
             Kind::Transitions => (Kind::Play, items::transitions_as_steps(content)),
             kind => (kind, content.to_owned()),
         };
-        let same = |g: &&mut Given<'_>| g.kind == kind && (kind != Kind::Other || g.heading == section.heading);
+        // What replaces replaces all at once; what accumulates comes piece by piece.
+        let same = |g: &&mut Given<'_>| {
+            g.kind == kind && !accumulates(kind) && (kind != Kind::Other || g.heading == section.heading)
+        };
         match into.iter_mut().find(same) {
             Some(first) => {
                 end_line(&mut first.content);
@@ -108,6 +112,11 @@ fn given(brief: &Brief) -> (Vec<Given<'_>>, Vec<Vec<Given<'_>>>) {
         }
     }
     (own, deltas)
+}
+
+/// Whether a section grows entry by entry.
+fn accumulates(kind: Kind) -> bool {
+    matches!(kind, Kind::Decisions | Kind::Technical | Kind::Play | Kind::Artifacts | Kind::Breadcrumbs)
 }
 
 /// Whether content says nothing: none, or only that nothing is known, as a brief made of facts says it.
@@ -181,11 +190,9 @@ impl Document {
 
     fn apply(&mut self, all: &[Given<'_>]) {
         for given in all {
-            match given.kind {
-                Kind::Decisions | Kind::Technical | Kind::Play | Kind::Artifacts | Kind::Breadcrumbs => {
-                    self.accumulate(given);
-                }
-                _ => self.replace(given),
+            match accumulates(given.kind) {
+                true => self.accumulate(given),
+                false => self.replace(given),
             }
         }
     }
@@ -264,7 +271,8 @@ impl Document {
         let at = match kind.place() {
             place if place == super::ORDER.len() => self.pieces.len(),
             place => {
-                let later = |piece: &Piece| piece.kind.place() > place && piece.kind.place() < super::ORDER.len();
+                let later =
+                    |piece: &Piece| piece.kind.place() > place && piece.kind.place() < super::ORDER.len();
                 let earlier = |piece: &Piece| piece.kind.place() < place;
                 let after_earlier = self.pieces.iter().rposition(earlier).map(|at| at + 1);
                 self.pieces.iter().position(later).or(after_earlier).unwrap_or(0)

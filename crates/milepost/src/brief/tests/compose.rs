@@ -13,7 +13,15 @@ fn body(more: &str) -> crate::model::Body {
 
 fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
     let created = body.created_at;
-    compose(&Facts { id: "chk-1".into(), created, parent: None, body: Some(body), record, manifests, before: None })
+    compose(&Facts {
+        id: "chk-1".into(),
+        created,
+        parent: None,
+        body: Some(body),
+        record,
+        manifests,
+        before: None,
+    })
 }
 
 #[test]
@@ -122,7 +130,15 @@ fn nothing_is_invented() {
     let text = made(&body(""), None, &[]);
     let brief = Brief::parse(text.as_str());
     assert_eq!(brief.check().errors, [], "{text}");
-    for kind in [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::Technical, Kind::Play, Kind::Artifacts, Kind::Next] {
+    for kind in [
+        Kind::Problem,
+        Kind::Intent,
+        Kind::Decisions,
+        Kind::Technical,
+        Kind::Play,
+        Kind::Artifacts,
+        Kind::Next,
+    ] {
         let content = brief.content(brief.of_kind(kind).next().unwrap());
         assert!(content.trim().starts_with("Unknown: "), "{kind}: {content}");
     }
@@ -140,6 +156,9 @@ fn what_blocks_is_said_and_many_files_are_counted() {
         list.get()
     ));
     let text = made(&body, None, &[]);
-    assert!(text.contains("- Blocked: deploy (task t, blocked)\n") && !text.contains("Blocked: None"), "{text}");
+    assert!(
+        text.contains("- Blocked: deploy (task t, blocked)\n") && !text.contains("Blocked: None"),
+        "{text}"
+    );
     assert!(text.contains("100 more files are in the checkpoint: `milepost show cp_1`"), "{text}");
 }

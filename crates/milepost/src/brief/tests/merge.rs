@@ -40,11 +40,11 @@ fn each_section_in_its_own_way() {
         content(&text, Kind::Decisions),
         "- Platform: Web (browser)\n- Image generation: Gemini API\n- ~~Persistence: LocalStorage (no backend)~~ → Persistence: IndexedDB\n- Game name: Chromatic Quest\n- Sound: none"
     );
-    assert_eq!(
-        content(&text, Kind::Technical),
-        format!("{}\n- Node: 24", content(EXAMPLE, Kind::Technical))
+    assert_eq!(content(&text, Kind::Technical), format!("{}\n- Node: 24", content(EXAMPLE, Kind::Technical)));
+    assert!(
+        content(&text, Kind::Play).ends_with("→ Complete\n- Phase 3 -> Added timer -> Complete"),
+        "{text}"
     );
-    assert!(content(&text, Kind::Play).ends_with("→ Complete\n- Phase 3 -> Added timer -> Complete"), "{text}");
     assert_eq!(
         content(&text, Kind::Artifacts),
         "| File | Status | Key Change |\n|------|--------|------------|\n| `src/services/imageProcessor.ts` | created | base64 → ImageData → PaintByNumbers pipeline |\n| `src/services/gemini.ts` | created | Timeouts |\n| `src/hooks/useImageGeneration.ts` | deleted | Not needed |\n| `src/timer.ts` | created | Countdown |"
@@ -59,9 +59,13 @@ fn each_section_in_its_own_way() {
 fn context_is_known_by_its_keys() {
     let previous = "## Technical Context\n- Node: 22\n- DB: PostgreSQL 16\n- runs in Docker\n";
     let text = merged(previous, "### Technical Context\n- Node: 24\n- runs in Docker\n- Cache: none\n");
-    assert_eq!(text, "## Technical Context\n- Node: 24\n- DB: PostgreSQL 16\n- runs in Docker\n- Cache: none\n");
+    assert_eq!(
+        text,
+        "## Technical Context\n- Node: 24\n- DB: PostgreSQL 16\n- runs in Docker\n- Cache: none\n"
+    );
     let table = "### Technical Context\n| What | Which |\n|---|---|\n| Node | 22 |\n";
-    let text = merged(table, "### Technical Context\n| What | Which |\n|---|---|\n| Node | 24 |\n| Go | 1.24 |\n");
+    let text =
+        merged(table, "### Technical Context\n| What | Which |\n|---|---|\n| Node | 24 |\n| Go | 1.24 |\n");
     assert_eq!(text, "### Technical Context\n| What | Which |\n|---|---|\n| Node | 24 |\n| Go | 1.24 |\n");
 }
 
@@ -70,7 +74,8 @@ fn decisions_leave_only_by_name() {
     let previous = "### Decisions\n- Use A for storage\n- Use B for transport\n";
     let text = merged(previous, "### Decisions\n- ~~Use A for storage~~ → Use C for storage\n");
     assert_eq!(text, "### Decisions\n- ~~Use A for storage~~ → Use C for storage\n- Use B for transport\n");
-    let text = merged(&text, "### Decisions\n- ~~Use C for storage~~ → Use D for storage\n- Use A for storage\n");
+    let text =
+        merged(&text, "### Decisions\n- ~~Use C for storage~~ → Use D for storage\n- Use A for storage\n");
     assert_eq!(
         text,
         "### Decisions\n- ~~Use A for storage~~ → ~~Use C for storage~~ → Use D for storage\n- Use B for transport\n"
@@ -82,7 +87,8 @@ fn decisions_leave_only_by_name() {
 
 #[test]
 fn sections_that_are_new_stand_in_their_order() {
-    let text = merged("## Problem\nx\n\n## User Rules\n- y\n", "## Session Intent\nz\n\n### Decisions\n- d\n");
+    let text =
+        merged("## Problem\nx\n\n## User Rules\n- y\n", "## Session Intent\nz\n\n### Decisions\n- d\n");
     assert_eq!(
         text,
         "## Problem\nx\n\n## Session Intent\nz\n\n## Essential Information\n\n### Decisions\n- d\n\n## User Rules\n- y\n"
@@ -99,11 +105,17 @@ fn deltas_are_folded_in() {
     );
     let text = merged(&previous, "");
     assert!(!text.contains("Delta") && !text.contains("---\n\n##\n"), "{text}");
-    assert!(content(&text, Kind::Play).ends_with(
-        "- 2026-01-02T00:00:00Z → Timer and scoring are done.\n- Phase 3: pending → done"
-    ));
+    assert!(
+        content(&text, Kind::Play)
+            .ends_with("- 2026-01-02T00:00:00Z → Timer and scoring are done.\n- Phase 3: pending → done")
+    );
     let trail = content(&text, Kind::Artifacts);
-    assert!(trail.ends_with("| `src/timer.ts` | created | Countdown |\n| `src/services/gemini.ts` | created | Timeouts |"), "{trail}");
+    assert!(
+        trail.ends_with(
+            "| `src/timer.ts` | created | Countdown |\n| `src/services/gemini.ts` | created | Timeouts |"
+        ),
+        "{trail}"
+    );
     assert_eq!(content(&text, Kind::Next), "- Ship it");
     assert_eq!(content(&text, Kind::Rules), content(EXAMPLE, Kind::Rules));
     assert_eq!(Brief::parse(text.as_str()).check().errors, []);

@@ -23,7 +23,9 @@ pub(super) const COUNTED: [(&str, u64); 8] = [
 
 fn errors(text: &str) -> Vec<String> {
     let check = Brief::parse(text).check();
-    let one = |e: &Finding| format!("{}{}", e.section.as_ref().map_or(String::new(), |s| format!("{s}: ")), e.message);
+    let one = |e: &Finding| {
+        format!("{}{}", e.section.as_ref().map_or(String::new(), |s| format!("{s}: ")), e.message)
+    };
     check.errors.iter().map(one).collect()
 }
 
@@ -69,7 +71,10 @@ fn each_required_section_is_missed_by_its_name() {
 fn required_fields_are_missed_by_their_names() {
     let gone = |line: &str| EXAMPLE.replacen(line, "", 1);
     assert_eq!(errors(&gone("checkpoint: chk-003\n")), ["checkpoint: is missing from the front matter"]);
-    assert_eq!(errors(&gone("created: 2025-12-14T15:30:00Z\n")), ["created: is missing from the front matter"]);
+    assert_eq!(
+        errors(&gone("created: 2025-12-14T15:30:00Z\n")),
+        ["created: is missing from the front matter"]
+    );
     assert_eq!(errors(&gone("anchor: end-of-phase-2\n")), [""; 0]);
     let body = EXAMPLE.split_once("---\n\n").unwrap().1;
     assert_eq!(errors(body), ["there is no front matter: `checkpoint` and `created` are required"]);
@@ -86,7 +91,11 @@ fn required_fields_are_missed_by_their_names() {
         ("14.12.2025", true, false),
     ] {
         let check = created(text);
-        assert_eq!((!check.errors.is_empty(), !check.warnings.is_empty()), (error, warning), "{text}: {check:?}");
+        assert_eq!(
+            (!check.errors.is_empty(), !check.warnings.is_empty()),
+            (error, warning),
+            "{text}: {check:?}"
+        );
     }
 }
 
@@ -146,7 +155,10 @@ fn sections_that_stand_only_in_a_fence_are_not_there() {
     for text in [
         format!("```markdown\n{EXAMPLE}```\n"),
         format!("\n~~~~\n{EXAMPLE}~~~~"),
-        format!("```md\n{}\n```\n", EXAMPLE.replace("- Platform: Web", "- Platform:\n\n```js\n## no\n```\n\nWeb")),
+        format!(
+            "```md\n{}\n```\n",
+            EXAMPLE.replace("- Platform: Web", "- Platform:\n\n```js\n## no\n```\n\nWeb")
+        ),
         format!("```\n{EXAMPLE}"),
     ] {
         let brief = Brief::parse(text.as_str());
@@ -166,7 +178,10 @@ fn files_as_they_come() {
         EXAMPLE.trim_end().to_owned(),
         EXAMPLE.replace('→', "->"),
         EXAMPLE.replace("anchor: end-of-phase-2", "anchor: a---b"),
-        EXAMPLE.replace("anchor: end-of-phase-2", "anchor: feat: x\nmood: \"fine: really\"\nlist:\n  - one\n  - two"),
+        EXAMPLE.replace(
+            "anchor: end-of-phase-2",
+            "anchor: feat: x\nmood: \"fine: really\"\nlist:\n  - one\n  - two",
+        ),
         EXAMPLE.replace("| `src/services/gemini.ts`", r"| `src/a\|b.ts`"),
         format!("{EXAMPLE}\n## Problem\nagain\n"),
         format!("{EXAMPLE}\n## Something Else\nkept\n"),
@@ -225,7 +240,15 @@ fn what_does_not_fit_is_named() {
     let names: Vec<_> = least.sections.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
-        ["Problem", "Session Intent", "Decisions", "Current State", "Next Actions", "User Rules", "what stands around them"]
+        [
+            "Problem",
+            "Session Intent",
+            "Decisions",
+            "Current State",
+            "Next Actions",
+            "User Rules",
+            "what stands around them"
+        ]
     );
     let tight = fit(EXAMPLE, least.needed, Overflow::Error).unwrap();
     assert!(tight.tokens <= least.needed);
@@ -236,7 +259,9 @@ fn what_does_not_fit_is_named() {
     assert!(tight.markdown.contains("milepost brief show chk.md"), "{}", tight.markdown);
     assert!(!tight.omitted.is_empty());
     let exceeding = fit(EXAMPLE, 1, Overflow::Exceed).unwrap();
-    assert!(exceeding.exceeds && exceeding.tokens > 1 && exceeding.markdown.contains("Wait for user approval"));
+    assert!(
+        exceeding.exceeds && exceeding.tokens > 1 && exceeding.markdown.contains("Wait for user approval")
+    );
     for budget in [60, 80, 120, 160] {
         let shrunk = fit(EXAMPLE, budget, Overflow::Shrink).unwrap();
         assert!(shrunk.shrunk && shrunk.tokens <= budget, "{budget}: {}", shrunk.markdown);
@@ -248,7 +273,9 @@ fn what_does_not_fit_is_named() {
 
 #[test]
 fn files_are_grouped_by_their_folders() {
-    let rows: String = (0..40).map(|n| format!("| `src/deep/part{n}.rs` | deleted | gone in round {n} of the cleaning |\n")).collect();
+    let rows: String = (0..40)
+        .map(|n| format!("| `src/deep/part{n}.rs` | deleted | gone in round {n} of the cleaning |\n"))
+        .collect();
     let text = EXAMPLE.replace("| `src/services/gemini.ts`", &format!("{rows}| `src/services/gemini.ts`"));
     let fitted = fit(&text, 700, Overflow::Error).unwrap();
     assert!(fitted.markdown.contains("- src/deep/: part0.rs, part1.rs"), "{}", fitted.markdown);

@@ -26,11 +26,14 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 fn rows() -> impl Strategy<Value = String> {
-    let status = prop::sample::select(vec!["created", "modified", "deleted", "renamed", "done", "synced", ""]);
-    let row = ("[a-d]{1,2}", "[a-z]{1,8}", status, fact())
-        .prop_map(|(folder, name, status, fact)| format!("| `src/{folder}/{name}.rs` | {status} | {fact} |\n"));
-    prop::collection::vec(row, 0..12)
-        .prop_map(|rows| format!("\n| File | Status | Key Change |\n|------|--------|------------|\n{}", rows.concat()))
+    let status =
+        prop::sample::select(vec!["created", "modified", "deleted", "renamed", "done", "synced", ""]);
+    let row = ("[a-d]{1,2}", "[a-z]{1,8}", status, fact()).prop_map(|(folder, name, status, fact)| {
+        format!("| `src/{folder}/{name}.rs` | {status} | {fact} |\n")
+    });
+    prop::collection::vec(row, 0..12).prop_map(|rows| {
+        format!("\n| File | Status | Key Change |\n|------|--------|------------|\n{}", rows.concat())
+    })
 }
 
 /// A brief with some of its sections, in some order, some of them twice or unknown, perhaps with deltas.
@@ -65,9 +68,40 @@ fn brief() -> impl Strategy<Value = String> {
 /// Text that is nearly a brief.
 fn nearly() -> impl Strategy<Value = String> {
     let bit = prop::sample::select(vec![
-        "---\n", "\u{feff}", "```", "~~~~\n", "## Problem", "\r\n", "\n", " ", "|", "\\|", "`", "<!--", "-->", "- ", "1. ",
-        "### Decisions\n", "=====\n", "> ", "\t", "a: b\n", "...\n", "→", "->", "é", "中", "🎯", "~~", "**", "x", "#", "    ",
-        "## Delta: x\n", "| a | b |\n|---|---|\n", "\0",
+        "---\n",
+        "\u{feff}",
+        "```",
+        "~~~~\n",
+        "## Problem",
+        "\r\n",
+        "\n",
+        " ",
+        "|",
+        "\\|",
+        "`",
+        "<!--",
+        "-->",
+        "- ",
+        "1. ",
+        "### Decisions\n",
+        "=====\n",
+        "> ",
+        "\t",
+        "a: b\n",
+        "...\n",
+        "→",
+        "->",
+        "é",
+        "中",
+        "🎯",
+        "~~",
+        "**",
+        "x",
+        "#",
+        "    ",
+        "## Delta: x\n",
+        "| a | b |\n|---|---|\n",
+        "\0",
     ]);
     let noise = any::<char>().prop_map(String::from);
     let bits = prop_oneof![9 => bit.prop_map(str::to_owned), 1 => noise];
@@ -79,7 +113,12 @@ fn budget() -> impl Strategy<Value = u64> {
 }
 
 fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget> {
-    Brief::parse(text).fit(&Fit { budget, overflow, whole: Some("milepost brief show x".into()), ..Fit::default() })
+    Brief::parse(text).fit(&Fit {
+        budget,
+        overflow,
+        whole: Some("milepost brief show x".into()),
+        ..Fit::default()
+    })
 }
 
 /// The facts that a text holds, and the files that it names, also through a folder's group.
@@ -123,6 +162,13 @@ proptest! {
         let _ = fit(&text, 70, Overflow::Shrink);
         let pieces: String = pieces(&text).into_iter().map(|(_, piece)| piece).collect();
         prop_assert_eq!(pieces, text.as_str());
+    }
+
+    #[test]
+    fn plain_text_does_not_matter_to_where_headings_are(text in prop_oneof![nearly(), brief()]) {
+        let all = Brief::parse(text.as_str());
+        let body = all.front().map_or(0, |front| front.range.end);
+        prop_assert_eq!(parse::places(&text, body), parse::places_in_full(&text, body));
     }
 
     #[test]
