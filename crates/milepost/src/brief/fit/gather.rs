@@ -61,7 +61,10 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &Fit<'a>) -> Page<'a> {
 
 /// Lines that stand there already, found by their length and their ends, which is cheaper than by all of them.
 #[derive(Default)]
-struct Seen<'a>(HashMap<(usize, usize, [u8; 8], [u8; 8]), &'a str>);
+struct Seen<'a>(HashMap<Ends, &'a str>);
+
+/// A part, a line's length, its first bytes and its last.
+type Ends = (usize, usize, [u8; 8], [u8; 8]);
 
 impl<'a> Seen<'a> {
     fn repeats(&mut self, part: usize, line: &'a str) -> bool {

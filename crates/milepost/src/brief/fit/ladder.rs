@@ -129,7 +129,7 @@ pub(super) fn remove(page: &mut Page<'_>, entries: &[usize]) -> Flow {
 }
 
 fn paths(page: &mut Page<'_>, entries: &[usize]) -> Flow {
-    entries.iter().try_for_each(|at| page.to_path(*at))
+    entries.iter().try_for_each(|at| page.leave_path(*at))
 }
 
 /// Leaves of the front matter the lines of some keys.

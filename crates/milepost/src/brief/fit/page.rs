@@ -292,7 +292,7 @@ impl<'a> Page<'a> {
     }
 
     /// Leaves of a file nothing but its path, among those of its folder.
-    pub(super) fn to_path(&mut self, at: usize) -> ControlFlow<()> {
+    pub(super) fn leave_path(&mut self, at: usize) -> ControlFlow<()> {
         let gauge = self.gauge;
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
