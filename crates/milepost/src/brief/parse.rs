@@ -161,7 +161,7 @@ impl Outline {
             };
             outline.starts.push((outline.text.len(), at));
             outline.text.push_str(Self::short(rest.get(..body).unwrap_or_default()));
-            outline.text.push_str(if whole > body { "\n" } else { "" });
+            outline.text.push_str(rest.get(body..whole).unwrap_or_default());
             at += whole;
         }
         outline.starts.push((outline.text.len(), text.len()));

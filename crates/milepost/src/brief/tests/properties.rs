@@ -152,7 +152,7 @@ fn must(text: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_is_read_and_given_back(text in prop_oneof![nearly(), any::<String>(), brief()]) {
