@@ -183,7 +183,10 @@ impl Outline {
             _ => 0,
         };
         match rest.get(mark) {
-            Some(b) if b.is_ascii_alphabetic() => line.get(..indent + mark + 1).unwrap_or(line),
+            // No block begins like this: tables are not asked for.
+            Some(b) if b.is_ascii_alphabetic() || matches!(b, b'|' | b'"' | b'(' | b'@' | b'$') => {
+                line.get(..indent + mark + 1).unwrap_or(line)
+            }
             _ => line,
         }
     }
