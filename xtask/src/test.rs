@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, pass};
-use crate::{architecture, bench, faults, setup};
+use crate::{architecture, bench, faults, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -20,9 +20,10 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("faults", || faults::run(size, &[]))?;
     // Only what is counted: times say nothing on a machine that does other things.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
+    step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    println!("steps: 7 passed, 0 failed");
+    println!("steps: 8 passed, 0 failed");
     Ok(())
 }
 

@@ -21,7 +21,7 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
