@@ -57,7 +57,7 @@ fn append(noted: &Noted) -> std::io::Result<()> {
         let text = fs::read_to_string(&file)?;
         let half = text.len() / 2;
         let rest = text.get(half..).unwrap_or_default().split_once('\n').map_or("", |(_, rest)| rest);
-        fs::write(&file, rest)?;
+        milepost::atomic::write(&file, rest.as_bytes(), milepost::atomic::Mode::Private)?;
     }
     let mut open = fs::OpenOptions::new().create(true).append(true).open(&file)?;
     open.write_all(format!("{line}\n").as_bytes())
