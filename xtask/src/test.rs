@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, pass};
-use crate::{architecture, bench, faults, setup};
+use crate::{architecture, bench, faults, mcp, setup};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -18,11 +18,16 @@ pub fn run(size: faults::Size) -> Result<()> {
     })?;
     step("tests", || pass(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
+    // Both clients come from the network: not for every run.
+    if matches!(size, faults::Size::Full) {
+        step("mcp", mcp::run)?;
+    }
     // Only what is counted: times say nothing on a machine that does other things.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    println!("steps: 7 passed, 0 failed");
+    let steps = if matches!(size, faults::Size::Full) { 8 } else { 7 };
+    println!("steps: {steps} passed, 0 failed");
     Ok(())
 }
 

@@ -10,6 +10,8 @@ mod exact;
 mod house;
 mod items;
 mod look;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod prune;
 mod redact;
 mod refuse;
