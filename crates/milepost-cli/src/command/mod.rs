@@ -141,7 +141,7 @@ impl Command {
             Self::Help(args) => help::run(&args, screen).map(|()| None),
             Self::Hook(args) => hook::run(&args, global, screen).map(|()| None),
             #[cfg(feature = "mcp")]
-            Self::Mcp(args) => mcp::run(&args, global).map(|()| None),
+            Self::Mcp(args) => mcp::run(&args, global, screen).map(|()| None),
             other => Ok(Some(other)),
         }
     }

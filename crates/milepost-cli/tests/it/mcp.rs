@@ -403,6 +403,13 @@ fn a_store_that_comes_and_goes_is_survived() {
     env.save(&["--run", "outside", "--summary", "made by a command"]);
     assert_eq!(server.call("list", json!({}))["checkpoints"].as_array().unwrap().len(), 1);
     let folder = env.project().join(".milepost");
+    // Somebody holds it and does not let go.
+    let held = std::fs::File::open(folder.join("milepost.db-lock")).unwrap();
+    held.lock().unwrap();
+    assert_eq!(server.refused("save", json!({ "summary": "in vain" })), "store_busy");
+    assert_eq!(server.call("list", json!({}))["checkpoints"].as_array().unwrap().len(), 1);
+    drop(held);
+    server.call("save", json!({ "run": "outside", "summary": "now" }));
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(server.refused("list", json!({})), "store_missing");
     server.call("save", json!({ "summary": "anew" }));

@@ -5,8 +5,11 @@ mod desk;
 mod resume;
 mod tasks;
 
+use std::io::IsTerminal as _;
+
 use crate::cli::Global;
 use crate::failure::Failure;
+use crate::present::Screen;
 
 /// Serve an agent over stdin and stdout with the Model Context Protocol (for agents, not for people)
 ///
@@ -17,7 +20,11 @@ use crate::failure::Failure;
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
 pub(crate) struct McpArgs {}
 
-pub(crate) fn run(_: &McpArgs, global: &Global) -> Result<(), Failure> {
+pub(crate) fn run(_: &McpArgs, global: &Global, screen: &Screen) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() {
+        screen
+            .talk("waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`");
+    }
     super::go_to(global)?;
     milepost_mcp::serve(desk::CommandDesk::new(global.clone())).map_err(Failure::Output)
 }
