@@ -9,12 +9,12 @@ mod faults;
 mod mcp;
 mod setup;
 mod shell;
+mod survival;
 mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str =
-    "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | mcp | bench";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | mcp | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +33,7 @@ fn main() -> Result<()> {
         }
         ["mcp"] => mcp::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),
     }
 }

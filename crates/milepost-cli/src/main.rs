@@ -1,6 +1,7 @@
 //! The command line of Milepost: the binary `milepost`.
 //! In: arguments and the environment. Out: data on stdout, talk on stderr, one exit code.
 
+mod agents;
 mod cli;
 mod command;
 mod config;

@@ -9,7 +9,7 @@ use milepost::capture::{self, PeakWatch, Process, Scope, Sighting, Since};
 use milepost::clock::SystemClock;
 use milepost::engine::outbox::{Outbox, Queued};
 use milepost::engine::{Opening, Settings};
-use milepost::model::{Profile, RunId, Source, Status};
+use milepost::model::{CaptureWhen, Profile, RunId, RunRecord, Source, Status};
 use milepost::run::{Run, RunBuilder};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved};
@@ -108,15 +108,20 @@ impl Recorder {
 
     /// The run's profile, or the one it would have.
     fn profile(&self) -> Profile {
-        let detail = self.run.as_ref().and_then(|run| run.milepost().run_detail(&self.id).ok());
-        let recorded = detail.and_then(|detail| detail.summary.record.ok()).map(|record| record.profile);
-        recorded.or(self.opening.profile).or(self.settings.profile).unwrap_or(Profile::Session)
+        let asked = self.opening.profile.or_else(|| self.record().map(|record| record.profile));
+        asked.or(self.settings.profile).unwrap_or(Profile::Session)
+    }
+
+    /// What the run's record says, where it was there before.
+    fn record(&self) -> Option<Box<RunRecord>> {
+        let run = self.run.as_ref().filter(|run| run.rejoined())?;
+        run.milepost().store().run(&self.id).ok()??.row.record.ok()
     }
 
     /// How the run stands, by its own word.
     pub(crate) fn standing(&self) -> Option<Status> {
-        let detail = self.run.as_ref()?.milepost().run_detail(&self.id).ok()?;
-        detail.summary.record.ok().map(|record| record.status)
+        let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
+        state.row.record.ok().map(|record| record.status)
     }
 
     /// Opens the run with its first checkpoint, for which the workspace is looked at for at most so long: the command waits.
@@ -136,6 +141,11 @@ impl Recorder {
     /// Looks for at most so long; what takes longer comes later, and the checkpoint says so.
     fn look_within(&self, mp: Option<Milepost>, most: Duration) -> (Option<Sighting>, Option<Late>) {
         let Some(scope) = self.scope_now() else { return (None, None) };
+        let is_new = !self.rejoin;
+        if is_new && self.profile().capture() == CaptureWhen::Never {
+            return (None, None);
+        }
+        let mp = mp.filter(|_| !is_new);
         if capture::is_quick(&scope) {
             return (seen(mp.as_ref(), &self.id, &scope, Source::Manual), None);
         }

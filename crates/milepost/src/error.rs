@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::brief::OverBudget;
+use crate::interop::InteropError;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
@@ -61,6 +62,8 @@ closed_enum! {
         Usage = "usage",
         /// It would remove something and was not confirmed.
         ConfirmationNeeded = "confirmation_needed",
+        /// An agent's settings cannot be edited and are left as they are.
+        AgentSettingsInvalid = "agent_settings_invalid",
     }
 }
 
@@ -216,7 +219,7 @@ pub enum Error {
     #[error("the session is running already")]
     SessionRunning,
     /// What must be kept of a brief does not fit the budget.
-    #[error("the brief does not fit: {0}")]
+    #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
     #[error("the brief's id {id:?} is taken by {place}")]
@@ -236,6 +239,21 @@ pub enum Error {
         run: RunId,
         /// The process that opened it.
         pid: u32,
+    },
+    /// Something of another format could not be read or written.
+    #[error(transparent)]
+    Interop(#[from] InteropError),
+    /// A checkpoint that is there already under this number, with another content.
+    #[error("{reference} is there already with another content, or after it the run has gone on")]
+    Conflict {
+        /// The run and number.
+        reference: String,
+    },
+    /// A bundle that would take secrets along.
+    #[error("{} of what leaves hold secrets: {}", places.len(), places.join(", "))]
+    SecretsLeave {
+        /// Where they are.
+        places: Vec<String>,
     },
     /// A file of the user's could not be read or written.
     #[error("{} could not be {what}", path.display())]
@@ -290,6 +308,10 @@ impl Error {
             Self::BriefExists { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
+            Self::Interop(InteropError::Database { .. }) => (R::Usage, Exit::Failed),
+            Self::Interop(_) => (R::Usage, Exit::Usage),
+            Self::Conflict { .. } => (R::CheckpointIdInvalid, Exit::Failed),
+            Self::SecretsLeave { .. } => (R::ConfirmationNeeded, Exit::Unconfirmed),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
             Self::File { what: "removed", .. } => (R::CheckpointRetentionPruneFailed, Exit::Failed),
             Self::File { .. } => (R::Usage, Exit::Usage),
@@ -370,6 +392,12 @@ impl Error {
             }
             Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
             Self::Forked { .. } => "open the run again in this process".into(),
+            Self::Interop(InteropError::Nothing { .. }) => {
+                "`milepost help import` lists the formats; PATH is the folder, or the one around it".into()
+            }
+            Self::Interop(_) => return None,
+            Self::Conflict { .. } => "copy into an empty store, or delete that run there".into(),
+            Self::SecretsLeave { .. } => "look at them, then add --yes to let them leave".into(),
             Self::Timer(TimerError::Thread(_)) | Self::File { .. } => return None,
             Self::Store(error) => match error {
                 StoreError::Busy { .. } => {

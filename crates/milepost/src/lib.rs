@@ -32,6 +32,7 @@ pub mod clock;
 pub mod diff;
 pub mod engine;
 mod error;
+pub mod interop;
 pub mod model;
 pub mod owner;
 pub mod redact;

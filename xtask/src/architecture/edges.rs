@@ -21,12 +21,14 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-const ROOMS: [(&str, &[&str]); 16] = [
+/// Capture knows where a project and its store are, to look at the one and leave the other out.
+const ROOMS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
+    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("redact", &["model"]),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
@@ -35,7 +37,8 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("store", &["model", "clock", "atomic", "seal"]),
-    ("error", &["model", "brief", "seal", "store", "trigger"]),
+    ("interop", &["model", "seal", "brief"]),
+    ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (
         "engine",
         &[
@@ -43,7 +46,9 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "clock",
             "atomic",
             "brief",
+            "capture",
             "diff",
+            "interop",
             "owner",
             "redact",
             "resume",
@@ -55,7 +60,20 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "ReasonCode",
         ],
     ),
-    ("run", &["model", "owner", "trigger", "engine", "store::StoreError", "Error"]),
+    (
+        "run",
+        &[
+            "model",
+            "owner",
+            "trigger",
+            "capture",
+            "engine",
+            "store::StoreError",
+            "store::StoreUrl",
+            "store::OpenOptions",
+            "Error",
+        ],
+    ),
     ("lib", &[]),
 ];
 

@@ -1,6 +1,7 @@
 //! Benchmarks: each beside its floor, interleaved in one run, given as a ratio to it. Counts where counts will do.
 //! `cargo xtask bench [--short] [NAME…]` prints a table in Markdown; `--check` fails where a bound is missed.
 
+mod brief;
 mod capture;
 mod history;
 mod measure;
@@ -17,10 +18,11 @@ use measure::Line;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
 
-const ALL: [Bench; 10] = [
+const ALL: [Bench; 12] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole),
+    ("hook", process::hook),
     ("history", history::latest_and_list),
     ("space", space::bytes),
     ("writers", writers::eight),
@@ -28,6 +30,7 @@ const ALL: [Bench; 10] = [
     ("redact", redact::texts),
     ("capture", capture::capture),
     ("run", capture::run),
+    ("brief", brief::fit),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {

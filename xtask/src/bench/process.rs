@@ -67,6 +67,47 @@ pub fn whole(short: bool) -> Result<Vec<Line>> {
     Ok(vec![line, Line::times("whole process: `show latest`, 4 KB", shows.median(), bares.median(), 4.0)])
 }
 
+/// The whole process of a hook after the use of a tool, on a store with a long history.
+pub fn hook(short: bool) -> Result<Vec<Line>> {
+    let (binary, folder) = (binary()?, folder()?);
+    let history = if short { 200 } else { 10_000 };
+    let database = folder.path().join("bench.db");
+    drop(super::history::seed(&database, history)?);
+    let payload = folder.path().join("payload.json");
+    let text = format!(
+        "{{\"session_id\":\"s1\",\"cwd\":{:?},\"hook_event_name\":\"PostToolUse\",\"tool_name\":\"Bash\",\
+         \"tool_input\":{{\"command\":\"cargo test\"}},\"tool_response\":{{\"stdout\":\"{}\",\"stderr\":\"\",\"exit_code\":0}},\
+         \"duration_ms\":120}}",
+        folder.path(),
+        "test result: ok. ".repeat(100)
+    );
+    fs::File::create(&payload)?.write_all(text.as_bytes())?;
+    fs::File::open(&payload)?.sync_all()?;
+    let hook = || -> Result<()> {
+        let mut command = Command::new(&binary);
+        command.arg("-C").arg(folder.path()).arg("--store").arg(format!("sqlite:{}", database.display()));
+        command.args(["hook", "claude-code", "--strict"]).stdin(fs::File::open(&payload)?);
+        ok(command.stdout(Stdio::null()).stderr(Stdio::null()))
+    };
+    for _ in 0..40 {
+        hook()?;
+    }
+    let mut floor = Floor::new(folder.path())?;
+    let (mut hooks, mut fsyncs, mut bare) = (Sample::default(), Sample::default(), Sample::default());
+    for _ in 0..if short { 30 } else { 200 } {
+        bare.time(|| ok(Command::new("true").stdout(Stdio::null())))?;
+        hooks.time(hook)?;
+        fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
+    }
+    let allowed = bare.median() * 3 + fsyncs.median();
+    let base = bare.median() + fsyncs.median();
+    let what = format!("whole process: `hook` after a tool, {history} checkpoints in the store");
+    let mut line = Line::times(what, hooks.median(), base, 3.0);
+    line.bound = allowed.as_secs_f64() / base.as_secs_f64();
+    line.floor.push_str(&format!(" (a bare process {:.0} µs, one fsync)", bare.median().as_secs_f64() * 1e6));
+    Ok(vec![line])
+}
+
 /// Counts fsyncs: on an open store by its library, and of one-shot saves.
 pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {

@@ -1,4 +1,4 @@
-//! `init`: the store and a commented configuration file, once.
+//! `init`: the store and a commented configuration file, once, and one question about agents.
 
 use milepost::atomic;
 use std::path::Path;
@@ -6,17 +6,21 @@ use std::path::Path;
 use milepost::store::StoreUrl;
 use serde::Serialize;
 
+use crate::agents::Agent;
+use crate::command::agents::{Shop, named};
 use crate::config::Origin;
 use crate::context::Context;
 use crate::failure::Failure;
 
 /// Make the store and milepost.toml for this project
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  milepost init\n  milepost init --agents none --yes\n  \
-                        milepost init --store files:checkpoints")]
+#[command(
+    after_help = "Examples:\n  milepost init\n  milepost init --agents claude-code\n  milepost init --agents none --yes\n  \
+                        milepost init --store files:checkpoints"
+)]
 pub(crate) struct InitArgs {
-    /// Agents to set up; none exist yet
-    #[arg(long, value_name = "NAME", num_args = 1..)]
+    /// Agents to set up for you: all, none, or names (see `milepost agents`). Asked on a terminal unless given
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     agents: Vec<String>,
 }
 
@@ -27,6 +31,7 @@ struct Document {
     config: String,
     created: bool,
     config_created: bool,
+    agents: Vec<Agent>,
 }
 
 const TEMPLATE: &str = "\
@@ -73,6 +78,15 @@ const TEMPLATE: &str = "\
 # enabled = true
 # interval = \"30m\"
 
+[resume]
+# How often a run that stopped is continued before somebody has to look, and how long apart.
+# attempts = 3
+# cooldown = \"0s\"
+
+[hooks]
+# How much of what you say to an agent is kept: full (up to 16 KB), first_line or none.
+# prompts = \"full\"
+
 [pointer]
 # Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.
 # file = \"seed.json\"
@@ -81,10 +95,8 @@ const TEMPLATE: &str = "\
 ";
 
 pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure> {
-    if let Some(name) = args.agents.iter().find(|name| *name != "none") {
-        let message = format!("--agents {name}: no agent can be set up yet, only `none` is possible");
-        return Err(Failure::usage(message));
-    }
+    let shop = Shop::open(context);
+    let wanted = wanted(args)?;
     let url = context.url();
     let created = !is_there(&url);
     let mp = context.writer()?;
@@ -95,14 +107,20 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
             .map_err(|source| milepost::Error::File { path: file.clone(), what: "written", source })?;
     }
     let info = mp.store().info()?;
+    drop(mp);
+    let agents = wanted.unwrap_or_else(|| offer(context, &shop));
+    let set_up = (!agents.is_empty()).then(|| shop.set_up(&agents)).transpose()?;
+    let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
     if context.screen.json {
-        return context.screen.document(&Document {
+        context.screen.document(&Document {
             schema: "milepost.init/1",
             store: url.to_string(),
             config: file.display().to_string(),
             created,
             config_created,
-        });
+            agents,
+        })?;
+        return outcome;
     }
     let made = |new| if new { "made" } else { "was there already" };
     let mut text = format!("Store   {url} ({})\n", made(created));
@@ -111,11 +129,48 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
         "What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on \
          this machine, nowhere else.\n",
     );
-    text.push_str("Next: milepost save --summary \"what you are doing\"\n");
+    match agents.is_empty() {
+        true => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
+        false => {
+            text.push_str(
+                "So are prompts, tool results in short and to-do lists of the agents that are set up.\n",
+            );
+            text.push_str(&page);
+        }
+    }
     if let Some(warning) = info.warning {
         context.screen.talk(&format!("Warning: {warning}"));
     }
-    context.screen.text(&text)
+    context.screen.text(&text)?;
+    outcome
+}
+
+/// The agents that are asked for; `None` where nothing was said about them.
+fn wanted(args: &InitArgs) -> Result<Option<Vec<Agent>>, Failure> {
+    match args.agents.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        ["none"] => Ok(Some(Vec::new())),
+        ["all"] => Ok(Some(Agent::ALL.to_vec())),
+        _ => named(&args.agents).map(Some),
+    }
+}
+
+/// Asks once about the agents that are here and not set up yet. Without an answer it is none.
+fn offer(context: &Context<'_>, shop: &Shop<'_>) -> Vec<Agent> {
+    let screen = context.screen;
+    if screen.yes || !screen.can_ask() {
+        return Vec::new();
+    }
+    let found: Vec<_> = shop.found().into_iter().filter(|agent| !shop.is_current(*agent)).collect();
+    if found.is_empty() {
+        return found;
+    }
+    let names = found.iter().map(|agent| agent.name()).collect::<Vec<_>>().join(", ");
+    let question = format!(
+        "Set up {names} for you (hooks, /checkpoint, MCP server), so that sessions in projects with a store are \
+         recorded and can be resumed? `milepost agents uninstall` takes it back."
+    );
+    if screen.ask(&question) == Some(true) { found } else { Vec::new() }
 }
 
 fn is_there(url: &StoreUrl) -> bool {

@@ -1,20 +1,24 @@
 //! The commands, one file each: its arguments, whose comments are the help text, and one `run`.
 //! In: arguments and a context. Out: calls to the engine, and documents or pages for the screen.
 
+pub(crate) mod agents;
 mod brief;
 mod complete;
 mod completions;
 mod config;
 mod context;
+mod copy;
 mod criterion;
 mod decide;
 mod delete;
 mod diff;
 mod doctor;
 mod events;
+mod export;
 mod finish;
 mod help;
 mod hook;
+mod import;
 mod init;
 mod list;
 mod man;
@@ -76,6 +80,7 @@ commands! {
     Diff = "diff" (diff::DiffArgs),
     Prune = "prune" (prune::PruneArgs),
     Doctor = "doctor" (doctor::DoctorArgs),
+    Agents = "agents" (agents::AgentsArgs),
     #[command(hide = true)]
     Start = "start" (start::StartArgs),
     #[command(hide = true)]
@@ -120,6 +125,12 @@ commands! {
     #[command(hide = true)]
     Mcp = "mcp" (mcp::McpArgs),
     #[command(hide = true)]
+    Import = "import" (import::ImportArgs),
+    #[command(hide = true)]
+    Export = "export" (export::ExportArgs),
+    #[command(hide = true)]
+    Copy = "copy" (copy::CopyArgs),
+    #[command(hide = true)]
     Config = "config" (config::ConfigArgs),
     #[command(hide = true)]
     Schema = "schema" (schema::SchemaArgs),
@@ -158,6 +169,7 @@ impl Command {
             Self::Diff(args) => diff::run(&args, context),
             Self::Prune(args) => prune::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),
+            Self::Agents(args) => agents::run(&args, context),
             Self::Start(args) => start::run(args, context),
             Self::Finish(args) => finish::run(args, context),
             Self::Step(args) => step::run(args, context),
@@ -177,6 +189,9 @@ impl Command {
             Self::Delete(args) => delete::run(&args, context),
             Self::Verify(args) => verify::run(&args, context),
             Self::Events(args) => events::run(&args, context),
+            Self::Import(args) => import::run(&args, context),
+            Self::Export(args) => export::run(&args, context),
+            Self::Copy(args) => copy::run(&args, context),
             Self::Config(args) => config::run(&args, context),
             // These have run before there was a context.
             Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),

@@ -11,13 +11,14 @@ use std::time::Duration;
 use milepost::capture::PeakWatch;
 use milepost::engine::Save;
 use milepost::model::{Outcome, Profile, Raw, RunId, Source, Status};
+use milepost::run::in_full;
 use milepost::trigger::Timer;
 use milepost::{Error, ReasonCode};
 
 use crate::config::duration;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::present::supervised::{self, Reporter, Summary};
+use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{Kept, Late, Recorder};
 use crate::supervise::{self, Attempt, Ending};
 
@@ -69,6 +70,10 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     let (mut recorder, session) = recorder(&args, context)?;
     let run = recorder.run().clone();
     let reporter = Arc::new(Reporter::new(context.screen, &run, events(&args)?));
+    for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
+        reporter
+            .warn(&format!("--watch {}: no such folder; it is watched once it is there", folder.display()));
+    }
     let (first, late) = recorder.first(Save::new().reason("session_start"), FIRST_LOOK);
     let first = told(first, &args, &reporter, "the command runs without it")?;
     if let Some(kept) = &first {
@@ -157,7 +162,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
     // A folder on the command line counts from where it was typed.
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let scope = context.scope().filter(|_| !args.no_capture).map(|mut scope| {
-        scope.watch.extend(args.watch.iter().map(absolute));
+        scope.watch_in_run.extend(args.watch.iter().map(absolute));
         scope
     });
     let recorder = Recorder::new(context, settings, run, session.clone(), opening, args.rejoin, scope);
@@ -179,7 +184,7 @@ fn told(
         }
         Err(e) if args.strict => Err(e.into()),
         Err(e) => {
-            reporter.warn(&format!("milepost cannot save ({}): {comfort}", supervised::in_full(&e)));
+            reporter.warn(&format!("milepost cannot save ({}): {comfort}", in_full(&e)));
             Ok(None)
         }
     }
@@ -230,7 +235,7 @@ impl Keeper {
             Err(e) => {
                 self.failed.store(true, Ordering::Relaxed);
                 if aloud {
-                    let why = supervised::in_full(&e);
+                    let why = in_full(&e);
                     self.reporter.warn(&format!("milepost cannot save ({why}): it will try again"));
                 }
             }

@@ -53,6 +53,65 @@ pub(crate) fn resuming() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()
 }
 
+/// What setting agents up needs to know of the environment; read only then.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    /// Where agents keep their files; `None` without a home folder, where only a project's can be found.
+    pub(crate) home: Option<Homes>,
+    /// Where what was installed is written down.
+    pub(crate) state: Option<PathBuf>,
+    programs: Vec<PathBuf>,
+}
+
+/// The user's folders of each agent, by the agents' own variables or in the home folder.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Homes {
+    pub(crate) claude: PathBuf,
+    pub(crate) claude_servers: PathBuf,
+    pub(crate) gemini: PathBuf,
+    pub(crate) codex: PathBuf,
+    pub(crate) skills: PathBuf,
+    pub(crate) opencode: PathBuf,
+}
+
+impl Surroundings {
+    pub(crate) fn read() -> Self {
+        let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = absolute("HOME");
+        let under = |name: &str, default: &str| absolute(name).or_else(|| Some(home.as_ref()?.join(default)));
+        let paths = variable("PATH").unwrap_or_default();
+        let state = state_folder();
+        let claude = absolute("CLAUDE_CONFIG_DIR");
+        let homes = |home: &PathBuf| {
+            Some(Homes {
+                // With a folder of its own Claude Code keeps this file in it, else beside it.
+                claude_servers: claude.as_ref().unwrap_or(home).join(".claude.json"),
+                claude: claude.clone().unwrap_or_else(|| home.join(".claude")),
+                gemini: absolute("GEMINI_CLI_HOME").unwrap_or_else(|| home.clone()).join(".gemini"),
+                codex: under("CODEX_HOME", ".codex")?,
+                skills: home.join(".agents").join("skills"),
+                opencode: under("XDG_CONFIG_HOME", ".config")?.join("opencode"),
+            })
+        };
+        Self { home: home.as_ref().and_then(homes), state, programs: std::env::split_paths(&paths).collect() }
+    }
+
+    /// Where a program is.
+    pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
+        let all = self.programs.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+        all.into_iter().find(|path| is_executable(path))
+    }
+}
+
+fn is_executable(path: &std::path::Path) -> bool {
+    let Ok(meta) = std::fs::metadata(path) else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    meta.is_file() && may_run
+}
+
 #[allow(clippy::disallowed_methods, reason = "this is the config room")]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

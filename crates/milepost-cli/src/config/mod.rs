@@ -19,7 +19,7 @@ use milepost::store::{DEFAULT_WAIT, StoreUrl};
 
 pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;
-pub(crate) use self::environment::{resuming, state_folder};
+pub(crate) use self::environment::{Homes, Surroundings, resuming, state_folder};
 use self::file::File;
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::value::duration;
@@ -109,6 +109,8 @@ pub(crate) struct Config {
     /// The agent's own session.
     pub(crate) agent_session: Option<String>,
     pub(crate) user: Option<String>,
+    /// The person's folder.
+    pub(crate) home: Option<PathBuf>,
     /// The profile that a flag asks for.
     pub(crate) asked_profile: Option<Profile>,
     /// The profile of new runs.
@@ -119,8 +121,6 @@ pub(crate) struct Config {
     pub(crate) pointer: Option<Pointer>,
     pub(crate) watching: Watching,
     pub(crate) agents: Agents,
-    /// The person's home.
-    pub(crate) home: Option<PathBuf>,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
     /// The project's file, whether or not it is there.
@@ -232,6 +232,7 @@ impl Config {
             session: environment.session.or_else(|| environment.agent_session.clone()),
             agent_session: environment.agent_session,
             user: environment.user,
+            home: environment.home,
             asked_profile,
             profile,
             wait: wait.map_or(DEFAULT_WAIT, |wait| wait.0),
@@ -240,7 +241,6 @@ impl Config {
             pointer,
             watching,
             agents,
-            home: environment.home,
             warnings,
             settings: settings.0,
             file,

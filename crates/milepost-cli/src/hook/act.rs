@@ -2,8 +2,10 @@
 //! look for nothing.
 
 use std::path::Path;
+use std::time::Duration;
 
-use milepost::engine::{Finish, Opening, Start};
+use milepost::capture::Sighting;
+use milepost::engine::{Due, Finish, Opening, Start};
 use milepost::model::{Change, Class, FileRef, Interruption, Owner, RunId, RunRecord, Source, Status};
 use milepost::owner;
 use milepost::store::StoreError;
@@ -17,6 +19,8 @@ use crate::failure::Failure;
 
 /// Bytes of a prompt that are kept.
 const PROMPT: usize = 16 * 1024;
+/// How long a look at the workspace may take.
+const LOOK: Duration = Duration::from_secs(1);
 /// How a line of the log begins that is what the person said.
 const SAID: &str = "prompt: ";
 
@@ -53,6 +57,7 @@ pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Resu
             let items = tool.items(|path| relative(&root, path));
             hook.keep(items.into_iter().map(Change::Item).collect()).map(|()| None)
         }
+        What::GoesOn => hook.keep(Vec::new()).map(|()| None),
         What::Compaction { ask } => hook.compaction(ask),
         What::TurnEnd => hook.rest(Class::WaitingForUser, None).map(|()| None),
         What::Trouble(class, detail) => hook.rest(class, detail).map(|()| None),
@@ -181,19 +186,27 @@ impl Hook<'_> {
             }
             mp => mp?,
         };
-        let due = mp.is_due(&self.run, None)?;
-        let first = mp.store().run(&self.run)?.is_none_or(|state| state.row.count == 0);
         let mut save = self.save();
-        let kept = if due && !first {
-            save.draft.source = Some(Source::Timer);
-            mp.save(&self.run, save.with_changes(changes)).map(|_| ())
-        } else if first {
+        match mp.record_changes(&self.run, &changes, &save.opening)? {
             // The first thing that happens makes a session worth resuming.
-            mp.save(&self.run, save.with_changes(changes).reason("session_start")).map(|_| ())
-        } else {
-            mp.apply(&self.run, changes.clone(), save).map(|_| ())
-        };
-        kept.map_err(Into::into)
+            Due::First => {
+                mp.save(&self.run, save.reason("session_start"))?;
+            }
+            Due::Yes => {
+                save.draft.source = Some(Source::Timer);
+                save.sighting = self.look(&mp)?;
+                mp.save(&self.run, save)?;
+            }
+            Due::No => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at the workspace, but not for long: the agent waits.
+    fn look(&self, mp: &Milepost) -> Result<Option<Box<Sighting>>, Failure> {
+        let Some(mut scope) = self.context.scope() else { return Ok(None) };
+        scope.bounds.time = LOOK;
+        Ok(Some(Box::new(mp.look_now(&self.run, &scope)?)))
     }
 
     /// What cannot be written waits in the outbox.
@@ -211,6 +224,7 @@ impl Hook<'_> {
             return Ok(None);
         }
         let mut save = self.save().reason("pre_compaction");
+        save.sighting = self.look(&mp)?;
         save.draft.files.extend(self.transcript());
         mp.save(&self.run, save)?;
         if !ask {
@@ -230,6 +244,7 @@ impl Hook<'_> {
             let mut save = self.save();
             save.draft.source = (class != Class::WaitingForUser).then_some(Source::ErrorBoundary);
             save.interruption = Some(interruption);
+            save.sighting = self.look(&mp)?;
             mp.save(&self.run, save)?;
             return Ok(());
         }
@@ -243,9 +258,7 @@ impl Hook<'_> {
     /// The session is over. One in which nothing happened leaves nothing behind.
     fn end(&self) -> Result<(), Failure> {
         let mp = self.context.writer()?;
-        let Some(state) = mp.store().run(&self.run)? else { return Ok(()) };
-        if state.row.count == 0 && state.items.is_empty() {
-            mp.store().delete_run(&self.run, Some(state.row.stamp))?;
+        if mp.store().run(&self.run)?.is_none() || mp.abandon(&self.run)? {
             return Ok(());
         }
         let detail = mp.run_detail(&self.run)?;
@@ -255,6 +268,7 @@ impl Hook<'_> {
             .as_ref()
             .is_ok_and(|record| record.working.tasks.iter().any(|task| !task.has_ended()));
         let mut save = self.save();
+        save.sighting = self.look(&mp)?;
         save.draft.files.extend(self.transcript());
         let status = if open { Status::Paused } else { Status::Completed };
         mp.finish(&self.run, Finish { status, save })?;

@@ -64,6 +64,8 @@ pub(crate) enum What {
     Seen,
     /// Text may be given to a session that is seen for the first time.
     Ask,
+    /// What it waited for has come.
+    GoesOn,
     /// The person said something.
     Prompt(String),
     /// A tool was used.
@@ -164,7 +166,11 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
     let output = data.get("o").unwrap_or(&Value::Null);
     let what = match name {
         "event:session.created" => What::Seen,
-        "experimental.chat.system.transform" => What::Ask,
+        "experimental.chat.system.transform" => match text(data, "source") {
+            Some("resume") => What::Start(Beginning::Resume),
+            Some("compact") => What::Start(Beginning::Compact),
+            _ => What::Ask,
+        },
         "chat.message" => {
             let parts = output.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             let texts: Vec<_> = parts.iter().filter_map(|part| text(part, "text")).collect();
@@ -172,9 +178,19 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
         }
         "tool.execute.after" => {
             let mut tool = Tool::of(text(input, "tool")?, input.get("args").unwrap_or(&Value::Null), output);
-            tool.duration_ms = input.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+            tool.duration_ms = data.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
             What::Tool(tool)
         }
+        // The plugin sends only parts that are a tool that failed: for those there is no other word.
+        "event:message.part.updated" => {
+            let (part, none) = (data.get("part")?, Value::Null);
+            let state = part.get("state").filter(|state| text(state, "status") == Some("error"))?;
+            let mut tool = Tool::of(text(part, "tool")?, state.get("input").unwrap_or(&none), state);
+            tool.duration_ms = data.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+            tool.failed = true;
+            What::Tool(tool)
+        }
+        "event:permission.replied" => What::GoesOn,
         "experimental.session.compacting" => What::Compaction { ask: true },
         "event:session.idle" => What::TurnEnd,
         "event:session.error" => {
@@ -184,7 +200,9 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
             What::Trouble(class(detail.unwrap_or_default()), detail.map(str::to_owned))
         }
         "event:permission.updated" | "event:permission.asked" => {
-            What::Trouble(Class::WaitingForUser, text(data, "title").map(str::to_owned))
+            let detail =
+                text(data, "title").or_else(|| text(data, "permission")).or_else(|| text(data, "type"));
+            What::Trouble(Class::WaitingForUser, detail.map(str::to_owned))
         }
         _ => return None,
     };
@@ -244,6 +262,99 @@ mod tests {
             ("", Class::ApiError),
         ] {
             assert_eq!(class(words), expected, "{words}");
+        }
+    }
+
+    const RECORDED: [(Agent, &str); 5] = [
+        (Agent::ClaudeCode, include_str!("../../tests/fixtures/agent-hooks/claude-code.json")),
+        (Agent::ClaudeCode, include_str!("../../tests/fixtures/agent-hooks/claude-code-lifecycle.json")),
+        (Agent::Gemini, include_str!("../../tests/fixtures/agent-hooks/gemini.json")),
+        (Agent::Codex, include_str!("../../tests/fixtures/agent-hooks/codex.json")),
+        (Agent::OpenCode, include_str!("../../tests/fixtures/agent-hooks/opencode.json")),
+    ];
+
+    fn payloads() -> Vec<(Agent, Value)> {
+        let of = |(agent, text): (Agent, &str)| -> Vec<(Agent, Value)> {
+            let events: Vec<Value> = serde_json::from_str(text).unwrap();
+            let payload =
+                |event: Value| if agent == Agent::OpenCode { event } else { event["stdin"].clone() };
+            events
+                .into_iter()
+                .map(|event| (agent, payload(event)))
+                .filter(|(_, payload)| payload.is_object())
+                .collect()
+        };
+        RECORDED.into_iter().flat_map(of).collect()
+    }
+
+    /// Every value at every depth, replaced by `odd`, one at a time.
+    fn with_each_replaced(value: &Value, odd: &Value, each: &mut dyn FnMut(Value)) {
+        each(odd.clone());
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let mut without = members.clone();
+                    without.remove(name);
+                    each(Value::Object(without));
+                    with_each_replaced(member, odd, &mut |new| {
+                        let mut members = members.clone();
+                        members.insert(name.clone(), new);
+                        each(Value::Object(members));
+                    });
+                }
+            }
+            Value::Array(elements) => {
+                for (at, element) in elements.iter().enumerate() {
+                    with_each_replaced(element, odd, &mut |new| {
+                        let mut elements = elements.clone();
+                        elements[at] = new;
+                        each(Value::Array(elements));
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn recorded_payloads_say_what_happened() {
+        let known = payloads().iter().filter(|(agent, payload)| read(*agent, payload).is_some()).count();
+        assert!(known > 30, "{known} of {}", payloads().len());
+        let tools = payloads().into_iter().filter_map(|(agent, payload)| read(agent, &payload));
+        let tools: Vec<_> = tools.filter(|event| matches!(event.what, What::Tool(_))).collect();
+        assert!(tools.len() >= 4 && tools.iter().all(|event| !event.session.is_empty()));
+    }
+
+    #[test]
+    fn a_payload_cut_at_any_byte_is_refused_or_read() {
+        for (agent, payload) in payloads() {
+            let text = payload.to_string();
+            for at in 0..text.len() {
+                if let Ok(value) = serde_json::from_slice::<Value>(&text.as_bytes()[..at]) {
+                    read(agent, &value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_field_may_be_missing_or_of_another_type() {
+        let odds = [
+            Value::Null,
+            3.into(),
+            "x".into(),
+            true.into(),
+            Value::Array(vec![]),
+            serde_json::json!({"a": 1}),
+        ];
+        for (agent, payload) in payloads() {
+            for odd in &odds {
+                with_each_replaced(&payload, odd, &mut |changed| {
+                    if let Some(HookEvent { what: What::Tool(tool), .. }) = read(agent, &changed) {
+                        assert!(!tool.items(str::to_owned).is_empty());
+                    }
+                });
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
 //! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
 
+pub(crate) mod agents;
 pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
 pub(crate) mod diff;
 pub(crate) mod failure;
+pub(crate) mod foreign;
 pub(crate) mod prune;
 pub(crate) mod resume;
 pub(crate) mod run;
@@ -141,7 +143,7 @@ impl Screen {
 
     /// Draws on the terminal as it is, without ending the line.
     fn draw(&self, text: &str) {
-        let mut err = AutoStream::new(io::stderr().lock(), ColorChoice::AlwaysAnsi);
+        let mut err = io::stderr().lock();
         let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
     }
 
@@ -170,6 +172,15 @@ impl Screen {
             ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
+        }
+    }
+
+    /// Whether colours go to stderr.
+    fn colours_talk(&self) -> bool {
+        match self.color {
+            ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
         }
     }
 
@@ -217,6 +228,16 @@ impl Progress {
             self.drawn = true;
             let _ = write!(io::stderr().lock(), "\r{} {what}…", words::count(n));
         }
+    }
+}
+
+impl Progress {
+    /// The same with a bar, where the end is known.
+    pub(crate) fn of(&mut self, what: &str, n: u64, total: u64) {
+        const WIDTH: u64 = 20;
+        let full = n.min(total) * WIDTH / total.max(1);
+        let bar: String = (0..WIDTH).map(|at| if at < full { '#' } else { '.' }).collect();
+        self.at(&format!("of {} {what} [{bar}]", words::count(total)), n);
     }
 }
 

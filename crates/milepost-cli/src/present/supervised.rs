@@ -1,13 +1,11 @@
 //! What `run` says about the command it runs: lines of JSON for programs, on stderr or in a file, since stdout is the
 //! command's; for people a line while it runs, where the terminal is free, and how it went.
 
-use std::error::Error as _;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use milepost::Error;
 use milepost::model::{Outcome, OutcomeResult, RunId};
 use serde::Serialize;
 
@@ -107,9 +105,11 @@ impl Reporter {
                 Kept::Saved(saved) => format!("{}@{}", saved.run_id, saved.sequence),
                 Kept::Queued(queued) => format!("{} (waiting)", queued.snapshot_id),
             };
+            let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
+            let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
+            let text = if self.screen.colours_talk() { dim(&text) } else { text };
             // The cursor goes back: what the command says next stands over it.
-            let text = format!("\r\x1b[K{}\r", dim(&format!("milepost: {at}")));
-            self.screen.draw(&text);
+            self.screen.draw(&format!("\r\x1b[K{text}\r"));
         }
     }
 
@@ -154,16 +154,4 @@ impl Reporter {
             _ => self.screen.line(&document),
         }
     }
-}
-
-/// An error with everything that caused it, on one line.
-pub(crate) fn in_full(e: &Error) -> String {
-    let mut text = e.to_string();
-    let mut source = e.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

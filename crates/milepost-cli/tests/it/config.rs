@@ -117,7 +117,7 @@ fn config_show_lists_every_key() {
         .iter()
         .map(|s| s["key"].clone())
         .collect();
-    assert_eq!(keys.len(), 22);
+    assert_eq!(keys.len(), 25);
     let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
      KEY VALUE FROM
@@ -140,6 +140,9 @@ fn config_show_lists_every_key() {
      capture.allow_home false default
      session.enabled true default
      session.interval 30m default
+     resume.attempts 3 default
+     resume.cooldown 0 default
+     hooks.prompts full default
      pointer.file none default
      pointer.key none default
      pointer.commit false default

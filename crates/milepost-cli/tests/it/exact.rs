@@ -74,3 +74,17 @@ fn a_redacted_state_says_where() {
     assert_eq!(ran.stdout, r#"{"key":"[redacted]"}"#);
     assert!(ran.stderr.contains("/state/key"));
 }
+
+#[test]
+fn json_over_several_lines_is_kept_in_every_store() {
+    for store in ["files:store", "sqlite:store.db"] {
+        let env = TestEnvironment::new();
+        let input =
+            b"{\"tasks\": [{\n \"id\": \"t1\",\r\n \"status\": \"done\",\n \"x\": {\n\"a\": 1}}],\n\"state\": [\n1]}";
+        env.run_on(input, &["--store", store, "save", "--run", "r", "--input", "-"]).exits(0);
+        env.run(&["--store", store, "verify"]).exits(0);
+        let run = env.json(&["--store", store, "runs", "r"]);
+        assert_eq!(run["runs"][0]["tasks"][0]["x"]["a"], 1, "{run}");
+        assert_eq!(env.run(&["--store", store, "state"]).exits(0).stdout, "[\n1]");
+    }
+}

@@ -33,11 +33,11 @@ fn status_shows_what_is_open() {
     assert!(first.starts_with("Store sqlite:[ROOT]/project/.milepost/milepost.db, "), "{first}");
     insta::assert_snapshot!(rest, @"
 
-     RUN STATE LAST CHECKPOINT SAVED ABOUT
-     r open CP AGO at work
+     RUN STATE WHY SAVED WHERE ABOUT
+     r open AGO here at work
     1 run ended, last over (completed)
 
-    Next: milepost show latest --run r
+    Next: milepost resume
     ");
     let document = env.json(&["status"]);
     assert_eq!(document["open"][0]["run_id"], "r");

@@ -2,19 +2,25 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
 
+mod agents;
+mod brief;
 mod capture;
 mod config;
 mod current_run;
 mod environment;
 mod exact;
+mod foreign;
+mod hook;
 mod house;
 mod items;
 mod look;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod opencode;
 mod prune;
 mod redact;
 mod refuse;
+mod resume;
 mod run;
 mod save;
 mod script;

@@ -270,3 +270,129 @@ fn a_store_that_was_named_is_the_commands_store_too() {
     assert_eq!(run["completed"], json!(["t"]));
     assert!(!env.project().join(".milepost").exists());
 }
+
+#[test]
+fn what_a_command_did_is_in_its_summary() {
+    let env = TestEnvironment::repository();
+    let script = "for i in 1 2 3; do echo $i > f$i; sleep 1; done; exit 7";
+    let ran = env.run(&["run", "--every", "1s", "--run", "r", "--", "sh", "-c", script]).exits(7);
+    assert!(ran.stderr.contains("exit 7 after 3s") && ran.stderr.contains("3 files touched"), "{ran:#?}");
+    let summary = env.json(&["summary"]);
+    assert_eq!((&summary["run_id"], &summary["status"]), (&json!("r"), &json!("failed")));
+    let total = summary["total"].as_u64().unwrap();
+    let lines = summary["checkpoints"].as_array().unwrap();
+    assert!(
+        total >= 4 && lines.iter().map(|line| line["number"].as_u64().unwrap()).eq(1..=total),
+        "{summary}"
+    );
+    assert_eq!(summary["files_modified"], json!(["f1", "f2", "f3"]));
+    let failed = &summary["failed"][0];
+    assert_eq!((&failed["result"], &failed["reason_code"]), (&json!("FAIL"), &json!("exit_7")));
+    assert!(failed["peak_rss"].as_u64().unwrap() > 100_000 && summary["peak_rss"] == failed["peak_rss"]);
+    assert!(lines[1]["rss"].as_u64().unwrap() > 100_000, "{summary}");
+    let last = &lines[lines.len() - 1];
+    assert_eq!((&last["files_modified"], &last["git_status"]["untracked"]), (&json!(3), &json!(3)));
+    assert_eq!(env.json(&["runs", "r"])["runs"][0]["status"], "failed");
+    let page = env.run(&["summary", "r"]).exits(0).stdout;
+    for part in ["FAIL sh -c", "(exit_7)", "f1", "Memory", "error_boundary", "1 session"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    // Another session of the same run is told apart, and the totals add up.
+    env.run(&["run", "--rejoin", "--run", "r", "--", "true"]).exits(0);
+    let summary = env.json(&["summary", "r"]);
+    let sessions = summary["sessions"].as_array().unwrap();
+    let sum: u64 = sessions.iter().map(|session| session["total_duration"].as_u64().unwrap()).sum();
+    assert_eq!((sessions.len(), summary["total_duration"].as_u64().unwrap()), (2, sum));
+    assert!(sum >= 3000 && sessions[1]["total_duration"].as_u64().unwrap() < 3000, "{summary}");
+    assert!(env.run(&["summary", "r"]).exits(0).stdout.contains("Sessions"));
+    assert_eq!(env.run(&["summary", "nobody", "--json"]).exits(14).reason(), "run_not_found");
+}
+
+#[test]
+fn a_run_that_is_killed_with_its_command_has_a_dead_owner_at_once() {
+    let env = TestEnvironment::repository();
+    let script = "echo ready; echo x > f; exec sleep 600";
+    let (mut child, _out) = started(&env, &["run", "--every", "1s", "--run", "r", "--", "sh", "-c", script]);
+    let start = Instant::now();
+    while env.json(&["runs", "r"])["runs"][0]["checkpoints"] != 2 {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The whole group, as a session that is closed takes everything with it.
+    rustix::process::kill_process_group(
+        Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
+        Signal::KILL,
+    )
+    .unwrap();
+    child.wait().unwrap();
+    let run = env.json(&["runs", "r"])["runs"][0].clone();
+    assert_eq!((&run["owner_alive"], &run["status"]), (&json!(false), &json!("in_progress")));
+    env.run(&["verify"]).exits(0);
+    let seen = env.json(&["show", "r@2"])["checkpoint"]["workspace"]["files_modified"].clone();
+    assert_eq!(seen, json!(["f"]), "nothing acknowledged is lost");
+    assert_eq!(env.json(&["summary", "r"])["status"], "in_progress");
+}
+
+#[test]
+fn lines_of_json_go_to_a_file_where_one_is_named() {
+    let env = TestEnvironment::new();
+    let ran = env.run(&["run", "--events", "e.jsonl", "--json", "--run", "r", "--", "echo", "out"]).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\n", ""));
+    let ran = env.run(&["run", "--events", "e.jsonl", "--run", "s", "--", "true"]).exits(0);
+    assert!(ran.stderr.contains("milepost summary s"), "people are told all the same: {ran:#?}");
+    let text = std::fs::read_to_string(env.project().join("e.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let runs: Vec<_> = lines.iter().map(|line| line["run_id"].as_str().unwrap()).collect();
+    assert_eq!(runs, ["r", "r", "s", "s"]);
+    assert_eq!(
+        (&lines[1]["summary"]["exit"], &lines[1]["summary"]["files_modified"]),
+        (&json!(0), &json!(0))
+    );
+    let ran = env.run(&["run", "--events", "no/such/folder", "--json", "--", "touch", "started"]).exits(125);
+    assert_eq!(ran.reason(), "checkpoint_atomic_write_failed");
+    assert!(!env.project().join("started").exists());
+}
+
+#[test]
+fn a_checkpoint_that_fails_meanwhile_matters_only_where_that_was_asked_for() {
+    let env = TestEnvironment::new();
+    // The store is away for a tick, and there again at the end.
+    let away = "mv .milepost away; echo file > .milepost; sleep 1.5; rm .milepost; mv away .milepost; exit 3";
+    let ran = env.run(&["run", "--every", "1s", "--run", "r", "--", "sh", "-c", away]).exits(3);
+    assert!(ran.stderr.contains("it will try again"), "{ran:#?}");
+    assert_eq!(env.json(&["runs", "r"])["runs"][0]["status"], "failed");
+    let ran = env.run(&["run", "--strict", "--every", "1s", "--json", "--", "sh", "-c", away]).exits(125);
+    assert_eq!(ran.reason(), "checkpoint_atomic_write_failed");
+}
+
+#[test]
+fn settings_say_how_often_and_whether_at_all() {
+    let env = TestEnvironment::repository();
+    let ticks = |run: &str| {
+        env.run(&["run", "--run", run, "--", "sh", "-c", "echo x >> f; sleep 1.5"]).exits(0);
+        sources(&env, run).concat().iter().filter(|word| *word == "timer").count()
+    };
+    env.write("milepost.toml", "[session]\ninterval = \"1s\"\n");
+    assert_eq!(ticks("often"), 1);
+    env.write("milepost.toml", "[session]\ninterval = \"1s\"\nenabled = false\n");
+    assert_eq!(ticks("never"), 0);
+    assert_eq!(env.json(&["runs", "never"])["runs"][0]["checkpoints"], 2, "the first and the last are there");
+    env.write("milepost.toml", "[session]\ninterval = \"0s\"\n");
+    env.run(&["run", "--", "true"]).exits(2);
+    env.write("milepost.toml", "");
+    env.run(&["run", "--no-capture", "--run", "blind", "--", "true"]).exits(0);
+    assert_eq!(env.json(&["show", "blind@2"])["checkpoint"]["workspace"], Value::Null);
+}
+
+#[test]
+fn a_command_inside_joins_the_run_from_wherever_it_goes() {
+    let env = TestEnvironment::repository();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("cd / && {milepost} save --summary inside && echo $MILEPOST_STORE");
+    let ran = env.run(&["run", "--run", "r", "--", "sh", "-c", &script]).exits(0);
+    let store = format!("sqlite:{}", env.project().join(".git/milepost/milepost.db").display());
+    assert_eq!(ran.stdout.lines().last().unwrap(), store);
+    let body = &env.json(&["show", "r@2"])["checkpoint"];
+    assert_eq!(body["task_summary"], "inside");
+    assert_eq!(body["session_id"], env.json(&["show", "r@1"])["checkpoint"]["session_id"]);
+}

@@ -37,14 +37,14 @@ fn help_is_short_unless_all_is_asked_for() {
         let ran = env.run(args).exits(0);
         assert_eq!(
             names(&ran.stdout),
-            ["init", "status", "run", "save", "show", "diff", "prune", "doctor"],
+            ["init", "status", "run", "save", "resume", "show", "diff", "prune", "doctor", "agents"],
             "{args:?}"
         );
         assert!(ran.stdout.contains("milepost help --all"));
     }
     let all = names(&env.run(&["help", "--all"]).exits(0).stdout);
     for name in
-        "start finish step task criterion record note decide context runs list mark complete state delete verify events config schema completions man"
+        "start finish step task criterion record note decide context runs list mark complete state delete verify events hook config schema completions man"
             .split(' ')
     {
         assert!(all.iter().any(|n| n == name), "{name}");

@@ -49,6 +49,8 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
     let mut found: Vec<(Block, Range<usize>)> = Vec::new();
     let mut open: Option<(char, usize)> = None;
     let mut comment = false;
+    // How far the current item is indented.
+    let mut base = 0;
     let mut at = 0;
     while at < content.len() {
         let rest = content.get(at..).unwrap_or_default();
@@ -57,7 +59,7 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         let last = found.last().map(|(block, _)| *block);
         let bare = line.trim();
         let indent = line.len() - line.trim_start().len();
-        let inside = last == Some(Block::Item) && indent >= 2;
+        let inside = last == Some(Block::Item) && indent >= base + 2;
         // What goes on is part of the block before it.
         let goes_on = if let Some((mark, n)) = open {
             if fence(line).is_some_and(|(m, k)| m == mark && k >= n) && bare.chars().all(|c| c == mark) {
@@ -76,7 +78,7 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
             let next = rest.get(line.len()..).unwrap_or_default();
             let blanks = next.len() - next.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let indented =
-                next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= 2;
+                next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
             let is_item = grain == Grain::Lines && is_item(next.trim_start());
             (!(last == Some(Block::Item) && indented && blanks < next.len() && !is_item))
                 .then_some(Block::Blank)
@@ -88,7 +90,8 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
             Some(Block::Comment)
         } else if is_rule(bare) && last != Some(Block::TableHead) {
             Some(Block::Rule)
-        } else if is_item(bare) && (indent < 2 || grain == Grain::Lines || last != Some(Block::Item)) {
+        } else if is_item(bare) && (indent < base + 2 || grain == Grain::Lines || last != Some(Block::Item)) {
+            base = indent;
             Some(Block::Item)
         } else if matches!(last, Some(Block::TableHead | Block::Row)) && line.contains('|') {
             Some(Block::Row)

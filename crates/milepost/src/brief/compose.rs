@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::Kind;
-use super::blocks::normal;
+use super::blocks::{Block, Grain, blocks, normal, said};
 use super::front::written;
+use super::{Brief, Kind};
 use crate::model::{
     Body, CriterionStatus, Decision, Manifest, Outcome, OutcomeResult, PathText, RunRecord, StepState, Task,
 };
@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub record: Option<&'a RunRecord>,
     /// What the project's manifest files say.
     pub manifests: &'a [Manifest],
+    /// The brief that is carried forward: what it said of the state stays, as its word.
+    pub before: Option<&'a Brief>,
 }
 
 /// So many files are named; the checkpoint has the rest.
@@ -357,6 +359,26 @@ fn state(facts: &Facts<'_>) -> Vec<String> {
     }
     if let Some(pressure) = body.context_digest.as_ref().and_then(|digest| digest.window_pressure) {
         lines.push(format!("- Context window: {pressure} pressure (context digest)"));
+    }
+    lines.extend(facts.before.map(earlier).unwrap_or_default());
+    lines
+}
+
+/// The state as the brief before said it; what that one had from another before it is gone by now.
+fn earlier(before: &Brief) -> Vec<String> {
+    let id = before.id().unwrap_or("the brief before");
+    let mut lines = Vec::new();
+    for section in before.of_kind(Kind::State) {
+        let content = before.content(section);
+        for (block, range) in
+            blocks(content, Grain::Items).into_iter().filter(|(block, _)| block.says_something())
+        {
+            let source = content.get(range).unwrap_or_default();
+            let text = if block == Block::Item { said(source) } else { source };
+            if !text.starts_with("As of ") && !text.starts_with("Unknown: ") {
+                lines.push(format!("- As of {id}: {}", flat(text)));
+            }
+        }
     }
     lines
 }

@@ -65,7 +65,7 @@ pub(super) fn layout(text: &str) -> Layout {
             last.content.end = heading.range.start;
         }
         sections.push(Section {
-            kind: if kind == Kind::Artifacts || !in_delta { kind } else { in_a_delta(kind) },
+            kind: if in_delta { in_a_delta(kind) } else { in_its_own_right(kind) },
             heading: heading.text,
             level: heading.level,
             own_words,
@@ -76,6 +76,14 @@ pub(super) fn layout(text: &str) -> Layout {
     }
     let preamble = body..sections.first().map_or(end, |first| first.range.start);
     Layout { front, preamble, sections, warnings }
+}
+
+/// Parts of a delta are nothing in particular outside of one.
+fn in_its_own_right(kind: Kind) -> Kind {
+    match kind {
+        Kind::Changed | Kind::Transitions => Kind::Other,
+        kind => kind,
+    }
 }
 
 /// A delta's words for its parts.

@@ -2,6 +2,7 @@
 //! In: where to look, and what a run remembers. Out: a sighting, whatever goes wrong on the way: what could not be seen is
 //! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
 
+pub mod distance;
 mod git;
 mod join;
 mod manifest;
@@ -14,13 +15,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 pub use manifest::manifests;
 pub use memory::{PeakWatch, Process};
 pub use reference::reference;
 
-use crate::model::{GitFacts, Memory, PathText, Watched};
+use crate::model::{GitFacts, Memory, PathText, Watched, Workspace};
 use crate::store::StoreUrl;
 use crate::store::place::{self, Place};
 
@@ -54,6 +53,8 @@ pub struct Scope {
     pub root: PathBuf,
     /// Folders to watch, beside `.aiwg` where it exists: absolute, or relative to the root.
     pub watch: Vec<PathBuf>,
+    /// More of them, for this run: whoever looks for it later watches them too.
+    pub watch_in_run: Vec<PathBuf>,
     /// The store, whose files are no part of the work.
     pub store: Option<StoreUrl>,
     /// The person's home: a repository there is a stray one, and not looked at.
@@ -83,8 +84,7 @@ pub struct Since {
 }
 
 /// What was seen, before it is joined with what the run knows already.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sighting {
     /// What git said.
     pub git: GitFacts,
@@ -98,7 +98,7 @@ pub struct Sighting {
     pub memory: Option<Memory>,
     /// What was left out, and why.
     pub skipped: Vec<String>,
-    /// The folders that were asked for, so that other commands of the run look there too.
+    /// The folders that were asked for this run, so that its other commands look there too.
     pub watch: Vec<String>,
 }
 
@@ -111,13 +111,27 @@ impl Sighting {
     }
 }
 
+impl From<Workspace> for Sighting {
+    /// What a checkpoint that was not saved yet had seen.
+    fn from(seen: Workspace) -> Self {
+        Self {
+            git: seen.git.unwrap_or_default(),
+            committed: seen.files_modified,
+            watched: seen.watched.unwrap_or_default(),
+            memory: seen.memory,
+            skipped: seen.skipped,
+            ..Self::default()
+        }
+    }
+}
+
 /// Looks. Git, the watched folders and memory are looked at side by side.
 pub fn look(scope: &Scope, since: &Since) -> Sighting {
     let deadline = Instant::now() + scope.bounds.time;
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
     let own = Own::of(scope.store.as_ref());
     let repository = repository(scope, &root);
-    let folders = watch::folders(&root, &scope.watch);
+    let folders = watch::folders(&root, scope);
     let mut sighting = Sighting::default();
     std::thread::scope(|threads| {
         let spawn =
@@ -139,14 +153,14 @@ pub fn look(scope: &Scope, since: &Since) -> Sighting {
         sighting.watched = watched;
         sighting.skipped.extend(skipped);
     });
-    sighting.watch = scope.watch.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    sighting.watch = scope.watch_in_run.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
     sighting
 }
 
 /// Whether a look takes no time: there is no repository, and nothing is watched.
 pub fn is_quick(scope: &Scope) -> bool {
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    watch::folders(&root, &scope.watch).is_empty() && repository(scope, &root).is_err()
+    watch::folders(&root, scope).is_empty() && repository(scope, &root).is_err()
 }
 
 /// The root of the repository to look at, or why none is.

@@ -1,1 +1,122 @@
-//! Tests of looking, on real folders and a real git.
+//! Looking within bounds, whose files count, and memory of processes.
+
+use std::process::{Command, Stdio};
+
+use super::*;
+
+fn paths(names: &[&str]) -> Vec<PathText> {
+    names.iter().map(|name| PathText::Text((*name).into())).collect()
+}
+
+#[test]
+fn a_path_is_told_from_the_projects_root() {
+    for (root, path, told) in
+        [("/a/b", "/a/b/c/d", "c/d"), ("/a/b", "/a/x", "../x"), ("/a/b", "/", "../.."), ("/", "/x", "x")]
+    {
+        assert_eq!(relative(Path::new(root), Path::new(path)), Path::new(told), "{root} {path}");
+    }
+}
+
+#[test]
+fn the_stores_own_files_are_no_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(dir.path()).unwrap();
+    let own = Own::of(Some(&StoreUrl::Sqlite(root.join("m.db"))));
+    for (name, holds) in [
+        ("m.db", true),
+        ("m.db-wal", true),
+        ("m.db-owners/r.lock", true),
+        ("m.dbx", false),
+        ("sub/m.db", false),
+        ("a.rs", false),
+        (".milepost/outbox/x.json", true),
+    ] {
+        assert_eq!(own.holds(&root.join(name)), holds, "{name}");
+    }
+    let own = Own::of(Some(&StoreUrl::Files(root.join("kept"))));
+    assert!(own.holds(&root.join("kept/r/latest.json")) && !own.holds(&root.join("keptness")));
+    assert!(!Own::of(None).holds(&root.join("m.db")));
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let mut sighting = Sighting::default();
+    sighting.git.modified = paths(&["a", "b"]);
+    sighting.git.untracked = paths(&["c", "d"]);
+    sighting.watched.files = paths(&["w"]);
+    sighting.watched.sizes.insert("w".into(), 1);
+    let room = |paths, bytes| {
+        sighting.joined(
+            &[PathText::Text("before".into())],
+            None,
+            &Bounds { paths, bytes, ..Bounds::default() },
+        )
+    };
+    let whole = room(100, 1000);
+    assert_eq!(whole.files_modified, paths(&["a", "b", "before", "c", "d"]));
+    assert!(whole.skipped.is_empty() && whole.memory.is_none());
+    let few = room(2, 1000);
+    assert_eq!((few.files_modified, few.skipped.len()), (paths(&["a", "b"]), 1));
+    let small = room(100, 12);
+    let git = small.git.unwrap();
+    assert_eq!((git.modified.len(), git.untracked.len(), small.files_modified.len()), (2, 1, 0));
+    assert!(small.watched.unwrap().sizes.is_empty());
+    assert_eq!(small.skipped.len(), 3, "{:?}", small.skipped);
+}
+
+#[test]
+fn a_peak_is_never_forgotten() {
+    let mut sighting =
+        Sighting { memory: Some(Memory { rss: Some(5), ..Memory::default() }), ..Sighting::default() };
+    let peak = |sighting: &Sighting, before| {
+        sighting.joined(&[], before, &Bounds::default()).memory.unwrap().peak_rss
+    };
+    assert_eq!(peak(&sighting, Some(9)), Some(9));
+    sighting.memory = None;
+    assert_eq!(peak(&sighting, Some(9)), Some(9));
+}
+
+#[test]
+fn memory_of_a_tree_counts_all_of_it() {
+    // A shell and a child of its own: together they have more than either.
+    let mut child =
+        Command::new("sh").args(["-c", "sleep 30 & sleep 30; :"]).stderr(Stdio::null()).spawn().unwrap();
+    let tree = Process::Tree { pid: child.id(), with_root: true };
+    let below = Process::Tree { pid: child.id(), with_root: false };
+    let watch = PeakWatch::start(child.id());
+    let start = Instant::now();
+    let rss = |process: &Process| memory::of(process).and_then(|memory| memory.rss).unwrap_or_default();
+    while rss(&below) == 0 || rss(&below) >= rss(&tree) || watch.peak() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(20), "{} {} {}", rss(&below), rss(&tree), watch.peak());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // What the shell has started ends with it, so that nothing is left behind.
+    for pid in std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()))
+        .unwrap()
+        .split_whitespace()
+    {
+        let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    child.wait().unwrap();
+    watch.end();
+    assert_eq!(memory::of(&tree), None);
+    let after = memory::of(&Process::Watched(watch)).unwrap();
+    assert_eq!(after.rss, None);
+    assert!(after.peak_rss.unwrap() > 0);
+    assert_eq!(memory::of(&Process::Nobody), None);
+}
+
+#[test]
+fn time_that_is_up_leaves_the_rest_unlisted() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(dir.path()).unwrap();
+    std::fs::create_dir(root.join(WATCHED)).unwrap();
+    std::fs::File::create(root.join(WATCHED).join("a")).unwrap();
+    let folders = watch::folders(&root, &Scope::at(&root));
+    let (watched, _) = watch::look(&root, &folders, &Own::of(None), &Bounds::default(), Instant::now());
+    assert!(watched.files.is_empty() && watched.error.unwrap().contains("too long"));
+    let one = Bounds { paths: 0, ..Bounds::default() };
+    let (watched, skipped) = watch::look(&root, &folders, &Own::of(None), &one, Instant::now() + one.time);
+    assert!(watched.files.is_empty() && skipped == ["watched: 1 more files"]);
+}

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{Bounds, Own, WATCHED, bytes_of, relative};
+use super::{Bounds, Own, Scope, WATCHED, bytes_of, relative};
 use crate::model::{PathText, Watched};
 
 /// Notes that are kept of one kind; of more, only how many.
@@ -20,13 +20,13 @@ pub(super) struct Folder {
 }
 
 /// The folders to watch: those that are asked for, and `.aiwg` where it exists.
-pub(super) fn folders(root: &Path, asked: &[PathBuf]) -> Vec<Folder> {
+pub(super) fn folders(root: &Path, scope: &Scope) -> Vec<Folder> {
     let usual = root.join(WATCHED);
     let mut folders: Vec<Folder> = Vec::new();
     if usual.is_dir() {
         folders.push(Folder { path: usual, asked: false });
     }
-    for path in asked {
+    for path in scope.watch.iter().chain(&scope.watch_in_run) {
         // Its parts are what counts: `./docs/` is `docs`.
         let path: PathBuf = root.join(path).components().collect();
         if !folders.iter().any(|folder| folder.path == path) {

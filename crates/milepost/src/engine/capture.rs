@@ -4,7 +4,7 @@
 use super::reference::Reference;
 use super::{Milepost, Save};
 use crate::capture::{self, Process, Scope, Sighting, Since};
-use crate::model::{CaptureWhen, Captures, PathText, Profile, RunId, RunRecord, Source};
+use crate::model::{CaptureWhen, Captures, PathText, Profile, RunId, RunRecord, Source, Workspace};
 use crate::owner::Liveness;
 use crate::{Error, trigger};
 
@@ -16,6 +16,13 @@ pub(super) struct Before {
     /// The files touched up to it.
     files: Vec<PathText>,
     peak_rss: Option<u64>,
+}
+
+/// The files touched up to a capture.
+pub(super) struct Touched {
+    run: RunId,
+    sequence: u64,
+    files: Vec<PathText>,
 }
 
 impl Milepost {
@@ -68,7 +75,11 @@ impl Milepost {
     pub(super) fn captured_before(&self, run: &RunId) -> Result<Before, Error> {
         let captures = self.record_of(run)?.map(|record| record.captures).unwrap_or_default();
         let mut before = Before { latest: captures.latest, files: Vec::new(), peak_rss: captures.peak_rss };
-        if before.latest > 0 {
+        let known = self.touched.lock().unwrap_or_else(|e| e.into_inner());
+        let known = known.as_ref().filter(|known| known.run == *run && known.sequence == before.latest);
+        if let Some(known) = known {
+            before.files.clone_from(&known.files);
+        } else if before.latest > 0 {
             before.files = match self.show(&Reference::Numbered(run.clone(), before.latest), Some(run)) {
                 Ok(shown) => shown.verified.body().ok().and_then(|body| body.workspace),
                 // What is gone or damaged can no longer be added to; its commits are found again.
@@ -80,13 +91,20 @@ impl Milepost {
         }
         Ok(before)
     }
+
+    /// Remembers what the next capture of a run adds to.
+    pub(super) fn note_touched(&self, run: &RunId, sequence: u64, workspace: Option<Workspace>) {
+        let files = workspace.map(|workspace| workspace.files_modified).unwrap_or_default();
+        let mut known = self.touched.lock().unwrap_or_else(|e| e.into_inner());
+        *known = Some(Touched { run: run.clone(), sequence, files });
+    }
 }
 
 fn look_since(scope: &Scope, captures: &Captures) -> Sighting {
     let mut scope = scope.clone();
     for folder in &captures.watch {
-        if !scope.watch.iter().any(|known| known.as_os_str() == folder.as_str()) {
-            scope.watch.push(folder.into());
+        if !scope.watch_in_run.iter().any(|known| known.as_os_str() == folder.as_str()) {
+            scope.watch_in_run.push(folder.into());
         }
     }
     capture::look(&scope, &Since { base: captures.base.clone(), head: captures.head.clone() })
@@ -105,7 +123,11 @@ pub(super) fn remember(captures: &mut Captures, sighting: &Sighting, now: jiff::
     captures.at = Some(now);
     let seen = sighting.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
     captures.peak_rss = captures.peak_rss.max(seen);
-    captures.watch.clone_from(&sighting.watch);
+    for folder in &sighting.watch {
+        if !captures.watch.contains(folder) {
+            captures.watch.push(folder.clone());
+        }
+    }
     if sighting.git.error.is_none() {
         let head = sighting.git.head.clone();
         captures.base.get_or_insert_with(|| head.clone().unwrap_or_default());

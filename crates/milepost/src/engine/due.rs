@@ -1,21 +1,49 @@
 //! Due: whether a timer's interval has passed since a run was last saved or confirmed.
 
+use jiff::Timestamp;
+
 use super::Milepost;
 use crate::model::{Profile, RunId, Status};
-use crate::store::Row;
+use crate::store::{Entry, Row};
 use crate::{Error, trigger};
+
+/// Whether a timer's interval has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// There is no checkpoint yet.
+    First,
+    /// It has.
+    Yes,
+    /// It has not.
+    No,
+}
+
+impl Due {
+    /// Whether it has passed since the newest checkpoint of a run was made or confirmed.
+    pub(super) fn of(newest: Option<&Entry>, profile: Profile, now: Timestamp) -> Self {
+        let (Some(Entry { header, marks }), Some(interval)) = (newest, profile.interval()) else {
+            return Self::Yes;
+        };
+        let last = marks.refreshed_at.map_or(header.created_at, |at| at.max(header.created_at));
+        if trigger::is_due(last, interval, now) { Self::Yes } else { Self::No }
+    }
+}
 
 impl Milepost {
     /// Says whether a timer save is due by the run's profile, or by the one given. A clock that went back is due.
     pub fn is_due(&self, run: &RunId, profile: Option<Profile>) -> Result<bool, Error> {
-        let Some(state) = self.store.run(run)? else { return Ok(true) };
-        let Some(entry) = state.row.latest.and_then(Row::good) else { return Ok(true) };
+        Ok(self.due(run, profile)? != Due::No)
+    }
+
+    /// The same, and whether it would be the first.
+    pub fn due(&self, run: &RunId, profile: Option<Profile>) -> Result<Due, Error> {
+        let Some(state) = self.store.run(run)? else { return Ok(Due::First) };
+        if state.row.count == 0 {
+            return Ok(Due::First);
+        }
         let recorded = state.row.record.ok().map(|record| record.profile);
         let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
-        let Some(interval) = profile.interval() else { return Ok(true) };
-        let last =
-            entry.marks.refreshed_at.map_or(entry.header.created_at, |at| at.max(entry.header.created_at));
-        Ok(trigger::is_due(last, interval, self.now()))
+        Ok(Due::of(state.row.latest.and_then(Row::good).as_ref(), profile, self.now()))
     }
 
     /// Says whether a run has ended or rests, so that a timer has nothing to say about it.

@@ -13,7 +13,9 @@ mod diff;
 mod doctor;
 mod due;
 mod events;
+mod export;
 mod finish;
+mod import;
 mod lineage;
 mod list;
 mod mark;
@@ -33,10 +35,11 @@ mod show;
 mod start;
 mod state;
 mod summary;
+mod transfer;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use brief::BriefOf;
@@ -44,8 +47,11 @@ pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
 pub use doctor::{Diagnosis, DoctorReport};
+pub use due::Due;
 pub use events::Events;
+pub use export::{Exported, Exporting};
 pub use finish::Finish;
+pub use import::{Import, Imported, preview_import};
 pub use lineage::{Above, Place as TreePlace, lineage};
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;
@@ -61,6 +67,7 @@ pub use show::{Shown, source_details};
 pub use start::{Start, Started};
 pub use state::{Restore, StateOf};
 pub use summary::{Failure, GitCounts, SessionSummary, Summary, SummaryLine, Touched};
+pub use transfer::{Compared, Copied, Counting};
 pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
@@ -128,6 +135,8 @@ pub struct Milepost {
     settings: Arc<Settings>,
     /// Where owners of runs hold their lock files; nowhere for a store of the caller's own.
     pub(crate) owners: Option<PathBuf>,
+    /// The touched files of the newest capture that was saved here, so that the next one need not read them.
+    touched: Arc<Mutex<Option<capture::Touched>>>,
     /// Where work happens that opens a run without saying so.
     pub(crate) here: Whereabouts,
 }
@@ -178,6 +187,7 @@ impl Milepost {
             clock: Arc::new(SystemClock),
             settings: Arc::default(),
             owners: None,
+            touched: Arc::default(),
             here: Whereabouts::default(),
         }
     }

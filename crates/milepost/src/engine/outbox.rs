@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Milepost, Opening, Save, Saved};
-use crate::capture::Sighting;
+use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
 use crate::redact::Redaction;
@@ -49,8 +49,9 @@ struct Waiting {
     last_of_session: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sighting: Option<Box<Sighting>>,
+    /// Whether the draft's workspace is what was seen, to be joined with what the run knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    seen: bool,
     /// Whether secrets were replaced, as it was asked when it was posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redaction: Option<Redaction>,
@@ -83,6 +84,10 @@ impl Outbox {
         limits: &crate::model::Limits,
         clock: &dyn Clock,
     ) -> Result<Queued, Error> {
+        let sighting = save.sighting.take();
+        if let Some(sighting) = &sighting {
+            save.draft.workspace = Some(sighting.joined(&[], None, &Bounds::default()));
+        }
         let redaction = save.redaction.unwrap_or(redaction);
         if redaction == Redaction::On {
             super::check_run_name(run)?;
@@ -103,7 +108,7 @@ impl Outbox {
             tags: save.tags,
             last_of_session: save.last_of_session,
             changes: save.changes,
-            sighting: save.sighting,
+            seen: sighting.is_some(),
             redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
@@ -206,15 +211,17 @@ fn read(file: &Path) -> Result<(RunId, Save), String> {
         return Err("its checksum does not fit".into());
     }
     let waiting: Waiting = serde_json::from_str(envelope.save.get()).map_err(|e| e.to_string())?;
+    let mut draft = Draft::from_fields(waiting.draft).map_err(|e| e.to_string())?;
+    let seen = draft.workspace.take_if(|_| waiting.seen);
     let save = Save {
-        draft: Draft::from_fields(waiting.draft).map_err(|e| e.to_string())?,
+        draft,
         opening: waiting.opening,
         pin: waiting.pin,
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
         interruption: None,
-        sighting: waiting.sighting,
+        sighting: seen.map(|seen| Box::new(Sighting::from(seen))),
         redaction: waiting.redaction,
         only_new: false,
         only_while: None,

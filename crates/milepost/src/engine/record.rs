@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::bookkeeping::{enter_session, open, remember};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
-use super::{Milepost, Opening, change};
+use super::{Due, Milepost, Opening, change};
 use crate::Error;
 use crate::model::{Change, Item, Recent, RunId, RunRecord, Token};
 use crate::redact::{self, Redaction};
@@ -19,23 +19,23 @@ impl Milepost {
     /// Adds items to a run, which is opened if it is not there.
     pub fn record(&self, run: &RunId, items: &[Item], opening: &Opening) -> Result<(), Error> {
         let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();
-        self.record_changes(run, &changes, opening)
+        self.record_changes(run, &changes, opening).map(|_| ())
     }
 
-    pub(super) fn record_changes(
-        &self,
-        run: &RunId,
-        changes: &[Change],
-        opening: &Opening,
-    ) -> Result<(), Error> {
+    /// Records changes, whatever they are, and says whether a timer save of the run is due.
+    pub fn record_changes(&self, run: &RunId, changes: &[Change], opening: &Opening) -> Result<Due, Error> {
         let (changes, opening) = &self.without_secrets(run, changes, opening)?;
         let moment = self.clock.moment();
         let token = Token::fresh();
         let mut refused = None;
+        let mut due = Due::First;
         self.write(run, &mut |view| {
             refused = None;
             let mut events = Vec::new();
             let mut record = open(view, run, opening, &self.settings, moment.at, &mut events);
+            if view.count > 0 {
+                due = Due::of(view.latest.as_ref(), record.profile, moment.at);
+            }
             if record.recent.iter().any(|r| r.token == token) {
                 return Verdict::Nothing;
             }
@@ -60,7 +60,7 @@ impl Milepost {
             commit.events = events;
             Verdict::Commit(Box::new(commit))
         })?;
-        refused.map_or(Ok(()), Err)
+        refused.map_or(Ok(due), Err)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resume: which runs stopped and why, whether one may be continued, and continuing it. Looking changes nothing.
 
-use super::{Milepost, RunDetail, RunSummary, Shown, Start, Started};
+use super::{Milepost, Reference, RunDetail, RunSummary, Shown, Start, Started};
 use crate::Error;
 use crate::ReasonCode;
 use crate::model::{
@@ -194,6 +194,29 @@ impl Milepost {
             Err(_) => false,
         };
         Ok(holds.then(|| claim.by_run.clone()))
+    }
+
+    /// Removes a run in which nothing happened, and gives back what it had taken over. Says whether it did.
+    pub fn abandon(&self, run: &RunId) -> Result<bool, Error> {
+        let Some(state) = self.store.run(run)? else { return Ok(false) };
+        if state.row.count > 0 || !state.items.is_empty() {
+            return Ok(false);
+        }
+        let parent = state.row.record.as_ref().ok().and_then(|record| record.parent.clone());
+        if !self.store.delete_run(run, Some(state.row.stamp))? {
+            return Ok(false);
+        }
+        let from = parent.and_then(|id| self.find(&Reference::Name(id.to_string()), None).ok());
+        let Some(from) = from.map(|entry| entry.header.run_id) else { return Ok(true) };
+        self.write(&from, &mut |view| {
+            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            if record.claim.take_if(|claim| claim.by_run == *run).is_none() {
+                return Verdict::Nothing;
+            }
+            record.attempts = record.attempts.saturating_sub(1);
+            Verdict::Commit(Box::new(Commit::of(record)))
+        })?;
+        Ok(true)
     }
 
     /// No longer offers a run. Saving into it, or opening it again, offers it anew.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::{RoundMode, TimestampRound, Unit};
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
+use super::capture::Before;
 use super::compose::{self, Frame};
 use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
@@ -79,7 +80,8 @@ impl Milepost {
         let mut tries = 0;
         loop {
             tries += 1;
-            let before = self.captured_before(run)?;
+            // Of a run that must not be there yet there is nothing to know.
+            let before = if save.only_new { Before::default() } else { self.captured_before(run)? };
             let mut save = save.clone();
             before.join(&mut save, &sighting);
             // The last try takes what it has: a file too few in a list is better than no checkpoint.
@@ -144,6 +146,9 @@ impl Milepost {
         let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
         saved.pointer_error = self.point_at(current);
         self.prune_all_of_it(&mut saved);
+        if request.seen.is_some() {
+            self.note_touched(run, saved.sequence, save.draft.workspace);
+        }
         Ok(Some(saved))
     }
 
@@ -267,7 +272,8 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     record.updated_at = now;
     record.heartbeat = Some(now);
     // A timer says that time passes, not that the work goes on.
-    if save.interruption.is_some() || (save.only_while.is_none() && source != Source::Timer) {
+    let works = !save.changes.is_empty() || (save.only_while.is_none() && source != Source::Timer);
+    if save.interruption.is_some() || works {
         record.interruption.clone_from(&save.interruption);
     }
     let mut commit = Commit::of(record);

@@ -36,6 +36,8 @@ closed_enum! {
         RunFinished = "run_finished",
         /// A record was rebuilt from what was intact.
         RunRebuilt = "run_rebuilt",
+        /// Something that another tool had written down.
+        Imported = "imported",
         /// Something failed.
         Error = "error",
     }

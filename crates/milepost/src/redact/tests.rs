@@ -43,7 +43,7 @@ fn secrets() -> Vec<(&'static str, String)> {
         ("azure_secret", format!("abc8{}{}", "Q~", n(34))),
         ("digitalocean_token", format!("do{}{}", "p_v1_", h(64))),
         ("huggingface_token", format!("h{}{}", "f_", n(34))),
-        ("telegram_token", format!("{}:A{}", "1234567890", format!("A{}", n(33)))),
+        ("telegram_token", format!("{}:A{}{}", "1234567890", "A", n(33))),
         ("discord_token", format!("M{}.{}.{}", n(25), n(6), n(38))),
         ("private_key", key_block("RSA PRIVATE")),
         ("private_key", key_block("OPENSSH PRIVATE")),

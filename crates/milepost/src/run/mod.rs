@@ -70,7 +70,7 @@ fn shortened(why: &(impl Display + ?Sized)) -> String {
 }
 
 /// An error with everything that caused it, on one line.
-fn in_full(e: &dyn std::error::Error) -> String {
+pub fn in_full(e: &dyn std::error::Error) -> String {
     let mut text = e.to_string();
     let mut source = e.source();
     while let Some(cause) = source {

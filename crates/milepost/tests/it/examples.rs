@@ -55,3 +55,22 @@ fn a_provider_that_panics_takes_nothing_down() {
             .contains("not saved: the provider panicked: tick 2 is a bad one")
     );
 }
+
+#[test]
+fn a_session_tells_what_it_captured() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Command::new("git").args(["init", "-q"]).current_dir(dir.path()).status().unwrap();
+    assert!(made.success());
+    let output = example("session").arg(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let expected = [
+        "started, every 10m 0s",
+        "checkpoint 1",
+        "checkpoint 2",
+        "checkpoint 3",
+        "stopped after 3 checkpoints",
+        "files: made-by-the-session",
+        "completed after 0s",
+    ];
+    assert_eq!(said(&output), expected);
+}

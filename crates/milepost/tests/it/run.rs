@@ -24,7 +24,13 @@ impl World {
 }
 
 /// A store whose writes fail while it is told so, as on a full disk.
-struct Full(Arc<dyn Store>, Arc<AtomicBool>);
+pub(crate) struct Full(Arc<dyn Store>, Arc<AtomicBool>);
+
+impl Full {
+    pub(crate) fn new(store: Arc<dyn Store>, full: Arc<AtomicBool>) -> Self {
+        Self(store, full)
+    }
+}
 
 impl Store for Full {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {

@@ -9,6 +9,8 @@ use super::{Kind, Rank};
 
 /// So many of the newest steps, and of the newest files, are recent.
 const RECENT: usize = 5;
+/// More than so many old steps, or paths, tell a reader little.
+const MANY: usize = 24;
 /// Words that a step or an entry of an unknown section keeps before it goes.
 const FEW: usize = 12;
 
@@ -28,6 +30,9 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     let (older_steps, recent_steps) = split(&steps);
     let (older_files, recent_files) = split(&active);
 
+    let holders: Vec<_> = (0..page.parts.len()).collect();
+    holders.into_iter().for_each(|part| page.drop_heading(part));
+    page.landed()?;
     shorten(page, &delta, &[lead, few])?;
     remove(page, &delta)?;
     if !nothing_known {
@@ -39,24 +44,35 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     remove(page, &crumbs)?;
     shorten(page, older_files, &[lead])?;
     paths(page, older_files)?;
+    dense(page)?;
+    remove(page, but_newest(&finished, MANY))?;
+    remove(page, but_newest(older_steps, MANY))?;
+    remove(page, but_newest(&active, MANY))?;
+    remove(page, older_steps)?;
+    front(page, &["checkpoint:", "created:"])?;
     shorten(page, recent_steps, &[clip::without_outcome, lead])?;
     shorten(page, &technical, &[lead])?;
     paths(page, recent_files)?;
-    remove(page, older_steps)?;
-    shorten(page, recent_steps, &[few])?;
     page.brief_notice = true;
     page.landed()?;
-    front(page)?;
-    remove(page, &finished)?;
-    remove(page, &reversed(&technical))?;
+    shorten(page, recent_steps, &[few])?;
     remove(page, recent_steps)?;
+    front(page, &["checkpoint:"])?;
+    remove(page, &reversed(&technical))?;
+    remove(page, &finished)?;
     remove(page, &active)?;
     if nothing_known {
         shorten(page, &other, &[lead, few])?;
         remove(page, &reversed(&other))?;
     }
-    let holders: Vec<_> = (0..page.parts.len()).collect();
-    holders.into_iter().for_each(|part| page.drop_heading(part));
+    ControlFlow::Continue(())
+}
+
+/// Steps on one line, and facts of the environment.
+fn dense(page: &mut Page<'_>) -> Flow {
+    for kind in [Kind::Play, Kind::Technical] {
+        parts_of(page, kind).into_iter().for_each(|part| page.join(part, None));
+    }
     page.landed()
 }
 
@@ -68,6 +84,11 @@ pub(super) fn of(page: &Page<'_>, wanted: impl Fn(Rank) -> bool) -> Vec<usize> {
 
 fn split(all: &[usize]) -> (&[usize], &[usize]) {
     all.split_at(all.len().saturating_sub(RECENT))
+}
+
+/// All but so many of the newest.
+fn but_newest(all: &[usize], n: usize) -> &[usize] {
+    all.get(..all.len().saturating_sub(n)).unwrap_or_default()
 }
 
 fn reversed(all: &[usize]) -> Vec<usize> {
@@ -106,16 +127,13 @@ fn paths(page: &mut Page<'_>, entries: &[usize]) -> Flow {
     entries.iter().try_for_each(|at| page.to_path(*at))
 }
 
-/// Leaves of the front matter what a reader needs.
-fn front(page: &mut Page<'_>) -> Flow {
-    let line = |key: &str| {
+/// Leaves of the front matter the lines of some keys.
+pub(super) fn front(page: &mut Page<'_>, keys: &[&str]) -> Flow {
+    let line = |key: &&str| {
         let found = page.front.text.lines().find(|line| line.starts_with(key));
-        found
-            .filter(|line| line.len() <= 160)
-            .map(|line| format!("{}\n", line.trim_end()))
-            .unwrap_or_default()
+        found.filter(|line| line.len() <= 160).map(|line| format!("{}\n", line.trim_end()))
     };
-    let kept = format!("{}{}", line("checkpoint:"), line("created:"));
+    let kept: String = keys.iter().filter_map(line).collect();
     let new = if kept.is_empty() { String::new() } else { format!("---\n{kept}---\n") };
     if new.len() < page.front.text.len() {
         page.set_front(new);

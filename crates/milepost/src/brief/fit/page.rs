@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use super::super::{Gauge, Kind};
+use super::super::{Gauge, Kind, QUARTERS};
 use super::{Omitted, Rank};
 
 /// Text and what it costs.
@@ -62,6 +62,8 @@ pub(super) struct Part<'a> {
     pub(super) entries: Vec<usize>,
     /// How many of them are there.
     live: usize,
+    /// Whether they stand on one line.
+    joined: bool,
     folders: Vec<Folder>,
     /// Which folder is where.
     known: HashMap<String, usize>,
@@ -139,6 +141,7 @@ impl<'a> Page<'a> {
             verbatim,
             entries: Vec::new(),
             live: 0,
+            joined: false,
             folders: Vec::new(),
             known: HashMap::new(),
             paths: HashSet::new(),
@@ -223,6 +226,38 @@ impl<'a> Page<'a> {
         self.landed()
     }
 
+    /// Lets the entries of a part stand on one line, under a heading of its own where one is given.
+    pub(super) fn join(&mut self, part: usize, heading: Option<&'static str>) {
+        let Some(entries) = self.parts.get(part).filter(|part| !part.joined).map(|part| part.entries.clone())
+        else {
+            return;
+        };
+        for at in entries {
+            let Some(entry) = self.entries.get(at) else { continue };
+            let line = entry.text.text.trim_end();
+            if !matches!(entry.shown, Shown::Whole | Shown::Cut) || line.contains('\n') {
+                continue;
+            }
+            let bare = ["- ", "* ", "+ "].iter().find_map(|mark| line.trim_start().strip_prefix(mark));
+            let text = self.text(format!("{}; ", bare.unwrap_or(line).trim_end_matches(['.', ';'])));
+            if let Some(entry) = self.entries.get_mut(at) {
+                self.total = self.total + text.cost - entry.text.cost;
+                entry.text = text;
+            }
+        }
+        let new = heading.map(|heading| self.text(heading));
+        if let Some(part) = self.parts.get_mut(part) {
+            let old = part.heading.cost;
+            part.joined = true;
+            part.heading = new.filter(|new| new.cost < old).unwrap_or_else(|| part.heading.clone());
+            // The end of the line.
+            part.heading.cost += QUARTERS;
+            if part.live > 0 {
+                self.total = self.total + part.heading.cost - old;
+            }
+        }
+    }
+
     /// Removes an entry.
     pub(super) fn remove(&mut self, at: usize) -> ControlFlow<()> {
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
@@ -305,6 +340,10 @@ impl<'a> Page<'a> {
                     out.push_str(&entry.text.text);
                 }
             }
+            if part.joined && part.live > 0 && !out.ends_with('\n') {
+                out.truncate(out.trim_end_matches([';', ' ']).len());
+                out.push('\n');
+            }
             for folder in part.folders.iter().filter(|folder| folder.live > 0) {
                 let names: Vec<_> = folder.names.iter().flatten().map(|(name, _)| name.as_str()).collect();
                 let colon = if folder.folder.is_empty() { "" } else { ": " };
@@ -348,24 +387,24 @@ impl<'a> Page<'a> {
     fn notice_of(&self, omitted: &[Omitted], shrunk: bool, brief: bool) -> String {
         const NAMED: usize = 6;
         let command =
-            self.whole.as_deref().map_or("see the original".to_owned(), |whole| format!("all: `{whole}`"));
-        let (gone, cut) = omitted.iter().fold((0, 0), |(a, b), o| (a + o.left_out, b + o.cut_short));
-        let mark = if shrunk { "Shrunk: " } else { "" };
-        if brief {
-            return format!("## Left Out\n{mark}{gone} lines, {cut} cut; {command}\n");
+            self.whole.as_deref().map_or("see the original".to_owned(), |whole| format!("`{whole}`"));
+        if shrunk {
+            let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
+            return format!("# Left Out\nShrunk, {lines} lines: {command}\n");
         }
         let mut told: Vec<String> = Vec::new();
         for o in omitted.iter().take(NAMED) {
             let name: String = o.section.chars().take(32).collect();
-            let gone =
-                if o.left_out > 0 { format!("{} of {}", o.left_out, o.entries) } else { String::new() };
-            let cut = if o.cut_short > 0 { format!("{} cut", o.cut_short) } else { String::new() };
-            let both = if gone.is_empty() || cut.is_empty() { "" } else { ", " };
-            told.push(format!("{name} {gone}{both}{cut}"));
+            told.push(match (brief, o.left_out, o.cut_short) {
+                (true, gone, cut) => format!("{name} {}", gone + cut),
+                (false, 0, cut) => format!("{name} {cut} cut"),
+                (false, gone, 0) => format!("{name} {gone} of {}", o.entries),
+                (false, gone, cut) => format!("{name} {gone} of {}, {cut} cut", o.entries),
+            });
         }
         if omitted.len() > NAMED {
             told.push(format!("{} more sections", omitted.len() - NAMED));
         }
-        format!("## Left Out\n{mark}{}; {command}\n", told.join("; "))
+        format!("## Left Out\n{}; all: {command}\n", told.join("; "))
     }
 }

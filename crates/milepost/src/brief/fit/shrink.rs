@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use super::super::blocks::{Block, Grain, blocks};
 use super::super::{Brief, Kind};
-use super::ladder::{Shorter, lead, of, parts_of, remove, shorten};
+use super::ladder::{front, lead, of, parts_of, remove, shorten};
 use super::page::Page;
-use super::{Rank, clip, gather};
+use super::{Rank, gather};
 
 /// In the order in which they give way.
 const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
@@ -21,20 +21,34 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
         page.open(part);
     }
     open(page, brief)?;
-    let ways: [Shorter; 3] = [lead, |line| clip::words(line, 16), |line| clip::words(line, 10)];
-    for way in ways {
-        for kind in ORDER {
-            let lines = of(page, |rank| rank == Rank::Must(kind));
-            shorten(page, &lines, &[way])?;
-        }
+    front(page, &["checkpoint:"])?;
+    for kind in ORDER {
+        let lines = of(page, |rank| rank == Rank::Must(kind));
+        shorten(page, &lines, &[lead])?;
     }
+    front(page, &[])?;
+    join(page)?;
     longest_first(page)?;
     for kind in [Kind::Decisions, Kind::State, Kind::Rules, Kind::Intent, Kind::Next, Kind::Problem] {
         let mut lines = of(page, |rank| rank == Rank::Must(kind));
         lines.reverse();
         remove(page, &lines)?;
     }
-    page.set_front("");
+    page.landed()
+}
+
+/// Lines of a section on one line, under a heading of one word, which is read too.
+fn join(page: &mut Page<'_>) -> Flow {
+    for (kind, word) in [
+        (Kind::Problem, "# Problem\n"),
+        (Kind::Intent, "# Intent\n"),
+        (Kind::Decisions, "# Decisions\n"),
+        (Kind::State, "# State\n"),
+        (Kind::Next, "# Next\n"),
+        (Kind::Rules, "# Rules\n"),
+    ] {
+        parts_of(page, kind).into_iter().for_each(|part| page.join(part, Some(word)));
+    }
     page.landed()
 }
 

@@ -79,9 +79,19 @@ impl List {
                 }
             }
         };
-        // Text that follows without an empty line would become part of the entry.
+        // Text that follows something without an empty line would become part of it.
+        let before = at.checked_sub(1).and_then(|before| self.blocks.get(before));
+        let at = match before {
+            Some((block, _)) if kind == Block::Paragraph && *block != Block::Blank => {
+                self.blocks.insert(at, (Block::Blank, "\n".to_owned()));
+                at + 1
+            }
+            _ => at,
+        };
         let glued =
-            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::Row));
+            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::Row))
+                || kind == Block::Paragraph
+                    && self.blocks.get(at).is_some_and(|(block, _)| *block != Block::Blank);
         self.blocks.insert(at, (kind, text));
         if glued {
             self.blocks.insert(at + 1, (Block::Blank, "\n".to_owned()));

@@ -13,7 +13,15 @@ fn body(more: &str) -> crate::model::Body {
 
 fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
     let created = body.created_at;
-    compose(&Facts { id: "chk-1".into(), created, parent: None, body: Some(body), record, manifests })
+    compose(&Facts {
+        id: "chk-1".into(),
+        created,
+        parent: None,
+        body: Some(body),
+        record,
+        manifests,
+        before: None,
+    })
 }
 
 #[test]

@@ -194,7 +194,7 @@ proptest! {
                     prop_assert!(overflow == Overflow::Error || budget < 60, "{}", e.needed);
                     // It fits as soon as it may take as much.
                     let enough = fit(&text, e.needed, overflow);
-                    prop_assert!(enough.is_ok_and(|f| !f.shrunk || overflow == Overflow::Shrink));
+                    prop_assert!(enough.is_ok(), "{enough:?}");
                 }
             }
         }

@@ -142,27 +142,22 @@ impl Session {
         };
         let first = run.and_then(|run| {
             let saved = shared.save(&run, "session_start", |run, save| run.save(save).map(Some))?;
+            shared.begun_with(saved.as_ref().map(|(saved, _)| saved));
+            // Before the timer, so that no tick is told of first.
+            shared.listeners.tell(&SessionEvent::Started { interval, store: shared.url.clone() });
+            shared.told(saved);
             let weak = Arc::downgrade(shared);
-            let timer = Timer::every(interval, move || Shared::tick(&weak))?;
-            Ok((saved, timer))
+            Ok(Timer::every(interval, move || Shared::tick(&weak))?)
         });
         let mut state = held(&shared.state);
-        let (saved, timer) = match first {
-            Ok(first) => first,
+        match first {
+            Ok(timer) => state.timer = Some(timer),
             Err(e) => {
                 state.started = false;
                 return Err(e);
             }
-        };
-        if let (Some((saved, _)), 0) = (&saved, state.first) {
-            state.first = saved.sequence;
         }
-        state.timer = Some(timer);
         drop(state);
-        shared.listeners.tell(&SessionEvent::Started { interval, store: shared.url.clone() });
-        if let Some((_, body)) = saved {
-            shared.listeners.tell(&SessionEvent::Checkpoint(Box::new(body)));
-        }
         Ok(self)
     }
 
@@ -172,12 +167,8 @@ impl Session {
         let run = shared.opened(&mut held(&shared.state), shared.session_id.clone())?;
         let saved = shared.save(&run, "captured_by_hand", |run, save| run.save(save).map(Some))?;
         let (saved, body) = saved.ok_or_else(|| Error::NoRun(shared.run.to_string()))?;
-        let mut state = held(&shared.state);
-        if state.first == 0 {
-            state.first = saved.sequence;
-        }
-        drop(state);
-        shared.listeners.tell(&SessionEvent::Checkpoint(Box::new(body.clone())));
+        shared.begun_with(Some(&saved));
+        shared.told(Some((saved, body.clone())));
         Ok(body)
     }
 
@@ -292,13 +283,27 @@ impl Shared {
         self.mp.body(&entry)
     }
 
+    /// Notes the session's first checkpoint.
+    fn begun_with(&self, saved: Option<&Saved>) {
+        let mut state = held(&self.state);
+        if let (Some(saved), 0) = (saved, state.first) {
+            state.first = saved.sequence;
+        }
+    }
+
+    /// Tells of a checkpoint, unless it was folded into one that was told of before.
+    fn told(&self, saved: Option<(Saved, Body)>) {
+        if let Some((_, body)) = saved.filter(|(saved, _)| !saved.coalesced) {
+            self.listeners.tell(&SessionEvent::Checkpoint(Box::new(body)));
+        }
+    }
+
     /// What the timer does. A session that nobody holds any more has nothing to say.
     fn tick(weak: &Weak<Self>) {
         let Some(shared) = weak.upgrade() else { return };
         let Some(run) = held(&shared.state).run.clone() else { return };
         match shared.save(&run, "interval", Run::save_by_timer) {
-            Ok(Some((_, body))) => shared.listeners.tell(&SessionEvent::Checkpoint(Box::new(body))),
-            Ok(None) => {}
+            Ok(saved) => shared.told(saved),
             Err(e) => {
                 let message = super::in_full(&e);
                 // Where even that cannot be written, those who listen know.

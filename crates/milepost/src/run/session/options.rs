@@ -85,7 +85,7 @@ impl SessionOptions {
 
     /// Watches a folder beside `.aiwg`, absolute or from the project's root.
     pub fn watch(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.scope.watch.push(folder.into());
+        self.scope.watch_in_run.push(folder.into());
         self
     }
 

@@ -75,7 +75,9 @@ pub(super) fn line(
     record: Option<&RunRecord>,
     again: Option<&Change>,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let text = serde_json::to_vec(&Written { change, record, again })?;
+    let mut text = serde_json::to_vec(&Written { change, record, again })?;
+    // JSON that a caller gave verbatim may go over several lines; inside of its strings no line can end.
+    text.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     let mut line = Vec::with_capacity(text.len() + HEAD + MIDDLE.len() + 2);
     line.extend_from_slice(OPENING);
     line.extend_from_slice(check(run, &text).as_bytes());

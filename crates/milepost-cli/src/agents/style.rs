@@ -1,0 +1,179 @@
+//! How a JSON file is laid out, and values written the same way: newlines, indentation, colons, one line or many.
+
+use super::json::Node;
+
+/// A value to be written. Members keep their order.
+#[derive(Debug, Clone)]
+pub(crate) enum Tree {
+    Object(Vec<(&'static str, Tree)>),
+    Array(Vec<Tree>),
+    Text(String),
+    Number(u64),
+    Truth(bool),
+}
+
+impl Tree {
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// The layout at one place of a file.
+pub(super) struct Style {
+    newline: &'static str,
+    /// One step of indentation.
+    unit: String,
+    /// Between a name and its value.
+    colon: String,
+    /// Between two items on one line.
+    gap: &'static str,
+    /// Whether items of the container have lines of their own.
+    lines: bool,
+    /// The indentation of the container's items.
+    indent: String,
+    /// The indentation of the line on which the container starts.
+    outer: String,
+}
+
+impl Style {
+    /// Looks at a container, and at the rest of the file where the container says nothing.
+    pub(super) fn of(text: &str, root: &Node, place: &[usize], container: &Node) -> Self {
+        let newline = match text.find('\n') {
+            Some(at) if text[..at].ends_with('\r') => "\r\n",
+            _ => "\n",
+        };
+        let unit = unit(text, root);
+        let colon = colon(text, root).unwrap_or_else(|| ": ".to_owned());
+        let gap = if colon.ends_with(' ') { " " } else { "" };
+        let outer = match place.len() {
+            0 => String::new(),
+            _ => line_start(text, container.span.start).1.to_owned(),
+        };
+        let (lines, indent) = match container.items().last() {
+            Some(item) => match line_start(text, item.span.start) {
+                (true, indent) => (true, indent.to_owned()),
+                (false, _) => (false, format!("{outer}{unit}")),
+            },
+            None => {
+                let flat = !root.items().is_empty() && !text[root.span.clone()].contains('\n');
+                (!flat, format!("{outer}{unit}"))
+            }
+        };
+        Self { newline, unit, colon, gap, lines, indent, outer }
+    }
+
+    /// What comes before an item that is added behind others; behind a comment that takes its line only a new line will do.
+    pub(super) fn before(&self, line_comment: bool) -> String {
+        match self.lines || line_comment {
+            true => format!("{}{}", self.newline, self.indent),
+            false => self.gap.to_owned(),
+        }
+    }
+
+    /// An item as the only one of its container.
+    pub(super) fn alone(&self, item: &str) -> String {
+        match self.lines {
+            true => format!("{}{}{item}{}{}", self.newline, self.indent, self.newline, self.outer),
+            false => item.to_owned(),
+        }
+    }
+
+    /// An item with its name, if it has one.
+    pub(super) fn item(&self, name: Option<&str>, value: &Tree) -> String {
+        let mut text = String::new();
+        if let Some(name) = name {
+            text.push_str(&quoted(name));
+            text.push_str(&self.colon);
+        }
+        self.write(value, &self.indent, &mut text);
+        text
+    }
+
+    /// A value in the place of the container itself.
+    pub(super) fn instead(&self, value: &Tree) -> String {
+        let mut text = String::new();
+        self.write(value, &self.outer, &mut text);
+        text
+    }
+
+    fn write(&self, value: &Tree, indent: &str, into: &mut String) {
+        match value {
+            Tree::Text(text) => into.push_str(&quoted(text)),
+            Tree::Number(number) => into.push_str(&number.to_string()),
+            Tree::Truth(truth) => into.push_str(&truth.to_string()),
+            Tree::Object(members) => {
+                self.between(["{", "}"], members, indent, into, |(name, value), deeper, into| {
+                    into.push_str(&quoted(name));
+                    into.push_str(&self.colon);
+                    self.write(value, deeper, into);
+                })
+            }
+            // Short lists of words are easier to read on one line.
+            Tree::Array(elements) if elements.iter().all(|e| matches!(e, Tree::Text(_))) => {
+                let words: Vec<_> = elements.iter().map(|element| self.item(None, element)).collect();
+                into.push_str(&format!("[{}]", words.join(&format!(",{}", self.gap))));
+            }
+            Tree::Array(elements) => {
+                self.between(["[", "]"], elements, indent, into, |value, deeper, into| {
+                    self.write(value, deeper, into)
+                });
+            }
+        }
+    }
+
+    fn between<T>(
+        &self,
+        [open, close]: [&str; 2],
+        items: &[T],
+        indent: &str,
+        into: &mut String,
+        write: impl Fn(&T, &str, &mut String),
+    ) {
+        let deeper = format!("{indent}{}", self.unit);
+        into.push_str(open);
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                into.push(',');
+            }
+            match self.lines {
+                true => into.push_str(&format!("{}{deeper}", self.newline)),
+                false if index > 0 => into.push_str(self.gap),
+                false => {}
+            }
+            write(item, &deeper, into);
+        }
+        if self.lines && !items.is_empty() {
+            into.push_str(&format!("{}{indent}", self.newline));
+        }
+        into.push_str(close);
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Whether only blanks stand before a place on its line, and the blanks at the start of that line.
+fn line_start(text: &str, at: usize) -> (bool, &str) {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let before = &text[start..at];
+    let blanks = before.len() - before.trim_start_matches([' ', '\t']).len();
+    (start > 0 && blanks == before.len(), &before[..blanks])
+}
+
+/// One step of indentation: that of the first member that has a line of its own.
+fn unit(text: &str, root: &Node) -> String {
+    let starts = root.items().iter().map(|item| line_start(text, item.span.start));
+    let found = starts.filter(|(own, _)| *own).map(|(_, indent)| indent).next();
+    // Members that are not indented at all say nothing about what is in them.
+    found.filter(|indent| !indent.is_empty()).unwrap_or("  ").to_owned()
+}
+
+/// What the file puts between a name and its value.
+fn colon(text: &str, root: &Node) -> Option<String> {
+    let first = root.items().first()?;
+    let between = text.get(first.span.start..first.value.span.start)?;
+    let colon = &between[between.rfind('"')? + 1..];
+    let plain = colon.chars().all(|c| matches!(c, ' ' | '\t' | ':'));
+    (plain && colon.len() <= 8).then(|| colon.to_owned())
+}

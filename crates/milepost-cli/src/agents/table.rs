@@ -1,0 +1,170 @@
+//! The MCP server's entry in Codex's TOML: a table of its own at the end of the file, every other byte left as it is.
+//! What is written is read again and compared with what was meant before it counts.
+
+use toml::{Table, Value};
+
+use super::content::{Refusal, Standing};
+use super::server::{NAME, verdict};
+
+const LIST: &str = "mcp_servers";
+const HEADER: &str = "[mcp_servers.milepost]";
+const BODY: [&str; 2] = ["command = \"milepost\"", "args = [\"mcp\"]"];
+
+fn read(text: &str) -> Result<Table, Refusal> {
+    text.trim_start_matches('\u{feff}').parse().map_err(|e: toml::de::Error| {
+        let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        Refusal::shape(&format!("line {line}: {}", e.message()))
+    })
+}
+
+pub(super) fn standing(text: &str) -> Result<Standing, Refusal> {
+    Ok(standing_of(&read(text)?))
+}
+
+fn standing_of(table: &Table) -> Standing {
+    let Some(entry) = table.get(LIST).and_then(|list| list.get(NAME)) else { return Standing::Absent };
+    let args = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let words: Vec<_> = entry.get("command").and_then(Value::as_str).into_iter().chain(args).collect();
+    verdict(&words)
+}
+
+/// The text with the entry.
+pub(super) fn install(text: &str) -> Result<String, Refusal> {
+    let before = read(text)?;
+    let clear = match standing_of(&before) {
+        Standing::Current | Standing::Foreign(_) => return Ok(text.to_owned()),
+        Standing::Stale(_) => uninstall(text)?,
+        Standing::Absent => text.to_owned(),
+    };
+    let newline = if clear.contains("\r\n") { "\r\n" } else { "\n" };
+    let block = format!("{HEADER}{newline}{}", BODY.join(newline));
+    // A file that does not end its last line goes on not doing so: that is how removal knows.
+    let added = match clear.as_str() {
+        "" => format!("{block}{newline}"),
+        text if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
+        text => format!("{text}{newline}{newline}{block}"),
+    };
+    let mut wanted = before;
+    let entry: Table = BODY.join("\n").parse().map_err(|_| unsafe_edit())?;
+    let list = wanted.entry(LIST).or_insert_with(|| Value::Table(Table::new()));
+    let Some(list) = list.as_table_mut() else { return Err(Refusal::shape("mcp_servers is not a table")) };
+    list.insert(NAME.to_owned(), Value::Table(entry));
+    match read(&added) {
+        Ok(after) if after == wanted => Ok(added),
+        // A list of servers that is written in one line, for example.
+        _ => Err(unsafe_edit()),
+    }
+}
+
+/// The text without the entry and what belongs to it.
+pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
+    let mut wanted = read(text)?;
+    if matches!(standing_of(&wanted), Standing::Absent | Standing::Foreign(_)) {
+        return Ok(text.to_owned());
+    }
+    if let Some(Value::Table(list)) = wanted.get_mut(LIST) {
+        list.remove(NAME);
+        if list.is_empty() {
+            wanted.remove(LIST);
+        }
+    }
+    let removed = without(text);
+    let mut after = read(&removed)?;
+    // A header of the list alone may stay.
+    if after.get(LIST).and_then(Value::as_table).is_some_and(Table::is_empty) {
+        after.remove(LIST);
+    }
+    if after == wanted { Ok(removed) } else { Err(unsafe_edit()) }
+}
+
+fn unsafe_edit() -> Refusal {
+    Refusal::shape(
+        "mcp_servers is written in a way that cannot be edited safely; add or remove its entry milepost by hand",
+    )
+}
+
+/// Cuts out the table and its sub-tables, each with the blank line before it.
+fn without(text: &str) -> String {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
+    let mut at = 0;
+    while at < lines.len() {
+        if !is_ours(lines[at]) {
+            kept.push(lines[at]);
+            at += 1;
+            continue;
+        }
+        let next =
+            (at + 1..lines.len()).find(|n| lines[*n].trim_start().starts_with('[')).unwrap_or(lines.len());
+        // Comments and blank lines before the next table are about that one.
+        let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let end = at + 1 + lines[at + 1..next].iter().rposition(says).map_or(0, |last| last + 1);
+        if kept.last().is_some_and(|line| line.trim().is_empty()) {
+            kept.pop();
+        }
+        // The last line of a file that did not end it: the line before goes back to that.
+        if let (true, Some(last)) = (end == lines.len() && !text.ends_with('\n'), kept.last_mut()) {
+            *last = last.trim_end_matches(['\r', '\n']);
+        }
+        at = end;
+    }
+    kept.concat()
+}
+
+fn is_ours(line: &str) -> bool {
+    let Some(name) = line.trim_start().strip_prefix('[').and_then(|rest| rest.split(']').next()) else {
+        return false;
+    };
+    let mut parts = name.split('.').map(|part| part.trim().trim_matches(['"', '\'']));
+    parts.next() == Some(LIST) && parts.next() == Some(NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goes_in_and_out_without_a_trace() {
+        for text in [
+            "",
+            "a = 1\n",
+            "a = 1",
+            "a = 1\r\n[b]\r\nc = 2\r\n",
+            "# only a comment",
+            "\n\n",
+            "[mcp_servers.other]\ncommand = \"x\"  # why\n\n\n# end\n",
+            "[mcp_servers]\n",
+            "x = [\n  [1],\n]\n",
+            "mcp_servers.other.command = \"x\"\n\u{0020}\n",
+        ] {
+            let installed = install(text).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
+            assert!(matches!(standing(&installed), Ok(Standing::Current)), "{installed}");
+            assert_eq!(install(&installed).unwrap(), installed);
+            assert_eq!(uninstall(&installed).unwrap(), text, "{installed}");
+        }
+    }
+
+    #[test]
+    fn leaves_what_others_and_the_user_wrote() {
+        let text = "a = 1\n\n[mcp_servers.milepost]\ncommand = \"milepost\"\nargs = [\"mcp\"]\nstartup_timeout_sec = 9\n\n\
+                    [mcp_servers.milepost.env]\nX = \"1\"\n\n# about b\n[b]\nc = 1\n";
+        assert_eq!(install(text).unwrap(), text);
+        assert_eq!(uninstall(text).unwrap(), "a = 1\n\n# about b\n[b]\nc = 1\n");
+        let stale = "[mcp_servers.milepost]\ncommand = \"milepost\"\nargs = [\"serve\"]\n";
+        assert!(matches!(standing(stale), Ok(Standing::Stale(_))));
+        assert_eq!(install(stale).unwrap(), install("").unwrap());
+        let foreign = "[mcp_servers.milepost]\ncommand = \"other\"\n";
+        assert_eq!(install(foreign).unwrap(), foreign);
+        assert_eq!(uninstall(foreign).unwrap(), foreign);
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_edit() {
+        for text in ["a = ", "mcp_servers = 3\n", "mcp_servers = { other = { command = \"x\" } }\n"] {
+            assert!(install(text).is_err(), "{text}");
+        }
+        let inline = "mcp_servers = { milepost = { command = \"milepost\", args = [\"mcp\"] } }\n";
+        assert_eq!(install(inline).unwrap(), inline);
+        assert!(uninstall(inline).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! `copy`: everything from one store to another, bytes and seals unchanged.
+
+use milepost::Milepost;
+use milepost::store::{OpenOptions, StoreUrl};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::foreign;
+
+/// Copy every run, checkpoint, mark and event from one store to another
+///
+/// Documents and their seals are copied as they are. What is there already is left alone, so that a copy that was
+/// interrupted can be taken up by running it again.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  milepost copy --from sqlite:.milepost/milepost.db --to files:/backup/checkpoints --verify\n\n\
+                        Exit: 3 if damaged checkpoints were left out, 5 if --verify finds a difference."
+)]
+pub(crate) struct CopyArgs {
+    /// The store to read
+    #[arg(long, value_name = "URL")]
+    from: String,
+    /// The store to write; it is made if it is not there
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// Compare the two afterwards, document by document
+    #[arg(long)]
+    verify: bool,
+}
+
+pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let (from, to): (StoreUrl, StoreUrl) = (args.from.parse()?, args.to.parse()?);
+    if from == to {
+        return Err(Failure::usage("--from and --to name the same store"));
+    }
+    let wait = context.config.wait;
+    let source = Milepost::at(&from, &OpenOptions { wait, ..OpenOptions::default() })?;
+    let target = Milepost::at(&to, &OpenOptions { create: true, wait, ..OpenOptions::default() })?;
+    let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
+    let mut progress = context.screen.progress();
+    let copied = source.copy_to(&target, &mut |n| progress.of("checkpoints copied", n, total))?;
+    let compared = if args.verify {
+        Some(source.compare_with(&target, &mut |n| progress.of("checkpoints compared", n, total))?)
+    } else {
+        None
+    };
+    drop(progress);
+    foreign::copied(context.screen, &copied, compared.as_ref())
+}

@@ -1,0 +1,102 @@
+//! `export`: a run, or one checkpoint, in the format of another tool, or as one file for another machine.
+
+use std::path::PathBuf;
+
+use milepost::capture::distance::uncommitted;
+use milepost::engine::{Exporting, Reference};
+use milepost::interop::Format;
+use milepost::interop::sealed::Patch;
+use milepost::model::RunId;
+use milepost::store::Entry;
+use milepost::{Error, Milepost};
+
+use crate::config::word;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::foreign;
+
+/// Export a run in the format of another tool
+///
+/// Formats: pai, snapshot, aiwg and markdown (a folder), nova26 (a SQLite file), jsonl (one sealed document a line) and
+/// bundle (everything of a run in one file, for `milepost import bundle` elsewhere). What the format cannot hold is listed.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  milepost export markdown latest brief.md\n  milepost export pai nightly ~/.pai\n  \
+                        milepost export bundle nightly nightly.bundle --with-patch\n\n\
+                        Exit: 15 if something is there already (--force) or secrets would leave in a bundle (--yes)."
+)]
+pub(crate) struct ExportArgs {
+    /// The format
+    #[arg(value_name = "FORMAT")]
+    format: String,
+    /// The run, or one checkpoint
+    #[arg(value_name = "REF|RUN")]
+    what: String,
+    /// The file or folder [default: here, called by the run and the format]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// Write over what is there
+    #[arg(long)]
+    force: bool,
+    /// Take what is not committed along, in a bundle
+    #[arg(long)]
+    with_patch: bool,
+    /// Say what would be written and what would be lost, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let format = word::<Format>(&args.format, "FORMAT", "/format")?;
+    if args.with_patch && format != Format::Bundle {
+        return Err(Failure::usage("--with-patch goes with the format bundle"));
+    }
+    let mp = context.reader()?;
+    let (run, only) = meant(&args.what, &mp, context)?;
+    let patch = if args.with_patch {
+        let (head, diff) = uncommitted(&context.config.place.root).map_err(Failure::usage)?;
+        Some(Patch { head: Some(head), diff })
+    } else {
+        None
+    };
+    let path = args.path.clone().unwrap_or_else(|| {
+        PathBuf::from(match format {
+            Format::Nova26 => format!("{run}.db"),
+            Format::Jsonl => format!("{run}.jsonl"),
+            Format::Bundle => format!("{run}.bundle"),
+            folder => format!("{run}-{folder}"),
+        })
+    });
+    let what = Exporting {
+        format,
+        run,
+        only,
+        path,
+        force: args.force,
+        with_secrets: context.screen.yes,
+        patch,
+        dry_run: args.dry_run,
+    };
+    let mut progress = context.screen.progress();
+    let report = mp.export(&what, &mut |n| progress.at("checkpoints read", n))?;
+    drop(progress);
+    foreign::exported(context.screen, &what, &report)
+}
+
+/// A run by its id, or a checkpoint by any of its names.
+fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Entry>), Failure> {
+    if let Ok(run) = text.parse::<RunId>()
+        && mp.store().run(&run)?.is_some()
+    {
+        return Ok((run, None));
+    }
+    let reference: Reference = text.parse()?;
+    let run = context.known_run(mp)?;
+    let entry = mp.find(&reference, run.as_ref()).map_err(|e| match e {
+        Error::NotFound { reference } => {
+            Error::NotFound { reference: format!("{reference} (nor a run of that id)") }
+        }
+        other => other,
+    })?;
+    Ok((entry.header.run_id.clone(), Some(entry)))
+}

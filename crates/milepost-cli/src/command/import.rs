@@ -1,0 +1,109 @@
+//! `import`: checkpoints of other tools, and bundles, into this store.
+
+use std::path::PathBuf;
+
+use milepost::engine::{Import, Imported, preview_import};
+use milepost::interop::Format;
+use milepost::redact::Redaction;
+use milepost::store::StoreError;
+use milepost::{Error, atomic};
+
+use crate::config::word;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::foreign;
+
+/// Import checkpoints that another tool has written
+///
+/// Formats: pai (a folder of phase checkpoints), nova26 (a SQLite file), snapshot (a tree with latest.json and history/),
+/// aiwg (numbered files), markdown (briefs), jsonl and bundle (of milepost's own), and auto, which recognises them. PATH is
+/// the file or folder, or the folder around it. Original ids stay usable as references. Running it twice adds nothing.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  milepost import pai\n  milepost import auto ../old-project/checkpoints --dry-run\n  \
+                        milepost import nova26 .nova/checkpoints.db\n  \
+                        milepost import bundle nightly.bundle --patch nightly.patch\n\n\
+                        Exit: 0 also where files were skipped; 4 if there was nothing to import."
+)]
+pub(crate) struct ImportArgs {
+    /// The format, or auto
+    #[arg(value_name = "FORMAT")]
+    format: String,
+    /// The file or folder [default: the format's own place, else here]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// Say what would be imported, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Keep secrets as they are
+    #[arg(long)]
+    no_redact: bool,
+    /// Write what a bundle brings uncommitted into FILE
+    #[arg(long, value_name = "FILE")]
+    patch: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let format = match args.format.as_str() {
+        "auto" => None,
+        name => Some(word::<Format>(name, "FORMAT", "/format")?),
+    };
+    let path = match (&args.path, format) {
+        (Some(path), _) => path.clone(),
+        (None, Some(Format::Pai)) => context.config.home.clone().unwrap_or_default().join(".pai"),
+        (None, Some(Format::Bundle | Format::Jsonl)) => {
+            return Err(Failure::usage("PATH is needed: the file").hint("milepost import bundle FILE"));
+        }
+        (None, _) => PathBuf::from("."),
+    };
+    let import = Import { format, path, redaction: args.no_redact.then_some(Redaction::Off) };
+    let mut progress = context.screen.progress();
+    let mut told = |n: u64| progress.at("files read", n);
+    let report = if args.dry_run {
+        match context.examiner() {
+            Ok(mp) => preview_import(Some(&mp), &import, &mut told)?,
+            Err(Error::Store(StoreError::Missing { .. })) => preview_import(None, &import, &mut told)?,
+            Err(e) => return Err(e.into()),
+        }
+    } else {
+        // Before a store is made for it.
+        if format.is_none() {
+            milepost::interop::detect(&import.path).map_err(Error::from)?;
+        }
+        std::fs::metadata(&import.path).map_err(|source| Error::File {
+            path: import.path.clone(),
+            what: "read",
+            source,
+        })?;
+        context.writer()?.import(&import, &mut told)?
+    };
+    drop(progress);
+    patch(args, &report, context)?;
+    foreign::imported(context.screen, &report, args.dry_run, &context.config.place.root)
+}
+
+/// What was not committed there goes into a file, where that was asked for.
+fn patch(args: &ImportArgs, report: &Imported, context: &Context<'_>) -> Result<(), Failure> {
+    match (&report.patch, &args.patch) {
+        (Some(patch), Some(file)) if !args.dry_run => {
+            if file.exists() {
+                return Err(Error::RestoreRefused {
+                    path: file.clone(),
+                    why: "it is there already".into(),
+                    flag: "another name",
+                }
+                .into());
+            }
+            let written = |source| Error::File { path: file.clone(), what: "written", source };
+            atomic::write(file, patch.diff.as_bytes(), atomic::Mode::Private).map_err(written)?;
+            context
+                .screen
+                .talk(&format!("its uncommitted changes are in {0}: git apply {0}", file.display()));
+        }
+        (Some(_), None) => {
+            context.screen.talk("it brings uncommitted changes: --patch FILE writes them into a file");
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! Agents: what was or would be changed in their files, as a list or a diff, and how they are set up.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::Screen;
+use super::table::{cell, lines, table};
+use super::words::{bold, clean, dim, green, red, yellow};
+use crate::agents::{Action, Agent, Change, Line, Part, Plan, Scope, Setup, Standing, unified};
+
+/// What is said about a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It would be so: with the diff.
+    DryRun,
+    /// It would be so: in short, before a question.
+    Question,
+    /// It is so.
+    Done,
+}
+
+fn shown(path: &Path) -> String {
+    clean(&path.to_string_lossy())
+}
+
+/// The word for a change.
+fn word(change: &Change) -> &'static str {
+    match (&change.before, &change.after) {
+        (before, after) if before == after => "unchanged",
+        (None, _) => "made",
+        (_, None) => "removed",
+        _ => "changed",
+    }
+}
+
+fn parts(change: &Change) -> String {
+    let name = |part: &Part| match part {
+        Part::Hooks => "hooks",
+        Part::Command => "/checkpoint",
+        Part::Mcp => "MCP server",
+    };
+    change.parts.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn heading(agent: Agent, scope: Scope, project: Option<&PathBuf>) -> String {
+    match project {
+        Some(root) => {
+            format!("{} {}", bold(agent.name()), dim(&format!("({}, {})", scope.word(), shown(root))))
+        }
+        None => format!("{} {}", bold(agent.name()), dim(&format!("({})", scope.word()))),
+    }
+}
+
+/// Plans for people.
+pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
+    let mut text = String::new();
+    let mut to_do = Vec::new();
+    let mut quiet = 0;
+    for plan in plans {
+        let nothing = plan.refused.is_empty() && plan.notes.is_empty() && !plan.changes_something();
+        if nothing && plan.action == Action::Uninstall {
+            quiet += 1;
+            continue;
+        }
+        let _ = writeln!(text, "{}", heading(plan.agent, plan.scope, plan.project.as_ref()));
+        for change in plan.changes.iter().filter(|_| plan.is_possible()) {
+            let _ = match (mode, change.is_one()) {
+                (_, false) => writeln!(text, "  {} {}", dim("unchanged"), shown(&change.path)),
+                (Mode::DryRun, true) => {
+                    diff(change, &mut text);
+                    Ok(())
+                }
+                (_, true) => {
+                    let would = if mode == Mode::Question { "will be " } else { "" };
+                    let word = green(&format!("{would}{}", word(change)));
+                    writeln!(
+                        text,
+                        "  {word} {} {}",
+                        shown(&change.path),
+                        dim(&format!("({})", parts(change)))
+                    )
+                }
+            };
+            if let Some(backup) = &change.backup {
+                let _ = writeln!(text, "    {} {}", dim("what stood there before:"), shown(backup));
+            }
+        }
+        for (path, why) in &plan.refused {
+            let _ = writeln!(text, "  {} {}: {}", red("left as it is"), shown(path), clean(why));
+        }
+        for note in &plan.notes {
+            let _ = writeln!(text, "  {} {}", yellow("note"), clean(note));
+        }
+        if nothing {
+            let _ = writeln!(text, "  nothing to do: it is set up");
+        }
+        if plan.action == Action::Install && plan.is_possible() {
+            to_do.extend(plan.agent.to_do(plan.scope));
+        }
+    }
+    if quiet == plans.len() {
+        text.push_str("Nothing is set up here: nothing to take back.\n");
+    }
+    if mode == Mode::Done {
+        for line in &to_do {
+            let _ = writeln!(text, "{} {line}", bold("To do:"));
+        }
+        if plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible()) {
+            text.push_str("Next: start the agent in a folder with a store (`milepost init` makes one).\n");
+        }
+    }
+    text
+}
+
+fn diff(change: &Change, text: &mut String) {
+    let name = |there: bool| if there { shown(&change.path) } else { "/dev/null".to_owned() };
+    let _ = writeln!(text, "{}", bold(&format!("--- {}", name(change.before.is_some()))));
+    let _ = writeln!(text, "{}", bold(&format!("+++ {}", name(change.after.is_some()))));
+    let (before, after) = (change.before.as_deref().unwrap_or(""), change.after.as_deref().unwrap_or(""));
+    for line in unified(before, after) {
+        let _ = match line {
+            Line::At { before, after } => {
+                writeln!(
+                    text,
+                    "{}",
+                    dim(&format!("@@ -{},{} +{},{} @@", before.0, before.1, after.0, after.1))
+                )
+            }
+            Line::Same(line) => writeln!(text, " {}", clean(line)),
+            Line::Gone(line) => writeln!(text, "{}", red(&format!("-{}", clean(line)))),
+            Line::New(line) => writeln!(text, "{}", green(&format!("+{}", clean(line)))),
+        };
+    }
+}
+
+/// Plans for programs.
+#[derive(Serialize)]
+pub(crate) struct Document {
+    schema: &'static str,
+    dry_run: bool,
+    agents: Vec<Planned>,
+}
+
+#[derive(Serialize)]
+struct Planned {
+    agent: Agent,
+    scope: Scope,
+    action: Action,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    files: Vec<File>,
+    refused: Vec<Refused>,
+    notes: Vec<String>,
+    to_do: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct File {
+    path: String,
+    parts: Vec<Part>,
+    change: &'static str,
+    backup: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    path: String,
+    message: String,
+}
+
+impl Document {
+    pub(crate) fn of(plans: &[Plan], mode: Mode) -> Self {
+        let path = |path: &Path| path.display().to_string();
+        let file = |change: &Change| File {
+            path: path(&change.path),
+            parts: change.parts.clone(),
+            change: word(change),
+            backup: change.backup.as_deref().map(path),
+            diff: (mode == Mode::DryRun && change.is_one()).then(|| {
+                let mut text = String::new();
+                diff(change, &mut text);
+                anstream::adapter::strip_str(&text).to_string()
+            }),
+        };
+        let planned = |plan: &Plan| Planned {
+            agent: plan.agent,
+            scope: plan.scope,
+            action: plan.action,
+            project: plan.project.as_deref().map(path),
+            files: plan.changes.iter().filter(|_| plan.is_possible()).map(file).collect(),
+            refused: plan
+                .refused
+                .iter()
+                .map(|(p, why)| Refused { path: path(p), message: why.clone() })
+                .collect(),
+            notes: plan.notes.clone(),
+            to_do: match plan.action == Action::Install && plan.is_possible() {
+                true => plan.agent.to_do(plan.scope).into_iter().map(str::to_owned).collect(),
+                false => Vec::new(),
+            },
+        };
+        let agents = plans.iter().map(planned).collect();
+        Self { schema: "milepost.agents/1", dry_run: mode == Mode::DryRun, agents }
+    }
+}
+
+/// An agent and how it is set up.
+pub(crate) struct Found {
+    pub(crate) agent: Agent,
+    pub(crate) program: Option<PathBuf>,
+    pub(crate) setups: Vec<Setup>,
+}
+
+/// How agents are set up.
+pub(crate) struct Status {
+    pub(crate) found: Vec<Found>,
+    /// Where milepost is.
+    pub(crate) program: Option<PathBuf>,
+    /// Other projects where something was set up.
+    pub(crate) elsewhere: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct StatusDocument {
+    schema: &'static str,
+    milepost: Option<String>,
+    agents: Vec<AgentDocument>,
+    elsewhere: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct AgentDocument {
+    agent: Agent,
+    program: Option<String>,
+    scopes: Vec<ScopeDocument>,
+}
+
+#[derive(Serialize)]
+struct ScopeDocument {
+    scope: Scope,
+    installed: bool,
+    stale: bool,
+    parts: Vec<PartDocument>,
+    to_do: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PartDocument {
+    part: Part,
+    path: String,
+    state: &'static str,
+    message: Option<String>,
+}
+
+fn state(standing: &Result<Standing, String>) -> (&'static str, Option<&String>) {
+    match standing {
+        Ok(Standing::Absent) => ("absent", None),
+        Ok(Standing::Current) => ("current", None),
+        Ok(Standing::Stale(why)) => ("stale", Some(why)),
+        Ok(Standing::Foreign(what)) => ("yours", Some(what)),
+        Err(why) => ("invalid", Some(why)),
+    }
+}
+
+impl Status {
+    pub(crate) fn document(&self) -> StatusDocument {
+        let path = |path: &Path| path.display().to_string();
+        let part = |(part, file, standing): &(Part, PathBuf, Result<Standing, String>)| {
+            let (state, message) = state(standing);
+            PartDocument { part: *part, path: path(file), state, message: message.cloned() }
+        };
+        let scope = |setup: &Setup| ScopeDocument {
+            scope: setup.scope,
+            installed: setup.is_there(),
+            stale: setup.is_stale(),
+            parts: setup.parts.iter().map(part).collect(),
+            to_do: setup.to_do.clone(),
+        };
+        let agent = |found: &Found| AgentDocument {
+            agent: found.agent,
+            program: found.program.as_deref().map(path),
+            scopes: found.setups.iter().map(scope).collect(),
+        };
+        StatusDocument {
+            schema: "milepost.agents.status/1",
+            milepost: self.program.as_deref().map(path),
+            agents: self.found.iter().map(agent).collect(),
+            elsewhere: self.elsewhere.iter().map(|root| path(root)).collect(),
+        }
+    }
+
+    pub(crate) fn page(&self, screen: &Screen) -> String {
+        let mut shown_table = table(screen, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
+        let mut said = String::new();
+        for found in &self.found {
+            for setup in &found.setups {
+                let part = |part| cell(setup.part(part).map_or("", |standing| state(standing).0));
+                let program = if found.program.is_some() { "found" } else { "not found" };
+                shown_table.add_row([
+                    cell(found.agent.name()),
+                    cell(program),
+                    cell(setup.scope.word()),
+                    part(Part::Hooks),
+                    part(Part::Command),
+                    part(Part::Mcp),
+                ]);
+                for (_, path, standing) in &setup.parts {
+                    if let (word @ ("stale" | "yours" | "invalid"), Some(why)) = state(standing) {
+                        let word = if word == "yours" { dim(word) } else { yellow(word) };
+                        let _ = writeln!(said, "{word} {}: {}", shown(path), clean(why));
+                    }
+                }
+                for line in &setup.to_do {
+                    let _ = writeln!(said, "{} {}", bold("To do:"), clean(line));
+                }
+            }
+        }
+        let mut text = lines(&shown_table);
+        if self.program.is_none() {
+            said.push_str(&format!(
+                "{} milepost is not on PATH: what is set up stays silent\n",
+                yellow("Warning:")
+            ));
+        }
+        for root in &self.elsewhere {
+            let _ = writeln!(said, "Also set up in {}", shown(root));
+        }
+        if !said.is_empty() {
+            text.push('\n');
+            text.push_str(&said);
+        }
+        text.push('\n');
+        let _ = writeln!(text, "Next: {}", self.next());
+        text
+    }
+
+    fn next(&self) -> String {
+        let setups = || self.found.iter().flat_map(|found| &found.setups);
+        let flag = |scope| if scope == Scope::Project { " --project" } else { "" };
+        if let Some(stale) = setups().find(|setup| setup.is_stale()) {
+            return format!("milepost agents install {}{}", stale.agent, flag(stale.scope));
+        }
+        let bare = self.found.iter().find(|f| f.program.is_some() && f.setups.iter().all(|s| !s.is_there()));
+        match bare.or_else(|| self.found.iter().find(|f| f.setups.iter().all(|s| !s.is_there()))) {
+            Some(found) => format!("milepost agents install {}", found.agent),
+            None => "milepost status".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What `import`, `export` and `copy` say.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use milepost::capture::distance::distance;
+use milepost::engine::{Compared, Copied, Exported, Exporting, Imported};
+use milepost::interop::{Format, Note, Skipped};
+use milepost::model::RunId;
+use milepost::{Exit, ReasonCode};
+use serde::Serialize;
+
+use super::Screen;
+use super::words::{clean, counted};
+use crate::failure::Failure;
+
+/// How many lines of one kind people are shown.
+const SHOWN: usize = 20;
+
+#[derive(Serialize)]
+struct ImportDocument<'a> {
+    schema: &'static str,
+    imported: u64,
+    unchanged: u64,
+    format: Option<Format>,
+    runs: BTreeSet<&'a RunId>,
+    replaced: u64,
+    skipped: &'a [Skipped],
+    warnings: &'a [Note],
+    lost_fields: [&'a str; 0],
+    dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<String>,
+}
+
+/// What came in.
+pub(crate) fn imported(
+    screen: &Screen,
+    report: &Imported,
+    dry_run: bool,
+    here: &Path,
+) -> Result<(), Failure> {
+    let distance = report.commit.as_deref().map(|commit| distance(here, commit).to_string());
+    let runs: BTreeSet<_> = report.runs.iter().collect();
+    let nothing = report.imported + report.unchanged == 0 && report.runs.is_empty();
+    if screen.json {
+        screen.document(&ImportDocument {
+            schema: "milepost.import/1",
+            imported: report.imported,
+            unchanged: report.unchanged,
+            format: report.format,
+            runs: runs.clone(),
+            replaced: report.replaced,
+            skipped: &report.skipped,
+            warnings: &report.warnings,
+            lost_fields: [],
+            dry_run,
+            commit: report.commit.as_deref(),
+            distance: distance.clone(),
+        })?;
+    } else {
+        notes(screen, &report.skipped, &report.warnings);
+        let would = if dry_run { "would be imported" } else { "imported" };
+        let format = report.format.map_or(String::new(), |format| format!(" from {format}"));
+        let mut line = format!("{} {would}{format}", counted(report.imported, "checkpoint"));
+        if !runs.is_empty() {
+            line.push_str(&format!(" into {}", counted(runs.len() as u64, "run")));
+        }
+        if report.unchanged > 0 {
+            line.push_str(&format!(", {} there already", report.unchanged));
+        }
+        screen.text(&format!("{line}\n"))?;
+        if report.replaced > 0 {
+            screen.talk(&format!(
+                "{} replaced; `milepost show` says where",
+                counted(report.replaced, "secret")
+            ));
+        }
+        if let (Some(commit), Some(distance)) = (&report.commit, &distance) {
+            let short: String = commit.chars().take(12).collect();
+            screen.talk(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
+        }
+    }
+    if nothing {
+        let message = "nothing was found to import";
+        return Err(Failure::told(ReasonCode::CheckpointNotFound, message)
+            .hint("PATH is the folder of the format, or the one around it")
+            .exits(Exit::Nothing));
+    }
+    Ok(())
+}
+
+fn notes(screen: &Screen, skipped: &[Skipped], warnings: &[Note]) {
+    for one in skipped.iter().take(SHOWN) {
+        screen.talk(&format!("skipped {}: {}", clean(&one.path), clean(&one.reason)));
+    }
+    for one in warnings.iter().take(SHOWN) {
+        screen.talk(&format!("Warning: {}: {}", clean(&one.path), clean(&one.message)));
+    }
+    let more = skipped.len().saturating_sub(SHOWN) + warnings.len().saturating_sub(SHOWN);
+    if more > 0 {
+        screen.talk(&format!("and {more} more: --json lists all"));
+    }
+}
+
+#[derive(Serialize)]
+struct ExportDocument<'a> {
+    schema: &'static str,
+    exported: u64,
+    format: Format,
+    run_id: &'a RunId,
+    files: Vec<String>,
+    bytes: u64,
+    skipped: &'a [Skipped],
+    warnings: &'a [Note],
+    lost_fields: &'a BTreeSet<String>,
+    secrets: Vec<Secret<'a>>,
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Secret<'a> {
+    path: &'a str,
+    rules: &'a str,
+}
+
+/// What went out.
+pub(crate) fn exported(screen: &Screen, what: &Exporting, report: &Exported) -> Result<(), Failure> {
+    if screen.json {
+        return screen.document(&ExportDocument {
+            schema: "milepost.export/1",
+            exported: report.exported,
+            format: what.format,
+            run_id: &what.run,
+            files: report.files.iter().map(|path| path.display().to_string()).collect(),
+            bytes: report.bytes,
+            skipped: &report.skipped,
+            warnings: &report.warnings,
+            lost_fields: &report.lost_fields,
+            secrets: report.secrets.iter().map(|(path, rules)| Secret { path, rules }).collect(),
+            dry_run: what.dry_run,
+        });
+    }
+    notes(screen, &report.skipped, &report.warnings);
+    for (place, rules) in report.secrets.iter().take(SHOWN) {
+        screen.talk(&format!("Warning: {place} holds a secret ({rules})"));
+    }
+    if !report.lost_fields.is_empty() {
+        let lost: Vec<_> = report.lost_fields.iter().map(String::as_str).collect();
+        screen.talk(&format!("{} cannot hold: {}", what.format, lost.join(", ")));
+    }
+    if what.format == Format::Bundle {
+        let mut leaves = vec![counted(report.exported, "checkpoint"), counted(report.events, "event")];
+        if let Some(patch) = &what.patch {
+            leaves.push(format!("{} of uncommitted changes", counted(patch.diff.len() as u64, "byte")));
+        }
+        screen.talk(&format!("what leaves: {}, with everything they say", leaves.join(", ")));
+    }
+    let would = if what.dry_run { "would be written to" } else { "written to" };
+    let n = counted(report.exported, "checkpoint");
+    let files = counted(report.files.len() as u64, "file");
+    screen.text(&format!("{n} {would} {} ({files}, {} bytes)\n", what.path.display(), report.bytes))
+}
+
+#[derive(Serialize)]
+struct CopyDocument<'a> {
+    schema: &'static str,
+    copied: u64,
+    unchanged: u64,
+    runs: u64,
+    skipped: Vec<Skipped>,
+    warnings: [Note; 0],
+    lost_fields: [&'a str; 0],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Verified>,
+}
+
+#[derive(Serialize)]
+struct Verified {
+    checked: u64,
+    differences: Vec<Note>,
+}
+
+/// What was copied, and whether it is the same.
+pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compared>) -> Result<(), Failure> {
+    let skipped: Vec<_> = report
+        .skipped
+        .iter()
+        .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone() })
+        .collect();
+    let note = |(path, message): &(String, String)| Note { path: path.clone(), message: message.clone() };
+    let differences = compared.map_or(0, |compared| compared.differences.len());
+    if screen.json {
+        screen.document(&CopyDocument {
+            schema: "milepost.copy/1",
+            copied: report.count.copied,
+            unchanged: report.count.unchanged,
+            runs: report.runs,
+            skipped: skipped.clone(),
+            warnings: [],
+            lost_fields: [],
+            verified: compared.map(|compared| Verified {
+                checked: compared.checked,
+                differences: compared.differences.iter().map(note).collect(),
+            }),
+        })?;
+    } else {
+        notes(screen, &skipped, &[]);
+        for (place, how) in compared.iter().flat_map(|compared| &compared.differences).take(SHOWN) {
+            screen.talk(&format!("{place}: {how}"));
+        }
+        let mut line = format!(
+            "{} copied, {} there already, in {}",
+            counted(report.count.copied, "checkpoint"),
+            report.count.unchanged,
+            counted(report.runs, "run")
+        );
+        if let Some(compared) = compared {
+            let found = if differences == 0 {
+                "no difference".to_owned()
+            } else {
+                counted(differences as u64, "difference")
+            };
+            line.push_str(&format!("; {} compared: {found}", counted(compared.checked, "checkpoint")));
+        }
+        screen.text(&format!("{line}\n"))?;
+    }
+    if differences > 0 {
+        let message = format!("the stores differ in {}", counted(differences as u64, "place"));
+        return Err(Failure::told(ReasonCode::CheckpointIntegrityMismatch, message).exits(Exit::Damaged));
+    }
+    if !skipped.is_empty() {
+        let message = format!("{} left out", counted(skipped.len() as u64, "damaged checkpoint"));
+        return Err(Failure::told(ReasonCode::CheckpointIntegrityMismatch, message).exits(Exit::Partly));
+    }
+    Ok(())
+}

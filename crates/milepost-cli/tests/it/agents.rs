@@ -1,0 +1,507 @@
+//! `agents install`, `status` and `uninstall` on real files, and `init --agents`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::TestEnvironment;
+
+/// Every file and folder below a folder, with its content.
+fn tree(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_owned();
+            if path.is_dir() {
+                found.insert(name, None);
+                folders.push(path);
+            } else {
+                found.insert(name, Some(std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+impl TestEnvironment {
+    fn put(&self, name: &str, content: &str) -> PathBuf {
+        std::fs::create_dir_all(self.project().join(name).parent().unwrap()).unwrap();
+        self.write(name, content)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.project().join(name)).unwrap()
+    }
+
+    /// The installed things of an agent in a scope, part by part.
+    fn states(&self, agent: &str, scope: usize) -> Vec<String> {
+        let status = self.json(&["agents", "status", agent]);
+        let parts = status["agents"][0]["scopes"][scope]["parts"].as_array().unwrap().clone();
+        parts.iter().map(|part| part["state"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// Files that people start from, and whether only an agent that reads comments takes them.
+const STARTS: [(&str, bool); 14] = [
+    ("", false),
+    ("\n\n", false),
+    ("{}", false),
+    ("{ }\n", false),
+    ("{\n  \"model\": \"m\",\n  \"hooks\": {}\n}\n", false),
+    (
+        "{\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{ \"hooks\": [ { \"type\": \"command\", \"command\": \"notify\" } ] }\n\t\t]\n\t}\n}\n",
+        false,
+    ),
+    (
+        "{\r\n    \"hooks\": {\r\n        \"SessionStart\": [],\r\n        \"AfterTool\": []\r\n    },\r\n    \"z\": 1\r\n}\r\n",
+        false,
+    ),
+    ("{\n       \"odd\":   [1,\n 2 ,3],\n   \"mcpServers\": { },\n \"mcp\" : {}\n    }", false),
+    (
+        "{\"permissions\":{\"allow\":[\"Bash(ls)\"]},\"mcpServers\":{\"x\":{\"command\":\"x\"}},\"mcp\":{\"x\":{}}}",
+        false,
+    ),
+    ("\u{feff}{ \"a\": 9007199254740993, \"b\": 1.0, \"a\": \"\\u00e9\" }\n", false),
+    (
+        "// mine\n{\n  // one\n  \"a\": 1, // two\n  /* three */ \"hooks\": {\n    // four\n  }, // five\n}\n",
+        true,
+    ),
+    ("{ \"mcp\": { // none yet\n }, \"mcpServers\": {/* none */}, }", true),
+    ("{\n  \"a\": 1 // last\n}\n", true),
+    ("{// only this\n}", true),
+];
+
+fn settings(agent: &str) -> &'static [&'static str] {
+    match agent {
+        "claude-code" => &[".claude/settings.json", ".mcp.json"],
+        "gemini" => &[".gemini/settings.json"],
+        "codex" => &[".codex/hooks.json"],
+        _ => &["opencode.json"],
+    }
+}
+
+#[test]
+fn twice_in_and_once_out_leaves_every_byte() {
+    for agent in ["claude-code", "gemini", "codex", "opencode"] {
+        let reads_comments = matches!(agent, "gemini" | "opencode");
+        let missing = std::iter::once((None, false));
+        for (start, comments) in missing.chain(STARTS.iter().map(|(text, comments)| (Some(*text), *comments)))
+        {
+            let env = TestEnvironment::new();
+            for name in settings(agent) {
+                start.map(|text| env.put(name, text));
+            }
+            let before = tree(&env.project());
+            let ran = env.run(&["agents", "install", agent, "--project"]);
+            if comments && !reads_comments {
+                assert!(ran.exits(1).stderr.contains("comments are not allowed"), "{agent} {start:?}");
+                assert_eq!(tree(&env.project()), before, "{agent} {start:?}");
+                continue;
+            }
+            ran.exits(0);
+            let installed = tree(&env.project());
+            assert_ne!(installed, before);
+            assert!(env.states(agent, 1).iter().all(|state| state == "current"), "{agent} {start:?}");
+            let again = env.json(&["agents", "install", agent, "--project"]);
+            let files = again["agents"][0]["files"].as_array().unwrap();
+            assert!(files.iter().all(|file| file["change"] == "unchanged"), "{again}");
+            assert_eq!(tree(&env.project()), installed, "{agent} {start:?}");
+            env.run(&["agents", "uninstall", agent, "--project"]).exits(0);
+            assert_eq!(tree(&env.project()), before, "{agent} {start:?}");
+            assert!(!env.path("home/.local/state/milepost/agents.json").exists());
+        }
+    }
+}
+
+#[test]
+fn codex_toml_keeps_every_byte_too() {
+    for start in [
+        "",
+        "model = \"m\"  # mine\n\n# end",
+        "[mcp_servers.other]\r\ncommand = \"x\"\r\n",
+        "# nothing\n\n\n",
+        "text = \"\"\"\n[mcp_servers.milepost]\n\"\"\"\n",
+    ] {
+        let env = TestEnvironment::new();
+        env.put(".codex/config.toml", start);
+        let before = tree(&env.project());
+        for _ in 0..2 {
+            env.run(&["agents", "install", "codex", "--project"]).exits(0);
+            assert!(env.states("codex", 1).iter().all(|state| state == "current"), "{start}");
+        }
+        env.run(&["agents", "uninstall", "codex", "--project"]).exits(0);
+        assert_eq!(tree(&env.project()), before, "{start}");
+    }
+    let env = TestEnvironment::new();
+    env.put(".codex/config.toml", "mcp_servers = { x = { command = \"x\" } }\n");
+    let before = tree(&env.project());
+    let ran = env.run(&["agents", "install", "codex", "--project", "--json"]).exits(1);
+    assert_eq!(ran.reason(), "agent_settings_invalid");
+    assert_eq!(tree(&env.project()), before);
+}
+
+#[test]
+fn another_machine_can_take_back_what_was_committed() {
+    let env = TestEnvironment::new();
+    let text = "{\n  \"a\": 1\n}\n";
+    for name in [".claude/settings.json", ".gemini/settings.json", ".codex/hooks.json", "opencode.json"] {
+        env.put(name, text);
+    }
+    env.put(".codex/config.toml", "a = 1");
+    env.run(&["agents", "install", "--all", "--project"]).exits(0);
+    // A teammate has no record, and no backups.
+    std::fs::remove_dir_all(env.path("home/.local")).unwrap();
+    for name in [
+        ".claude/settings.json",
+        ".gemini/settings.json",
+        ".codex/hooks.json",
+        "opencode.json",
+        ".codex/config.toml",
+    ] {
+        std::fs::remove_file(env.project().join(format!("{name}.before-milepost"))).unwrap();
+    }
+    env.run(&["agents", "uninstall", "--all", "--project"]).exits(0);
+    let left: Vec<_> = tree(&env.project()).into_iter().filter(|(_, bytes)| bytes.is_some()).collect();
+    assert_eq!(left.len(), 5, "{left:?}");
+    assert_eq!(env.text(".claude/settings.json"), text);
+    assert_eq!(env.text("opencode.json"), text);
+    assert_eq!(env.text(".codex/config.toml"), "a = 1");
+}
+
+#[test]
+fn what_the_user_changed_meanwhile_stays() {
+    let env = TestEnvironment::new();
+    env.put(".gemini/settings.json", "{\n  \"hooks\": {},\n  \"theme\": \"dark\"\n}\n");
+    env.run(&["agents", "install", "gemini", "claude-code", "--project"]).exits(0);
+    let settings = env.text(".gemini/settings.json").replace("dark", "light");
+    env.put(".gemini/settings.json", &settings);
+    let command = env.text(".claude/commands/checkpoint.md") + "And be brief.\n";
+    env.put(".claude/commands/checkpoint.md", &command);
+    env.put(".claude/commands/mine.md", "mine");
+    let ran = env.json(&["agents", "uninstall", "--all", "--project"]);
+    assert_eq!(env.text(".gemini/settings.json"), "{\n  \"hooks\": {},\n  \"theme\": \"light\"\n}\n");
+    assert_eq!(
+        env.text(".gemini/settings.json.before-milepost"),
+        "{\n  \"hooks\": {},\n  \"theme\": \"dark\"\n}\n"
+    );
+    assert!(!env.project().join(".claude/commands/checkpoint.md").exists());
+    assert_eq!(env.text(".claude/commands/checkpoint.md.before-milepost"), command, "{ran}");
+    assert_eq!(env.text(".claude/commands/mine.md"), "mine");
+    assert!(!env.project().join(".claude/settings.json").exists());
+}
+
+#[test]
+fn stale_entries_are_named_and_mended() {
+    let env = TestEnvironment::new();
+    let old =
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "milepost hook claude-code"}]}]}}"#;
+    env.put(".claude/settings.json", old);
+    env.put(
+        ".mcp.json",
+        r#"{"mcpServers": {"milepost": {"command": "milepost", "args": ["mcp", "--old"]}}}"#,
+    );
+    env.put(".claude/commands/checkpoint.md", "<!-- Written by `milepost agents install` -->\nold\n");
+    assert_eq!(env.states("claude-code", 1), ["stale", "stale", "stale"]);
+    let page = env.run(&["agents", "status", "claude-code"]).exits(0).stdout;
+    assert!(page.contains("another command for Stop") && page.contains("no hook for SessionStart"), "{page}");
+    assert!(page.contains("Next: milepost agents install claude-code --project"), "{page}");
+    env.run(&["agents", "install", "claude-code", "--project"]).exits(0);
+    assert_eq!(env.states("claude-code", 1), ["current", "current", "current"]);
+    assert_eq!(env.text(".claude/settings.json.before-milepost"), old);
+    env.run(&["agents", "uninstall", "claude-code", "--project"]).exits(0);
+    assert!(!env.project().join(".claude/commands/checkpoint.md").exists());
+    assert!(!env.text(".claude/settings.json").contains("milepost"));
+}
+
+#[test]
+fn what_is_the_users_own_is_left_alone() {
+    let env = TestEnvironment::new();
+    env.put(".claude/commands/checkpoint.md", "my own");
+    env.put(".mcp.json", r#"{"mcpServers": {"milepost": {"command": "docker"}}}"#);
+    let ran = env.run(&["agents", "install", "claude-code", "--project"]).exits(0);
+    assert!(ran.stdout.contains("a file of your own") && ran.stdout.contains("runs docker"), "{ran:?}");
+    assert_eq!(env.states("claude-code", 1), ["current", "yours", "yours"]);
+    env.run(&["agents", "uninstall", "claude-code", "--project"]).exits(0);
+    assert_eq!(env.text(".claude/commands/checkpoint.md"), "my own");
+    assert!(env.text(".mcp.json").contains("docker"));
+}
+
+#[test]
+fn an_invalid_file_is_refused_and_the_agent_left_alone() {
+    let env = TestEnvironment::new();
+    env.put(".claude/settings.json", "{\n  \"a\": 1,\n  \"b\"\n}\n");
+    env.write("opencode.json", b"{\"a\": \"\xff\"}");
+    let before = tree(&env.project());
+    let ran = env.run(&["agents", "install", "claude-code", "opencode", "--project", "--json"]).exits(1);
+    assert_eq!(ran.reason(), "agent_settings_invalid");
+    assert!(ran.stderr.contains("line 4: a colon is missing"), "{ran:?}");
+    assert!(ran.stdout.contains("it is not UTF-8 text"), "{ran:?}");
+    assert_eq!(tree(&env.project()), before, "not even the other files of these agents");
+    // Another agent is set up all the same.
+    env.run(&["agents", "install", "claude-code", "gemini", "--project"]).exits(3);
+    assert_eq!(env.states("gemini", 1), ["current", "current", "current"]);
+    assert_eq!(env.states("claude-code", 1)[0], "invalid");
+}
+
+#[test]
+fn a_dry_run_shows_the_diff_and_changes_nothing() {
+    let env = TestEnvironment::new();
+    env.put(".mcp.json", "{\n  \"mcpServers\": {\n    \"x\": {}\n  }\n}\n");
+    let before = tree(&env.path(""));
+    let ran = env.run(&["agents", "install", "claude-code", "--project", "--dry-run"]).exits(0);
+    for line in [
+        "--- /dev/null",
+        "+++ ",
+        "@@ -1,5 +1,10 @@",
+        "-    \"x\": {}",
+        "+    \"x\": {},",
+        "+      \"args\": [\"mcp\"]",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    let json = env.json(&["agents", "install", "claude-code", "--project", "--dry-run"]);
+    assert_eq!((&json["dry_run"], &json["schema"]), (&Value::Bool(true), &Value::from("milepost.agents/1")));
+    assert!(json["agents"][0]["files"][2]["diff"].as_str().unwrap().contains("+    \"x\": {},\n"));
+    assert_eq!(tree(&env.path("")), before);
+    env.run(&["agents", "install", "claude-code", "--project"]).exits(0);
+    let installed = tree(&env.path(""));
+    let ran = env.run(&["agents", "uninstall", "claude-code", "--project", "--dry-run"]).exits(0);
+    assert!(
+        ran.stdout.contains("+++ /dev/null") && ran.stdout.contains("-      \"args\": [\"mcp\"]"),
+        "{ran:?}"
+    );
+    assert_eq!(tree(&env.path("")), installed);
+}
+
+#[test]
+fn the_users_scope_is_the_default_and_goes_where_each_agent_looks() {
+    let mut env = TestEnvironment::new();
+    std::fs::create_dir_all(env.path("home/.claude")).unwrap();
+    env.write("../home/.claude.json", "{\"numStartups\": 3}");
+    let before = tree(&env.path("home"));
+    env.run(&["agents", "install", "--all"]).exits(0);
+    for name in [
+        ".claude/settings.json",
+        ".claude/commands/checkpoint.md",
+        ".gemini/settings.json",
+        ".gemini/commands/checkpoint.toml",
+        ".codex/hooks.json",
+        ".codex/config.toml",
+        ".agents/skills/checkpoint/SKILL.md",
+        ".config/opencode/plugins/milepost.js",
+        ".config/opencode/opencode.json",
+        ".config/opencode/commands/checkpoint.md",
+    ] {
+        assert!(env.path("home").join(name).is_file(), "{name}");
+    }
+    let servers = std::fs::read_to_string(env.path("home/.claude.json")).unwrap();
+    assert!(servers.starts_with("{\"numStartups\": 3, \"mcpServers\": {\"milepost\": "), "{servers}");
+    assert!(tree(&env.project()).is_empty());
+    env.run(&["agents", "uninstall", "--all"]).exits(0);
+    let mut after = tree(&env.path("home"));
+    after.retain(|path, _| !path.starts_with(".local"));
+    assert_eq!(after, before);
+    // The agents' own variables.
+    for (name, folder) in
+        [("CLAUDE_CONFIG_DIR", "c"), ("CODEX_HOME", "x"), ("GEMINI_CLI_HOME", "g"), ("XDG_CONFIG_HOME", "o")]
+    {
+        env.set(name, env.path(folder).to_str().unwrap());
+    }
+    env.run(&["agents", "install", "--all"]).exits(0);
+    for name in [
+        "c/settings.json",
+        "c/.claude.json",
+        "x/hooks.json",
+        "g/.gemini/settings.json",
+        "o/opencode/opencode.json",
+    ] {
+        assert!(env.path(name).is_file(), "{name}");
+    }
+    let ran = env.run_with(&[("HOME", "")], &["agents", "install", "gemini"]).exits(2);
+    assert!(ran.stderr.contains("HOME is not set"), "{ran:?}");
+    env.run_with(&[("HOME", "")], &["agents", "install", "gemini", "--project"]).exits(0);
+}
+
+#[test]
+fn everywhere_is_every_project_and_the_user() {
+    let env = TestEnvironment::new();
+    let other = env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    env.run(&["agents", "install", "gemini"]).exits(0);
+    env.run(&["agents", "install", "--all", "--project"]).exits(0);
+    env.run_in(&other, &["agents", "install", "gemini", "codex", "--project"]).exits(0);
+    let status = env.json(&["agents", "status"]);
+    assert_eq!(status["elsewhere"], serde_json::json!([other.to_str().unwrap()]));
+    env.run(&["agents", "uninstall", "--all", "--everywhere"]).exits(0);
+    assert!(tree(&env.project()).is_empty() && tree(&other).is_empty());
+    assert!(!env.path("home/.gemini").exists());
+    assert!(
+        env.run(&["agents", "uninstall", "--all", "--everywhere"])
+            .exits(0)
+            .stdout
+            .contains("nothing to take back")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_rights_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let env = TestEnvironment::new();
+    std::fs::create_dir_all(env.project().join(".gemini")).unwrap();
+    let real = env.path("dotfiles.json");
+    env.write("../dotfiles.json", "{}");
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let link = env.project().join(".gemini/settings.json");
+    symlink(&real, &link).unwrap();
+    env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    assert!(link.is_symlink() && std::fs::read_to_string(&real).unwrap().contains("milepost hook gemini"));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&real), mode(&env.path("dotfiles.json.before-milepost"))), (0o640, 0o640));
+    env.run(&["agents", "uninstall", "gemini", "--project"]).exits(0);
+    assert!(link.is_symlink());
+    assert_eq!((std::fs::read_to_string(&real).unwrap().as_str(), mode(&real)), ("{}", 0o640));
+    std::fs::remove_file(&real).unwrap();
+    assert!(
+        env.run(&["agents", "install", "gemini", "--project"]).exits(1).stderr.contains("a link to a file")
+    );
+}
+
+#[test]
+fn hooks_are_silent_where_the_binary_is_missing_and_pass_on_what_comes_where_it_is_there() {
+    let env = TestEnvironment::new();
+    env.run(&["agents", "install", "claude-code", "gemini", "codex", "--project"]).exits(0);
+    let bin = env.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let fake = env.write("../bin/milepost", "#!/bin/sh\necho \"$@\" $(wc -c)\nexit 1\n");
+    #[cfg(unix)]
+    std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (agent, file) in [
+        ("claude-code", ".claude/settings.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("codex", ".codex/hooks.json"),
+    ] {
+        let settings: Value = serde_json::from_str(&env.text(file)).unwrap();
+        for (event, groups) in settings["hooks"].as_object().unwrap() {
+            let hook = &groups[0]["hooks"][0];
+            let command = hook["command"].as_str().unwrap();
+            let timeout = hook["timeout"].as_u64().unwrap();
+            assert_eq!(timeout >= 1000, agent == "gemini", "{event}: milliseconds for Gemini alone");
+            assert!(agent != "codex" || event != "SessionEnd" || timeout <= 3);
+            if event != "SessionStart" {
+                continue;
+            }
+            for shell in ["sh", "bash", "zsh", "fish"] {
+                let run = |path: &str| {
+                    use std::io::Write;
+                    let mut child = std::process::Command::new(shell)
+                        .args(["-c", command])
+                        .env("PATH", path)
+                        .stdin(std::process::Stdio::piped())
+                        .stdout(std::process::Stdio::piped())
+                        .stderr(std::process::Stdio::piped())
+                        .spawn()
+                        .ok()?;
+                    // More than a pipe holds: somebody has to take it.
+                    let written = child.stdin.take().unwrap().write_all(&vec![b'x'; 300_000]);
+                    let output = child.wait_with_output().unwrap();
+                    assert!(
+                        written.is_ok() && output.status.success() && output.stderr.is_empty(),
+                        "{output:?}"
+                    );
+                    Some(String::from_utf8(output.stdout).unwrap())
+                };
+                let Some(absent) = run("/usr/bin:/bin") else { continue };
+                assert_eq!(absent, "", "{shell}");
+                let there = run(&format!("{}:/usr/bin:/bin", bin.display())).unwrap();
+                assert_eq!(there, format!("hook {agent} 300000\n"), "{shell}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_and_the_rest_is_done() {
+    let env = TestEnvironment::new();
+    env.put(".claude", "a file, not a folder");
+    let ran = env.run(&["agents", "install", "claude-code", "--project", "--json"]).exits(3);
+    assert_eq!(ran.reason(), "checkpoint_atomic_write_failed");
+    assert!(env.text(".mcp.json").contains("milepost") && env.text(".claude") == "a file, not a folder");
+    env.run(&["agents", "uninstall", "claude-code", "--project"]).exits(0);
+    assert!(!env.project().join(".mcp.json").exists());
+    // A state folder that cannot be: the files themselves are enough.
+    std::fs::remove_dir_all(env.path("home/.local")).unwrap();
+    env.write("../home/.local", "no folder");
+    env.put(".gemini/settings.json", "{\"a\":1}");
+    let ran = env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    assert!(ran.stderr.contains("cannot be written down"), "{ran:?}");
+    env.run(&["agents", "uninstall", "gemini", "--project"]).exits(0);
+    assert_eq!(env.text(".gemini/settings.json"), "{\"a\":1}");
+}
+
+#[test]
+fn what_was_undone_by_hand_is_no_trouble() {
+    let env = TestEnvironment::new();
+    env.put(".gemini/settings.json", "{}");
+    let before = tree(&env.project());
+    env.run(&["agents", "install", "gemini", "codex", "--project"]).exits(0);
+    env.put(".gemini/settings.json", "{}");
+    for name in [".gemini/commands", ".codex", ".agents"] {
+        std::fs::remove_dir_all(env.project().join(name)).unwrap();
+    }
+    env.run(&["agents", "uninstall", "--all", "--project"]).exits(0);
+    assert_eq!(tree(&env.project()), before);
+    assert!(!env.path("home/.local/state/milepost/agents.json").exists());
+    // Removed, set up again, and taken back: the file was not there in between.
+    env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    std::fs::remove_dir_all(env.project().join(".gemini")).unwrap();
+    env.run(&["agents", "install", "gemini", "--project"]).exits(0);
+    env.run(&["agents", "uninstall", "gemini", "--project"]).exits(0);
+    assert!(tree(&env.project()).is_empty());
+}
+
+#[test]
+fn codex_is_told_apart_where_both_scopes_would_run() {
+    let env = TestEnvironment::new();
+    env.run(&["agents", "install", "codex"]).exits(0);
+    let ran = env.run(&["agents", "install", "codex", "--project"]).exits(0);
+    assert!(ran.stdout.contains("recorded twice"), "{ran:?}");
+    assert!(env.run(&["agents", "status"]).exits(0).stdout.contains("recorded twice"));
+    assert!(!env.run(&["agents", "install", "gemini", "--project"]).exits(0).stdout.contains("twice"));
+}
+
+#[test]
+fn names_are_checked_and_switches_are_seen() {
+    let env = TestEnvironment::new();
+    let ran = env.run(&["agents", "install"]).exits(2);
+    assert!(ran.stderr.contains("claude-code, gemini, codex, opencode"), "{ran:?}");
+    assert!(env.run(&["agents", "install", "claude"]).exits(2).stderr.contains("did you mean claude-code?"));
+    env.run(&["agents", "install", "gemini", "--all"]).exits(2);
+    env.put(".gemini/settings.json", "{\"hooksConfig\": {\"enabled\": false}}");
+    env.run(&["agents", "install", "gemini", "codex", "--project"]).exits(0);
+    let page = env.run(&["agents", "status", "--project"]).exits(0).stdout;
+    assert!(page.contains("set hooksConfig.enabled to true") && page.contains("open /hooks"), "{page}");
+    let status = env.json(&["agents", "status", "gemini", "--project"]);
+    assert_eq!(status["agents"][0]["scopes"][0]["to_do"].as_array().unwrap().len(), 2);
+    assert_eq!(status["agents"][0]["program"], Value::Null);
+}
+
+#[test]
+fn init_sets_agents_up_only_when_told() {
+    let env = TestEnvironment::new();
+    assert_eq!(env.json(&["init", "--yes"])["agents"], serde_json::json!([]));
+    assert!(!env.path("home/.claude").exists());
+    env.run(&["init", "--agents", "teapot"]).exits(2);
+    let made = env.json(&["init", "--agents", "claude-code", "codex"]);
+    assert_eq!(made["agents"], serde_json::json!(["claude-code", "codex"]));
+    assert!(env.path("home/.claude/settings.json").exists() && env.path("home/.codex/hooks.json").exists());
+    let ran = env.run(&["init", "--agents", "all"]).exits(0);
+    assert!(ran.stdout.contains("gemini") && ran.stdout.contains("To do: Codex"), "{ran:?}");
+    env.write("../home/.claude/settings.json", "{");
+    let ran = env.run(&["init", "--agents", "claude-code", "--json"]).exits(1);
+    assert_eq!(ran.reason(), "agent_settings_invalid");
+    assert_eq!(ran.json()["created"], false);
+}

@@ -1,0 +1,237 @@
+//! `brief`, `save --brief` and `list --tree`: from a file in an empty folder to checkpoints that continue each other.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::TestEnvironment;
+
+const EXAMPLE: &str = include_str!("example.md");
+
+#[test]
+fn a_file_alone_is_enough() {
+    let env = TestEnvironment::new();
+    env.write("chk.md", EXAMPLE);
+    assert_eq!(env.run(&["brief", "show", "chk.md"]).exits(0).stdout, EXAMPLE, "byte for byte");
+    assert_eq!(env.run_on(EXAMPLE.as_bytes(), &["brief", "show", "-"]).exits(0).stdout, EXAMPLE);
+    let shown = env.json(&["brief", "show", "chk.md"]);
+    assert_eq!((&shown["checkpoint"], &shown["composed"]), (&"chk-003".into(), &false.into()));
+    assert_eq!(shown["sections"][0]["heading"], "Problem");
+    assert!(shown["tokens"].as_u64().unwrap() > 300 && shown["counter"] == "heuristic-1");
+    let entries = std::fs::read_dir(env.project()).unwrap().count();
+    assert_eq!(entries, 1, "no store is made");
+    // A name that is neither a file nor a checkpoint.
+    env.run(&["brief", "show", "none.md"]).exits(2);
+    env.run(&["brief", "show", "nothing"]).exits(10);
+}
+
+#[test]
+fn a_check_names_what_is_missing() {
+    let env = TestEnvironment::new();
+    env.write("good.md", EXAMPLE);
+    let document = env.json(&["brief", "check", "good.md"]);
+    assert_eq!((&document["valid"], document["errors"].as_array().unwrap().len()), (&true.into(), 0));
+    env.write(
+        "bad.md",
+        EXAMPLE.replace("### Decisions", "### Thoughts").replace("checkpoint: chk-003\n", ""),
+    );
+    let ran = env.run(&["brief", "check", "bad.md", "--json"]).exits(1);
+    let document = ran.json();
+    assert_eq!(document["valid"], false);
+    let errors: Vec<_> = document["errors"].as_array().unwrap().iter().collect();
+    assert!(errors.iter().any(|e| e["section"] == "Decisions" && e["message"] == "is missing"), "{document}");
+    assert!(
+        errors.iter().any(|e| e["message"] == "checkpoint: is missing from the front matter"),
+        "{document}"
+    );
+    let shown = env.run(&["brief", "check", "bad.md"]).exits(1).stdout;
+    insta::assert_snapshot!(shown, @r"
+    bad.md  not valid
+      error checkpoint: is missing from the front matter
+      error Decisions is missing
+    ");
+}
+
+#[test]
+fn one_bad_file_among_ten_hides_no_other() {
+    let env = TestEnvironment::new();
+    std::fs::create_dir(env.project().join("briefs")).unwrap();
+    for n in 0..9 {
+        env.write(&format!("briefs/chk-{n}.md"), EXAMPLE);
+    }
+    let bad: [(&str, &dyn Fn(&std::path::Path)); 4] = [
+        ("not UTF-8", &|path| {
+            #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+            std::fs::write(path, b"---\n\xff\xfe").unwrap();
+        }),
+        ("a folder", &|path| std::fs::create_dir(path).unwrap()),
+        ("a pipe that nobody writes to", &|path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success());
+        }),
+        ("a link to nothing", &|path| std::os::unix::fs::symlink("nowhere", path).unwrap()),
+    ];
+    for (what, make) in bad {
+        let path = env.project().join("briefs/chk-9.md");
+        make(&path);
+        let ran = env.run(&["brief", "check", "briefs", "--json"]).exits(1);
+        let files = ran.json()["files"].as_array().unwrap().clone();
+        assert_eq!(files.len(), 10, "{what}: {ran:#?}");
+        let wrong: Vec<_> = files.iter().filter(|file| file["valid"] == false).collect();
+        assert_eq!(wrong.len(), 1, "{what}");
+        assert_eq!(wrong[0]["path"], "briefs/chk-9.md");
+        assert_eq!(wrong[0]["errors"].as_array().unwrap().len(), 1, "{what}: {}", wrong[0]);
+        if path.is_dir() { std::fs::remove_dir(&path).unwrap() } else { std::fs::remove_file(&path).unwrap() }
+    }
+    // A manifest file that cannot be read, among others.
+    env.write("Makefile", "test:\n");
+    std::fs::create_dir(env.project().join("Cargo.toml")).unwrap();
+    let made = env.run(&["brief", "new"]).exits(0).stdout;
+    assert!(made.contains("- Test command: make test (Makefile)"), "{made}");
+    assert!(made.contains("- Cargo.toml: could not be read: it is no file"), "{made}");
+    let locked = env.write("locked.md", EXAMPLE);
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
+    env.run(&["brief", "check", "briefs/chk-1.md", "locked.md", "missing.md"]).exits(1);
+}
+
+#[test]
+fn a_budget_is_kept_or_refused_with_the_numbers() {
+    let env = TestEnvironment::new();
+    env.write("chk.md", EXAMPLE);
+    let fit = |args: &[&str]| {
+        let args: Vec<_> = ["brief", "fit", "chk.md", "--json"].iter().chain(args).copied().collect();
+        env.run(&args)
+    };
+    let document = fit(&["--budget", "300"]).exits(0).json();
+    assert!(document["tokens"].as_u64().unwrap() <= 300);
+    assert_eq!((&document["budget"], &document["counter"]), (&300.into(), &"heuristic-1".into()));
+    assert!(
+        document["omitted"].as_array().unwrap().iter().any(|o| o["section"] == "Artifact Trail"),
+        "{document}"
+    );
+    let markdown = document["markdown"].as_str().unwrap();
+    assert!(
+        markdown.contains("`milepost brief show chk.md`") && markdown.contains("- Blocked: None"),
+        "{markdown}"
+    );
+    let refused = fit(&["--budget", "100"]).exits(1);
+    assert_eq!(refused.reason(), "brief_over_budget");
+    assert!(refused.stderr.contains("Decisions ") && refused.stderr.contains("of 100"), "{refused:#?}");
+    let shrunk = fit(&["--budget", "100", "--overflow", "shrink"]).exits(0);
+    assert!(
+        shrunk.json()["tokens"].as_u64().unwrap() <= 100 && shrunk.json()["shrunk"] == true,
+        "{shrunk:#?}"
+    );
+    let exceeding = fit(&["--budget", "100", "--overflow", "exceed"]).exits(0);
+    assert!(
+        exceeding.json()["tokens"].as_u64().unwrap() > 100 && exceeding.stderr.contains("Warning"),
+        "{exceeding:#?}"
+    );
+    for (budget, exit) in
+        [("0", 1), ("1", 1), ("18446744073709551615", 0), ("-1", 2), ("many", 2), ("99999999999999999999", 2)]
+    {
+        assert_eq!(fit(&["--budget", budget, "--overflow", "shrink"]).code, exit, "{budget}");
+    }
+    let scaled = fit(&["--budget", "300", "--overflow", "shrink", "--token-scale", "2"]).exits(0).json();
+    assert_eq!(scaled["counter"], "heuristic-1 x2");
+    assert!(scaled["markdown"].as_str().unwrap().len() < markdown.len());
+    for wrong in [
+        &["--token-scale", "0"][..],
+        &["--token-scale", "x"],
+        &["--overflow", "never"],
+        &["--counter", "none"],
+    ] {
+        let args: Vec<_> = ["--budget", "300"].iter().chain(wrong).copied().collect();
+        fit(&args).exits(2);
+    }
+    assert_eq!(env.run(&["brief", "fit", "chk.md", "--budget", "9999"]).exits(0).stdout, EXAMPLE);
+}
+
+#[test]
+fn a_brief_is_carried_forward() {
+    let env = TestEnvironment::new();
+    env.write("chk.md", EXAMPLE);
+    env.save(&["--run", "r", "--brief", "chk.md"]);
+    assert_eq!(env.run(&["brief", "show", "latest"]).exits(0).stdout, EXAMPLE);
+    assert_eq!(env.run(&["brief", "show", "chk-003"]).exits(0).stdout, EXAMPLE, "its own id is a name");
+    let again = env.run(&["save", "--run", "other", "--brief", "chk.md", "--json"]).exits(1);
+    assert_eq!(again.reason(), "checkpoint_id_invalid");
+    assert!(again.stderr.contains("chk-003"), "{again:#?}");
+    env.run(&["decide", "--run", "r", "Sound: none"]).exits(0);
+    env.run(&["task", "--run", "r", "set", "t1", "failed", "--title", "timer"]).exits(0);
+    let shown = env.json(&["brief", "show", "latest", "--run", "r"]);
+    assert_eq!(shown["composed"], true);
+    let made = env.run(&["brief", "new", "--run", "r"]).exits(0).stdout;
+    for line in [
+        "parent: chk-003",
+        "- Game name: Chromatic Quest",
+        "- Sound: none (decided ",
+        "- Try again: timer (task t1, failed)",
+        "- As of chk-003: Phases 1-2 complete and working",
+        "- Do not commit without explicit request",
+    ] {
+        assert!(made.contains(line), "{line}: {made}");
+    }
+    env.write("next.md", &made);
+    env.run(&["brief", "check", "next.md"]).exits(0);
+    env.save(&["--run", "r", "--brief", "next.md"]);
+    let from = env.json(&["brief", "new", "--from", "chk-003"]);
+    assert!(from["markdown"].as_str().unwrap().contains("parent: chk-003"), "{from}");
+    // What is not whole is saved, with a word about it.
+    env.write("thin.md", "---\ncheckpoint: thin\ncreated: 2026-01-01\n---\n## Problem\nx\n");
+    let ran = env.run(&["save", "--run", "r", "--brief", "thin.md"]).exits(0);
+    assert!(ran.stderr.contains("is not whole: Session Intent is missing"), "{ran:#?}");
+}
+
+#[test]
+fn two_files_become_one() {
+    let env = TestEnvironment::new();
+    env.write("a.md", EXAMPLE);
+    env.write("b.md", "---\ncheckpoint: chk-004\ncreated: 2025-12-15T00:00:00Z\n---\n### Decisions\n- ~~Game name: Chromatic Quest~~ → Game name: Hue\n\n### Current State\n- Renamed\n");
+    let ran = env.run(&["brief", "merge", "a.md", "b.md"]).exits(0);
+    assert!(ran.stdout.contains("- ~~Game name: Chromatic Quest~~ → Game name: Hue\n"), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("parent: chk-003\n") && ran.stderr.contains("Next Actions is not in the update"),
+        "{ran:#?}"
+    );
+    env.write("c.md", &ran.stdout);
+    assert_eq!(
+        env.run(&["brief", "merge", "c.md", "b.md"]).exits(0).stdout,
+        ran.stdout,
+        "merging twice is merging once"
+    );
+    env.run(&["brief", "merge", "-", "-"]).exits(2);
+    assert!(env.json(&["brief", "merge", "a.md", "b.md"])["markdown"].as_str().unwrap().contains("Hue"));
+}
+
+#[test]
+fn lineage_by_parents() {
+    let env = TestEnvironment::new();
+    let one = env.save(&["--run", "a", "--summary", "1"]);
+    let two = env.save(&["--run", "a", "--summary", "2"]);
+    let input = |parent: &str| format!("{{\"parent\":\"{parent}\"}}");
+    env.run_on(input(&one).as_bytes(), &["save", "--run", "b", "--summary", "branch", "--input", "-"])
+        .exits(0);
+    env.run_on(input("cp_gone").as_bytes(), &["save", "--run", "c", "--summary", "lost", "--input", "-"])
+        .exits(0);
+    let document = env.json(&["list", "--tree"]);
+    let rows = document["checkpoints"].as_array().unwrap();
+    assert_eq!(rows.len(), 4, "nothing is hidden");
+    let places: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row["task_summary"].as_str().unwrap(),
+                row["depth"].as_u64().unwrap(),
+                row["lineage"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        places,
+        [("1", 0, "root"), ("2", 1, "parent"), ("branch", 0, "parent"), ("lost", 0, "missing")],
+        "{two}"
+    );
+    let shown = env.run(&["list", "--tree"]).exits(0).stdout;
+    assert!(shown.contains(&format!("└ {two}")) && shown.contains("… cp_"), "{shown}");
+    // A parent that is not within the limit hides nothing either.
+    assert_eq!(env.json(&["list", "--tree", "--limit", "2"])["checkpoints"].as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,366 @@
+//! Hooks: recorded payloads of four agents through the real binary, whole and broken; and a session that dies.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::TestEnvironment;
+
+const RECORDED: [(&str, &str); 5] = [
+    ("claude-code", include_str!("../fixtures/agent-hooks/claude-code.json")),
+    ("claude-code", include_str!("../fixtures/agent-hooks/claude-code-lifecycle.json")),
+    ("gemini", include_str!("../fixtures/agent-hooks/gemini.json")),
+    ("codex", include_str!("../fixtures/agent-hooks/codex.json")),
+    ("opencode", include_str!("../fixtures/agent-hooks/opencode.json")),
+];
+
+/// What an agent would write to its hook, for every recorded event.
+fn recorded() -> Vec<(&'static str, Value)> {
+    let mut all = Vec::new();
+    for (agent, text) in RECORDED {
+        let events: Vec<Value> = serde_json::from_str(text).unwrap();
+        for event in events {
+            match agent {
+                "opencode" => all.push((agent, event)),
+                _ if event["stdin"].is_object() => all.push((agent, event["stdin"].clone())),
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// A process that calls hooks as agents do, and that can be killed.
+struct FakeAgent {
+    name: &'static str,
+    folder: String,
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+const SOURCE: &str = "
+import sys, json, subprocess
+for line in sys.stdin:
+    event = json.loads(line)
+    done = subprocess.run([sys.argv[1], 'hook', event['agent']], input=json.dumps(event['payload']), text=True, capture_output=True)
+    print(json.dumps([done.returncode, done.stdout, done.stderr]), flush=True)
+";
+
+impl FakeAgent {
+    fn new(env: &TestEnvironment, name: &'static str) -> Self {
+        Self::within(env, name, &env.project())
+    }
+
+    fn within(env: &TestEnvironment, name: &'static str, folder: &std::path::Path) -> Self {
+        let mut command = Command::new("python3");
+        command.args(["-c", SOURCE, env!("CARGO_BIN_EXE_milepost")]).env_clear();
+        command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", env.path("home"));
+        command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { name, folder: folder.to_string_lossy().into_owned(), child, stdin, stdout }
+    }
+
+    /// Sends an event; gives what the hook printed.
+    #[track_caller]
+    fn hears(&mut self, session: &str, event: &str, more: Value) -> Option<Value> {
+        let mut payload = json!({ "session_id": session, "cwd": self.folder, "hook_event_name": event });
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let line = json!({ "agent": self.name, "payload": payload });
+        writeln!(self.stdin, "{line}").unwrap();
+        let mut answer = String::new();
+        self.stdout.read_line(&mut answer).unwrap();
+        let (code, out, err): (i32, String, String) = serde_json::from_str(&answer).unwrap();
+        assert_eq!((code, err.as_str()), (0, ""), "{event}: {out}");
+        (!out.is_empty()).then(|| serde_json::from_str(&out).unwrap())
+    }
+
+    fn works(&mut self, session: &str) {
+        self.hears(
+            session,
+            "UserPromptSubmit",
+            json!({ "prompt": "write the parser and make its tests pass" }),
+        );
+        let file = format!("{}/parser.rs", self.folder);
+        let input = json!({ "file_path": file, "content": "fn parse() {}" });
+        self.hears(
+            session,
+            "PostToolUse",
+            json!({ "tool_name": "Write", "tool_input": input, "tool_response": {} }),
+        );
+        let todos = json!({ "todos": [
+            { "content": "write the parser", "status": "completed" },
+            { "content": "make the tests pass", "status": "in_progress" },
+            { "content": "document it", "status": "pending" },
+        ] });
+        self.hears(
+            session,
+            "PostToolUse",
+            json!({ "tool_name": "TodoWrite", "tool_input": todos, "tool_response": {} }),
+        );
+        let failed = json!({ "tool_name": "Bash", "tool_input": { "command": "cargo test parser" },
+            "tool_response": "Error: Exit code 101\ntest parses ... FAILED", "duration_ms": 5200 });
+        self.hears(session, "PostToolUse", failed);
+    }
+
+    fn dies(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for FakeAgent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn begins(agent: &mut FakeAgent, session: &str) -> Option<String> {
+    let answer = agent.hears(session, "SessionStart", json!({ "source": "startup" }))?;
+    answer["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn a_killed_session_is_continued_by_another_agent_that_knows() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut first = FakeAgent::new(&env, "claude-code");
+    assert_eq!(begins(&mut first, "s1"), None, "there is nothing to continue");
+    first.works("s1");
+    let live = env.json(&["status"]);
+    assert_eq!(live["live"][0]["run_id"], "claude-code-s1");
+    // A live run is never offered.
+    env.run(&["resume", "--check"]).exits(4);
+    first.dies();
+    let status = env.json(&["status"]);
+    assert_eq!(status["stopped"][0]["class"], "process_crash");
+    assert_eq!(status["next"], "milepost resume");
+    env.run(&["resume", "--check"]).exits(0);
+    let resumed = env.json(&["resume"]);
+    assert_eq!(resumed["decision"]["reason_code"], "resume_allowed");
+    assert_eq!(resumed["decision"]["next_actions"], json!(["make the tests pass", "document it"]));
+
+    let mut second = FakeAgent::new(&env, "gemini");
+    let brief = begins(&mut second, "g1").unwrap();
+    for word in ["parser.rs", "make the tests pass", "document it", "cargo test parser", "claude-code-s1"] {
+        assert!(brief.contains(word), "{word} in {brief}");
+    }
+    assert!(brief.len() < 9_000, "{}", brief.len());
+    // The lead is where even a preview shows it.
+    assert!(brief[..brief.len().min(2_000)].contains("cargo test parser"));
+    second.hears("g1", "BeforeAgent", json!({ "prompt": "<hook_context>x</hook_context>\n\ngo on" }));
+    let run = env.json(&["runs", "gemini-g1"]);
+    assert_eq!(run["log"].as_array().unwrap().last().unwrap()["text"], "prompt: go on");
+    assert_eq!(run["tasks"].as_array().unwrap().len(), 3, "the to-do list goes over");
+    // It is continued: nobody else is offered it.
+    let mut third = FakeAgent::new(&env, "codex");
+    assert_eq!(begins(&mut third, "c1"), None);
+    second.hears("g1", "SessionEnd", json!({ "reason": "exit" }));
+    assert_eq!(env.json(&["runs", "gemini-g1"])["runs"][0]["status"], "paused", "there are open to-dos");
+}
+
+#[test]
+fn of_three_that_start_at_once_one_gets_the_brief() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut first = FakeAgent::new(&env, "claude-code");
+    begins(&mut first, "s1");
+    first.works("s1");
+    first.dies();
+    let answers: Vec<Option<String>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = ["a", "b", "c"]
+            .map(|session| {
+                let env = &env;
+                scope.spawn(move || {
+                    let mut agent = FakeAgent::new(env, "claude-code");
+                    let answer = begins(&mut agent, session);
+                    (answer, agent)
+                })
+            })
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
+        threads.into_iter().map(|(answer, _agent)| answer).collect()
+    });
+    let whole = answers.iter().flatten().filter(|text| text.contains("cargo test parser")).count();
+    assert_eq!(whole, 1, "{answers:#?}");
+}
+
+#[test]
+fn a_session_in_which_nothing_happens_leaves_nothing_and_uses_nothing_up() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut first = FakeAgent::new(&env, "claude-code");
+    begins(&mut first, "s1");
+    first.works("s1");
+    first.dies();
+    for i in 0..4 {
+        let mut idle = FakeAgent::new(&env, "claude-code");
+        let session = format!("idle{i}");
+        assert!(begins(&mut idle, &session).unwrap().contains("cargo test parser"), "round {i}");
+        idle.hears(&session, "SessionEnd", json!({ "reason": "other" }));
+    }
+    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn sessions_in_worktrees_of_one_repository_stay_apart() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    for branch in ["one", "two"] {
+        env.git(&["worktree", "add", "-q", "-b", branch, &format!("../{branch}")]);
+    }
+    let mut agents: Vec<_> = [("claude-code", "one"), ("claude-code", "two")]
+        .map(|(name, folder)| FakeAgent::within(&env, name, &env.path(folder)))
+        .into_iter()
+        .collect();
+    for (i, agent) in agents.iter_mut().enumerate() {
+        begins(agent, &format!("w{i}"));
+        agent.works(&format!("w{i}"));
+    }
+    agents.into_iter().for_each(FakeAgent::dies);
+    // Another worktree gets an offer, not the brief of somebody else's work.
+    let mut elsewhere = FakeAgent::new(&env, "gemini");
+    let offer = begins(&mut elsewhere, "g1").unwrap();
+    assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
+    let mut there = FakeAgent::within(&env, "gemini", &env.path("two"));
+    let brief = begins(&mut there, "g2").unwrap();
+    assert!(brief.contains("claude-code-w1") && !brief.contains("claude-code-w0"), "{brief}");
+}
+
+#[test]
+fn the_agents_own_resume_and_compaction() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut agent = FakeAgent::new(&env, "claude-code");
+    begins(&mut agent, "s1");
+    agent.works("s1");
+    agent.hears("s1", "PreCompact", json!({ "trigger": "auto" }));
+    let list = env.json(&["list", "--run", "claude-code-s1"]);
+    let details = list["checkpoints"][0]["source_details"].to_string();
+    assert!(details.contains("pre_compaction"), "{list}");
+    // After it the agent asks again, and gets its own brief.
+    let answer = agent.hears("s1", "SessionStart", json!({ "source": "compact" })).unwrap();
+    assert!(
+        answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("make the tests pass")
+    );
+    agent.dies();
+    let mut again = FakeAgent::new(&env, "claude-code");
+    assert_eq!(
+        again.hears("s1", "SessionStart", json!({ "source": "resume" })),
+        None,
+        "its context is there"
+    );
+    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 1, "the same run");
+}
+
+#[test]
+fn a_turn_that_fails_and_one_that_waits_are_told_in_status() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut agent = FakeAgent::new(&env, "claude-code");
+    begins(&mut agent, "s1");
+    agent.works("s1");
+    agent.hears("s1", "StopFailure", json!({ "error": "Claude usage limit reached, resets at 3pm" }));
+    let status = env.json(&["status"]);
+    assert_eq!(
+        (&status["live"][0]["standing"], &status["live"][0]["class"]),
+        (&json!("waiting"), &json!("usage_limit"))
+    );
+    agent.hears("s1", "UserPromptSubmit", json!({ "prompt": "go on" }));
+    assert_eq!(env.json(&["status"])["live"][0]["standing"], "live");
+    agent.hears("s1", "Notification", json!({ "message": "Claude needs your permission to use Bash" }));
+    let shown = env.run(&["status"]).exits(0).stdout;
+    assert!(shown.contains("waiting_for_user") && shown.contains("permission to use Bash"), "{shown}");
+}
+
+#[test]
+fn gemini_says_that_it_compresses_before_every_call() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut agent = FakeAgent::new(&env, "gemini");
+    begins(&mut agent, "g1");
+    agent.hears("g1", "BeforeAgent", json!({ "prompt": "work" }));
+    for _ in 0..10 {
+        agent.hears("g1", "PreCompress", json!({ "trigger": "auto" }));
+    }
+    assert_eq!(env.json(&["list", "--limit", "0"])["checkpoints"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn where_there_is_no_store_nothing_happens() {
+    let env = TestEnvironment::repository();
+    for (agent, payload) in recorded() {
+        let mut payload = payload;
+        payload["cwd"] = json!(env.project());
+        let ran = env.run_on(payload.to_string().as_bytes(), &["hook", agent]).exits(0);
+        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    }
+    assert!(!env.project().join(".git/milepost").exists() && !env.path("home/.local").exists());
+}
+
+#[test]
+fn recorded_payloads_whole_and_broken_never_disturb_the_agent() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let quiet = |agent: &str, text: &[u8]| {
+        let ran = env.run_on(text, &["hook", agent]).exits(0);
+        assert_eq!(ran.stderr, "");
+        if !ran.stdout.is_empty() {
+            assert!(ran.json().is_object());
+        }
+    };
+    for (agent, mut payload) in recorded() {
+        // The recorded folder is another machine's.
+        payload["cwd"] = json!(env.project());
+        payload["directory"] = json!(env.project());
+        let text = payload.to_string();
+        quiet(agent, text.as_bytes());
+        // Every byte is tried by the unit tests; here a few.
+        for at in (0..text.len()).step_by(text.len() / 3 + 1) {
+            quiet(agent, &text.as_bytes()[..at]);
+        }
+    }
+    for agent in ["claude-code", "gemini", "codex", "opencode", "another-agent"] {
+        for odd in [
+            "",
+            "null",
+            "[]",
+            "3",
+            "{}",
+            "{\"hook_event_name\":3}",
+            "\u{1f40c}",
+            "{\"event\":\"x\",\"data\":[]}",
+        ] {
+            quiet(agent, odd.as_bytes());
+        }
+    }
+    let strict = env.run_on(b"{", &["hook", "codex", "--strict"]);
+    assert_ne!(strict.code, 0);
+}
+
+#[test]
+fn a_store_that_fails_is_written_down_and_told() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let payload = json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": "UserPromptSubmit", "prompt": "x" });
+    let (store, sound) = (env.project().join(".git/milepost"), env.project().join(".git/sound"));
+    std::fs::rename(&store, &sound).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    env.write(".git/milepost/milepost.db", "this is no database at all, and never was one");
+    let ran = env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    std::fs::remove_dir_all(&store).unwrap();
+    std::fs::rename(&sound, &store).unwrap();
+    let status = env.json(&["status"]);
+    assert_eq!(status["hook_failures"][0]["event"], "UserPromptSubmit");
+    assert!(env.run(&["status"]).exits(0).stdout.contains("1 hook failure"));
+    let start = json!({ "session_id": "s2", "cwd": env.project(), "hook_event_name": "SessionStart", "source": "startup" });
+    let told = env.run_on(start.to_string().as_bytes(), &["hook", "claude-code"]).exits(0).json();
+    assert!(told["systemMessage"].as_str().unwrap().contains("1 hook failure"), "{told}");
+    assert!(env.run(&["doctor", "--fix"]).exits(0).stdout.contains("1 hook failure"));
+    assert_eq!(env.json(&["status"])["hook_failures"], json!([]));
+}

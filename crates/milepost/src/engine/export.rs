@@ -1,0 +1,257 @@
+//! Export: a run, or one checkpoint, in the files of another tool, as lines of sealed documents, or as a bundle.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use super::Milepost;
+use super::list::is_completed;
+use crate::interop::sealed::{self, Patch};
+use crate::interop::{self, ExportRun, File, Format, Held, InteropError, Note, Skipped};
+use crate::model::RunId;
+use crate::store::{Entry, EventQuery, HeaderQuery, Row};
+use crate::{Error, atomic, redact};
+
+/// What to export.
+#[derive(Debug, Clone)]
+pub struct Exporting {
+    /// The format.
+    pub format: Format,
+    /// The run.
+    pub run: RunId,
+    /// Only this checkpoint of it.
+    pub only: Option<Entry>,
+    /// The file or folder to write.
+    pub path: PathBuf,
+    /// Writes over what is there.
+    pub force: bool,
+    /// Lets secrets leave in a bundle.
+    pub with_secrets: bool,
+    /// What was not committed, for a bundle.
+    pub patch: Option<Patch>,
+    /// Writes nothing.
+    pub dry_run: bool,
+}
+
+/// What was exported.
+#[derive(Debug, Default)]
+pub struct Exported {
+    /// How many checkpoints.
+    pub exported: u64,
+    /// The files that were written, or would be.
+    pub files: Vec<PathBuf>,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// What the format cannot hold.
+    pub lost_fields: BTreeSet<String>,
+    /// Checkpoints that could not be read.
+    pub skipped: Vec<Skipped>,
+    /// What to know about it.
+    pub warnings: Vec<Note>,
+    /// How many events leave in a bundle.
+    pub events: u64,
+    /// Secrets in what leaves: where, and by which rule they were found.
+    pub secrets: Vec<(String, String)>,
+}
+
+impl Milepost {
+    /// Exports a run.
+    pub fn export(&self, what: &Exporting, progress: &mut interop::Progress<'_>) -> Result<Exported, Error> {
+        let mut report = Exported::default();
+        let state = self.store.run(&what.run)?.ok_or_else(|| Error::NoRun(what.run.to_string()))?;
+        let record = state.row.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
+        let checkpoints = self.held(what, &record, &mut report, progress)?;
+        let events: Vec<_> = if what.only.is_some() {
+            Vec::new()
+        } else {
+            let page = self.store.events(&EventQuery { run: Some(&what.run), ..EventQuery::default() })?;
+            page.events.into_iter().map(|(_, event)| event).collect()
+        };
+        let items = if what.only.is_some() { Vec::new() } else { state.items };
+        report.exported = checkpoints.len() as u64;
+        let run = ExportRun { record: &record, checkpoints: &checkpoints, events: &events, items: &items };
+        match what.format {
+            Format::Jsonl => {
+                report.lost_fields.extend(["marks", "events", "run"].map(ToOwned::to_owned));
+                self.one_file(what, sealed::lines(&run), &mut report)?;
+            }
+            Format::Bundle => {
+                report.events = events.len() as u64;
+                let bytes = sealed::bundle(&run, self.now(), what.patch.clone())?;
+                report.secrets = secrets(&bytes);
+                if !report.secrets.is_empty() && !what.with_secrets && !what.dry_run {
+                    return Err(Error::SecretsLeave {
+                        places: report.secrets.iter().map(|(at, _)| at.clone()).collect(),
+                    });
+                }
+                self.one_file(what, bytes, &mut report)?;
+            }
+            Format::Nova26 => self.database(what, &run, &mut report)?,
+            format => {
+                let made = interop::write(format, &run)?;
+                report.lost_fields = made.lost;
+                report.warnings = made.warnings;
+                self.files(what, &made.files, &mut report)?;
+            }
+        }
+        Ok(report)
+    }
+
+    fn held(
+        &self,
+        what: &Exporting,
+        record: &crate::model::RunRecord,
+        report: &mut Exported,
+        progress: &mut interop::Progress<'_>,
+    ) -> Result<Vec<Held>, Error> {
+        let rows = match &what.only {
+            Some(entry) => vec![Row::Good(entry.clone())],
+            None => {
+                let query =
+                    HeaderQuery { run: Some(&what.run), oldest_first: true, ..HeaderQuery::default() };
+                self.store.headers(&query)?
+            }
+        };
+        let mut held = Vec::new();
+        for (n, row) in rows.into_iter().enumerate() {
+            progress(n as u64 + 1);
+            let read = match row {
+                Row::Good(entry) => self.read(&entry).map(|verified| (entry, verified)),
+                Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
+            };
+            match read {
+                Ok((entry, verified)) => {
+                    let newer = |source| Error::Newer {
+                        run: what.run.clone(),
+                        sequence: entry.header.sequence,
+                        source,
+                    };
+                    held.push(Held {
+                        body: verified.body().map_err(newer)?,
+                        completed: is_completed(Some(record), &entry),
+                        document: verified.bytes().to_vec(),
+                        marks: entry.marks,
+                    });
+                }
+                Err(Error::Damaged(damage)) => {
+                    let path = format!("{}@{}", what.run, damage.sequence.unwrap_or_default());
+                    report.skipped.push(Skipped { path, reason: damage.to_string() });
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(held)
+    }
+
+    fn one_file(&self, what: &Exporting, bytes: Vec<u8>, report: &mut Exported) -> Result<(), Error> {
+        report.files.push(what.path.clone());
+        report.bytes = bytes.len() as u64;
+        if what.dry_run {
+            return Ok(());
+        }
+        free(&what.path, what.force)?;
+        let written = |source| Error::File { path: what.path.clone(), what: "written", source };
+        atomic::create_folder(atomic::folder_of(&what.path)).map_err(written)?;
+        atomic::write(&what.path, &bytes, atomic::Mode::Private).map_err(written)
+    }
+
+    fn database(&self, what: &Exporting, run: &ExportRun<'_>, report: &mut Exported) -> Result<(), Error> {
+        let written = |source| Error::File { path: what.path.clone(), what: "written", source };
+        if !what.dry_run {
+            free(&what.path, what.force)?;
+        }
+        let folder = atomic::folder_of(&what.path);
+        if !what.dry_run {
+            atomic::create_folder(folder).map_err(written)?;
+        }
+        // Made aside and moved into place whole; only looked at where nothing is to be written.
+        let mut aside = tempfile::Builder::new();
+        aside.prefix(atomic::TEMP_PREFIX).suffix(".db");
+        let temp =
+            if what.dry_run { aside.tempfile() } else { aside.tempfile_in(folder) }.map_err(written)?;
+        let made = interop::nova26::write(run, temp.path())?;
+        report.lost_fields = made.lost;
+        report.warnings = made.warnings;
+        report.bytes = fs::metadata(temp.path()).map(|meta| meta.len()).unwrap_or_default();
+        report.files.push(what.path.clone());
+        if what.dry_run {
+            return Ok(());
+        }
+        temp.as_file().sync_all().map_err(written)?;
+        temp.persist(&what.path).map_err(|e| written(e.error))?;
+        atomic::sync_folder(folder).map_err(written)
+    }
+
+    fn files(&self, what: &Exporting, files: &[File], report: &mut Exported) -> Result<(), Error> {
+        // One Markdown file may be asked for by its own name.
+        let named = what.path.extension().is_some_and(|e| e == "md");
+        if let ([one], true) = (files, named) {
+            return self.one_file(what, one.bytes.clone(), report);
+        }
+        for file in files {
+            let inside = file.path.components().all(|part| matches!(part, Component::Normal(_)));
+            if !inside {
+                let why = format!("{} would lie outside of the folder", file.path.display());
+                return Err(InteropError::Unfit { format: what.format, why }.into());
+            }
+            report.files.push(what.path.join(&file.path));
+            report.bytes += file.bytes.len() as u64;
+        }
+        if what.dry_run {
+            return Ok(());
+        }
+        for path in &report.files {
+            free(path, what.force)?;
+        }
+        let written = |source| Error::File { path: what.path.clone(), what: "written", source };
+        if what.path.exists() {
+            return put_all(&what.path, files).map_err(written);
+        }
+        // A folder that is new is there whole or not at all.
+        let around = atomic::folder_of(&what.path);
+        atomic::create_folder(around).map_err(written)?;
+        let aside =
+            tempfile::Builder::new().prefix(atomic::TEMP_PREFIX).tempdir_in(around).map_err(written)?;
+        put_all(aside.path(), files).map_err(written)?;
+        fs::rename(aside.path(), &what.path).map_err(written)?;
+        drop(aside.keep());
+        atomic::sync_folder(around).map_err(written)
+    }
+}
+
+fn put_all(root: &Path, files: &[File]) -> std::io::Result<()> {
+    let mut folders = BTreeSet::new();
+    for file in files {
+        let path = root.join(&file.path);
+        let folder = atomic::folder_of(&path).to_owned();
+        if folders.insert(folder.clone()) {
+            atomic::create_folder(&folder)?;
+        }
+        atomic::write_without_folder_sync(&path, &file.bytes, atomic::Mode::Private)?;
+    }
+    folders.iter().try_for_each(|folder| atomic::sync_folder(folder))
+}
+
+/// Refuses to write over something.
+fn free(path: &Path, force: bool) -> Result<(), Error> {
+    if !force && path.symlink_metadata().is_ok() {
+        let why = "it is there already".to_owned();
+        return Err(Error::RestoreRefused { path: path.to_owned(), why, flag: "--force" });
+    }
+    Ok(())
+}
+
+/// What looks like a secret in a text that leaves, line by line.
+fn secrets(bytes: &[u8]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (n, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
+        let Some(clean) = redact::json(line, "line") else { continue };
+        let rules: Vec<&str> =
+            clean.split("[redacted:").skip(1).filter_map(|rest| rest.split(']').next()).collect();
+        let before = line.matches("[redacted:").count();
+        if rules.len() > before {
+            found.push((format!("line {}", n + 1), rules.join(", ")));
+        }
+    }
+    found
+}

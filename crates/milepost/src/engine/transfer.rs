@@ -1,0 +1,413 @@
+//! Copy: every run, checkpoint, mark and event from one store to another, bytes and seals unchanged. What is there
+//! already is left alone, so that it can be taken up again; what is there and differs stops it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Milepost;
+use crate::Error;
+use crate::interop::sealed::Sealed as Parcel;
+use crate::model::{Event, Item, Marks, RunId, RunRecord};
+use crate::seal::{self, Verified};
+use crate::store::{
+    Commit, Cursor, Entry, EventQuery, Find, HeaderQuery, Row, RunQuery, RunRow, StoreError, Verdict,
+};
+
+/// How many checkpoints go into one transaction, and how many are looked at ahead in each run.
+const BATCH: usize = 64;
+
+/// How many checkpoints were copied, and how many were there already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counting {
+    /// Copied.
+    pub copied: u64,
+    /// There already.
+    pub unchanged: u64,
+}
+
+/// What a copy did.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Checkpoints.
+    pub count: Counting,
+    /// Runs that were looked at.
+    pub runs: u64,
+    /// What could not be copied, and why.
+    pub skipped: Vec<(String, String)>,
+}
+
+/// How two stores differ.
+#[derive(Debug, Default)]
+pub struct Compared {
+    /// Checkpoints that were compared.
+    pub checked: u64,
+    /// What differs: where, and how.
+    pub differences: Vec<(String, String)>,
+}
+
+/// The checkpoints of a run, oldest first, a few at a time.
+struct Ahead {
+    run: RunId,
+    rows: std::collections::VecDeque<Row>,
+    after: Option<Cursor>,
+    done: bool,
+}
+
+impl Ahead {
+    fn new(run: RunId) -> Self {
+        Self { run, rows: Default::default(), after: None, done: false }
+    }
+
+    fn fill(&mut self, engine: &Milepost) -> Result<(), StoreError> {
+        if !self.rows.is_empty() || self.done {
+            return Ok(());
+        }
+        let query = HeaderQuery {
+            run: Some(&self.run),
+            oldest_first: true,
+            after: self.after,
+            limit: BATCH,
+            ..HeaderQuery::default()
+        };
+        let rows = engine.store.headers(&query)?;
+        self.done = rows.len() < BATCH;
+        self.after = rows.last().map(Row::cursor).or(self.after);
+        self.rows.extend(rows);
+        Ok(())
+    }
+}
+
+impl Milepost {
+    /// Copies everything to another store, in the order in which it was written.
+    pub fn copy_to(&self, to: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<Copied, Error> {
+        let mut report = Copied::default();
+        let mut rows = self.store.runs(&RunQuery::default())?;
+        rows.reverse();
+        let mut ahead: Vec<Ahead> = Vec::new();
+        let mut records: BTreeMap<RunId, RunRecord> = BTreeMap::new();
+        for row in &rows {
+            report.runs += 1;
+            match &row.record {
+                Ok(record) => {
+                    records.insert(row.run_id.clone(), portable(record));
+                    ahead.push(Ahead::new(row.run_id.clone()));
+                }
+                Err(damage) => report.skipped.push((row.run_id.to_string(), damage.to_string())),
+            }
+        }
+        // Always the checkpoint that was written first of those that are left, over all runs.
+        let mut queue = BTreeSet::new();
+        for (at, run) in ahead.iter_mut().enumerate() {
+            run.fill(self)?;
+            queue.extend(run.rows.front().map(|row| (row.cursor().stamp, at)));
+        }
+        let mut seen = 0;
+        while let Some((_, at)) = queue.pop_first() {
+            let until = queue.first().map_or(u64::MAX, |(stamp, _)| *stamp);
+            let mut batch = Vec::new();
+            let run = &mut ahead[at];
+            while batch.len() < BATCH {
+                run.fill(self)?;
+                let Some(row) = run.rows.front() else { break };
+                if row.cursor().stamp > until {
+                    break;
+                }
+                let Some(row) = run.rows.pop_front() else { break };
+                seen += 1;
+                progress(seen);
+                let read = match row {
+                    Row::Good(entry) => self.read(&entry).map(|verified| (entry, verified)),
+                    Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
+                };
+                match read {
+                    Ok((entry, verified)) => batch.push((entry, verified)),
+                    Err(e @ (Error::Damaged(_) | Error::Newer { .. })) => {
+                        report.skipped.push((run.run.to_string(), e.to_string()));
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+            run.fill(self)?;
+            queue.extend(run.rows.front().map(|row| (row.cursor().stamp, at)));
+            let record = &records[&run.run];
+            let batch = batch.into_iter().map(|(entry, verified)| (verified, entry.marks)).collect();
+            to.take(record, batch, &mut report.count)?;
+        }
+        // What is about whole runs comes last, in the order in which they were written.
+        for row in &rows {
+            if let Some(record) = records.get(&row.run_id) {
+                let items = self.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default();
+                let events =
+                    self.store.events(&EventQuery { run: Some(&row.run_id), ..EventQuery::default() })?;
+                to.settle(record, items, events.events.into_iter().map(|(_, event)| event).collect())?;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Takes checkpoints in as they are, each under its own number.
+    fn take(
+        &self,
+        record: &RunRecord,
+        batch: Vec<(Verified, Marks)>,
+        count: &mut Counting,
+    ) -> Result<(), Error> {
+        let run = &record.run_id;
+        let mut fresh = Vec::new();
+        for (verified, marks) in batch {
+            let body = verified.body().map_err(|e| content(&e))?;
+            let query =
+                HeaderQuery { run: Some(run), find: Find::Sequence(body.sequence), ..HeaderQuery::default() };
+            match self.store.headers(&query)?.into_iter().next() {
+                Some(Row::Good(there)) if there.header.checksum == verified.checksum() => {
+                    count.unchanged += 1;
+                    if there.marks != marks && marks.revision > there.marks.revision {
+                        self.mark_as(record, body.sequence, marks)?;
+                    }
+                }
+                Some(_) => {
+                    let reference = format!("{run}@{}", body.sequence);
+                    return Err(Error::Conflict { reference });
+                }
+                None => fresh.push((body.sequence, verified, marks)),
+            }
+        }
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut failed = None;
+        let mut there = Vec::new();
+        self.write(run, &mut |view| {
+            failed = None;
+            there.clear();
+            let mut commit = Commit::of(view.record.clone().unwrap_or_else(|| record.clone()));
+            let mut slot = view.slot.clone();
+            for (sequence, verified, marks) in &fresh {
+                let placed = slot.at_sequence(*sequence);
+                let sealed = placed.as_ref().map(|slot| verified.clone().into_sealed(slot));
+                match (placed, sealed) {
+                    (Some(placed), Some(Ok(sealed))) => {
+                        if *marks != Marks::default() {
+                            commit.marks.push((*sequence, marks.clone()));
+                        }
+                        there.push(*sequence);
+                        commit.puts.push(sealed);
+                        slot = placed.next();
+                    }
+                    // The run here has gone on already.
+                    _ => {
+                        failed = Some(format!("{run}@{sequence}"));
+                        return Verdict::Nothing;
+                    }
+                }
+            }
+            Verdict::Commit(Box::new(commit))
+        })?;
+        if let Some(reference) = failed {
+            return Err(Error::Conflict { reference });
+        }
+        count.copied += there.len() as u64;
+        Ok(())
+    }
+
+    fn mark_as(&self, record: &RunRecord, sequence: u64, marks: Marks) -> Result<(), Error> {
+        self.write(&record.run_id, &mut |view| {
+            let mut commit = Commit::of(view.record.clone().unwrap_or_else(|| record.clone()));
+            commit.marks.push((sequence, marks.clone()));
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+
+    /// The record as it is there, with what waits and what happened, unless that was done before.
+    fn settle(&self, record: &RunRecord, items: Vec<Item>, events: Vec<Event>) -> Result<(), Error> {
+        let run = &record.run_id;
+        let there = self.store.run(run)?;
+        let known = self.store.events(&EventQuery { run: Some(run), limit: 1, ..EventQuery::default() })?;
+        let settled = there.as_ref().is_some_and(|state| {
+            values(&state.items) == values(&items)
+                && state.row.record.as_ref().is_ok_and(|there| same(there, record))
+        });
+        if settled && (events.is_empty() || !known.events.is_empty()) {
+            return Ok(());
+        }
+        let with_events = known.events.is_empty();
+        self.write(run, &mut |view| {
+            let mut commit = Commit::of(record.clone());
+            commit.consume = view.items.len();
+            commit.push.clone_from(&items);
+            if with_events {
+                commit.events.clone_from(&events);
+            }
+            Verdict::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+
+    /// Compares everything with another store.
+    pub fn compare_with(&self, other: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<Compared, Error> {
+        let mut report = Compared::default();
+        let ours = self.store.runs(&RunQuery::default())?;
+        let theirs: BTreeMap<RunId, RunRow> = other
+            .store
+            .runs(&RunQuery::default())?
+            .into_iter()
+            .map(|row| (row.run_id.clone(), row))
+            .collect();
+        for row in &ours {
+            let mut differ = |place: String, how: &str| report.differences.push((place, how.to_owned()));
+            let name = row.run_id.to_string();
+            let Some(there) = theirs.get(&row.run_id) else {
+                differ(name, "is not there");
+                continue;
+            };
+            match (&row.record, &there.record) {
+                (Ok(a), Ok(b)) if same(a, b) => {}
+                (Err(_), _) => differ(name.clone(), "its record here is damaged"),
+                _ => differ(name.clone(), "the record differs"),
+            }
+            if row.count != there.count {
+                differ(name.clone(), &format!("{} checkpoints here, {} there", row.count, there.count));
+            }
+            let events = |engine: &Milepost| -> Result<Vec<Event>, Error> {
+                let page =
+                    engine.store.events(&EventQuery { run: Some(&row.run_id), ..EventQuery::default() })?;
+                Ok(page.events.into_iter().map(|(_, event)| event).collect())
+            };
+            if values(&events(self)?) != values(&events(other)?) {
+                differ(name.clone(), "the events differ");
+            }
+            let items = |engine: &Milepost| -> Result<Vec<Item>, Error> {
+                Ok(engine.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default())
+            };
+            if values(&items(self)?) != values(&items(other)?) {
+                differ(name.clone(), "what waits for the next checkpoint differs");
+            }
+            self.compare_run(other, &row.run_id, &mut report, progress)?;
+        }
+        for run in theirs.keys().filter(|run| !ours.iter().any(|row| row.run_id == **run)) {
+            report.differences.push((run.to_string(), "is only there".into()));
+        }
+        Ok(report)
+    }
+
+    fn compare_run(
+        &self,
+        other: &Milepost,
+        run: &RunId,
+        report: &mut Compared,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let mut ahead = Ahead::new(run.clone());
+        loop {
+            ahead.fill(self)?;
+            let Some(row) = ahead.rows.pop_front() else { return Ok(()) };
+            report.checked += 1;
+            progress(report.checked);
+            let sequence = row.cursor().sequence;
+            let mut differ =
+                |how: &str| report.differences.push((format!("{run}@{sequence}"), how.to_owned()));
+            let Row::Good(entry) = row else {
+                differ("is damaged here");
+                continue;
+            };
+            let query =
+                HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+            let there = match other.store.headers(&query)?.into_iter().next() {
+                Some(Row::Good(there)) => there,
+                Some(Row::Damaged { .. }) => {
+                    differ("is damaged there");
+                    continue;
+                }
+                None => {
+                    differ("is not there");
+                    continue;
+                }
+            };
+            if header(&entry) != header(&there) {
+                differ("the header differs");
+            }
+            if entry.marks != there.marks {
+                differ("the marks differ");
+            }
+            if self.read(&entry)?.bytes() != other.read(&there)?.bytes() {
+                differ("the document differs");
+            }
+        }
+    }
+}
+
+/// A header without its place in the store.
+fn header(entry: &Entry) -> crate::seal::Header {
+    crate::seal::Header { stamp: 0, ..entry.header.clone() }
+}
+
+/// A record without what only means something in its own store.
+fn portable(record: &RunRecord) -> RunRecord {
+    RunRecord { upkept: None, ..record.clone() }
+}
+
+/// Whether two records say the same; blanks between their members may differ.
+fn same(a: &RunRecord, b: &RunRecord) -> bool {
+    values(&portable(a)) == values(&portable(b))
+}
+
+fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
+    serde_json::to_value(value).ok()
+}
+
+fn content(e: &seal::SealError) -> crate::model::Invalid {
+    crate::model::Invalid { path: String::new(), message: e.to_string() }
+}
+
+/// Writes what came in a file into a store.
+pub(super) fn write_sealed(
+    engine: &Milepost,
+    parcel: Parcel,
+    count: &mut Counting,
+    runs: &mut Vec<RunId>,
+) -> Result<(), Error> {
+    let mut by_run: BTreeMap<RunId, Vec<(Verified, Marks)>> = BTreeMap::new();
+    for (verified, marks) in parcel.checkpoints {
+        let run = verified.body().map_err(|e| content(&e))?.run_id;
+        by_run.entry(run).or_default().push((verified, marks));
+    }
+    if let Some(head) = &parcel.head {
+        by_run.entry(head.run.run_id.clone()).or_default();
+    }
+    for (run, mut all) in by_run {
+        let known = engine.store.run(&run)?;
+        let record = match &parcel.head {
+            Some(head) if head.run.run_id == run => portable(&head.run),
+            _ => made(&run, &all)?,
+        };
+        while !all.is_empty() {
+            let rest = all.split_off(all.len().min(BATCH));
+            engine.take(&record, std::mem::replace(&mut all, rest), count)?;
+        }
+        // A run that went on here keeps its own record.
+        if parcel.head.is_some() && known.is_none() {
+            let mine: Vec<_> = parcel.events.iter().filter(|event| event.run_id == run).cloned().collect();
+            let mut record = record;
+            // Who worked on it is on another machine.
+            record.owner = None;
+            engine.settle(&record, parcel.items.clone(), mine)?;
+        }
+        runs.push(run);
+    }
+    Ok(())
+}
+
+/// A record for checkpoints that came without one.
+fn made(run: &RunId, all: &[(Verified, Marks)]) -> Result<RunRecord, Error> {
+    let mut record: Option<RunRecord> = None;
+    for (verified, _) in all {
+        let body = verified.body().map_err(|e| content(&e))?;
+        let record = record
+            .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
+        let slot = crate::store::Slot::issue(body.sequence, 0);
+        let sealed = verified.clone().into_sealed(&slot).map_err(|e| content(&e))?;
+        super::bookkeeping::note_checkpoint(record, sealed.header(), body.created_at);
+        record.updated_at = body.created_at;
+    }
+    record.ok_or_else(|| Error::NoRun(run.to_string()))
+}

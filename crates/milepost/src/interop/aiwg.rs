@@ -1,0 +1,219 @@
+//! Numbered checkpoints of a session: one JSON file each, with what git, the watched folder and the process said.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::folder::{Folder, inside};
+use super::parcel::{
+    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, lost_source, may,
+    need, pretty, take_time, time,
+};
+use super::{Format, InteropError, Progress};
+use crate::model::{
+    Draft, Fields, GitFacts, Invalid, Memory, PathText, Raw, Source, Status, Watched, Workspace,
+};
+
+const FORMAT: Format = Format::Aiwg;
+/// The folder that the originals watch; their paths are inside of it.
+const WATCHED: &str = ".aiwg/";
+
+/// Whether a file of this name is a checkpoint.
+pub(super) fn is_checkpoint(name: &str) -> bool {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    digits > 0 && &name[digits..] == "-checkpoint.json"
+}
+
+/// Reads the numbered files; each session is a run of its own.
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+    let mut folder = Folder::open(path, progress)?;
+    let place = inside(path, "checkpoints");
+    for file in folder.files(&place, is_checkpoint) {
+        let Some((fields, _)) = folder.object(&file) else { continue };
+        let name = folder.name(&file);
+        match checkpoint(fields, &name) {
+            Ok((session, read)) => folder.found.run(FORMAT, &session).checkpoints.push(read),
+            Err(e) => folder.found.skip(name, e.to_string()),
+        }
+    }
+    for run in &mut folder.found.runs {
+        run.checkpoints.sort_by(|a, b| (a.number, a.created_at).cmp(&(b.number, b.created_at)));
+    }
+    Ok(folder.found)
+}
+
+fn checkpoint(mut fields: Fields, path: &str) -> Result<(String, ForeignCheckpoint), Invalid> {
+    let f = &mut fields;
+    let mut kept = Fields::default();
+    let number: u64 = need(f, "number")?;
+    let created_at = take_time(f, "timestamp", &mut kept)?;
+    let elapsed_ms: u64 = may(f, "duration")?;
+    let session: String = may(f, "sessionId")?;
+    let session = if session.is_empty() { "unknown".to_owned() } else { session };
+    let mut git: Fields = may(f, "gitStatus")?;
+    let mut watched: Fields = may(f, "aiwgState")?;
+    let mut memory: Fields = may(f, "memory")?;
+    let sizes: BTreeMap<String, u64> = may(&mut watched, "sizes")?;
+    let files: Vec<PathText> = may(&mut watched, "files")?;
+    let workspace = Workspace {
+        git: Some(GitFacts {
+            branch: may(&mut git, "branch")?,
+            error: may(&mut git, "error")?,
+            modified: may(&mut git, "modified")?,
+            staged: may(&mut git, "staged")?,
+            untracked: may(&mut git, "untracked")?,
+            extra: git,
+            ..GitFacts::default()
+        }),
+        watched: Some(Watched {
+            error: may(&mut watched, "error")?,
+            files: files.into_iter().map(|path| within(path, true)).collect(),
+            sizes: sizes.into_iter().map(|(path, size)| (format!("{WATCHED}{path}"), size)).collect(),
+            extra: watched,
+        }),
+        files_modified: may(f, "filesModified")?,
+        memory: Some(Memory {
+            heap_used: may(&mut memory, "heapUsed")?,
+            peak_rss: None,
+            rss: may(&mut memory, "rss")?,
+            extra: memory,
+        }),
+        ..Workspace::default()
+    };
+    let first = number <= 1;
+    let draft = Draft {
+        session_id: Some(session.clone()),
+        source: Some(if first { Source::Manual } else { Source::Timer }),
+        reasons: if first { vec!["session_start".to_owned()] } else { Vec::new() },
+        status: Some(Status::InProgress),
+        workspace: Some(workspace),
+        ..Draft::default()
+    };
+    for (name, raw) in fields.iter() {
+        kept.set(name, raw.clone());
+    }
+    let id = format!("{session}-{number:03}");
+    let (path, number) = (path.to_owned(), Some(number));
+    Ok((
+        session,
+        ForeignCheckpoint { id, path, created_at, elapsed_ms, number, draft, kept, completed: None },
+    ))
+}
+
+/// A path of the watched folder as this program has it, or as the originals do.
+fn within(path: PathText, inwards: bool) -> PathText {
+    match path {
+        PathText::Text(path) if inwards => PathText::Text(format!("{WATCHED}{path}")),
+        PathText::Text(path) => {
+            PathText::Text(path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned))
+        }
+        bytes => bytes,
+    }
+}
+
+/// Writes `checkpoints/NNN-checkpoint.json`.
+pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+    let mut out = Export::default();
+    for held in run.checkpoints {
+        let fields = foreign(held, &mut out)
+            .map_err(|e| InteropError::Unfit { format: FORMAT, why: e.to_string() })?;
+        let name = format!("{:03}-checkpoint.json", held.body.sequence);
+        out.files.push(File { path: Path::new("checkpoints").join(name), bytes: pretty(&fields) });
+        let mut home = vec!["created_at", "elapsed_ms", "session_id", "workspace"];
+        let came = !imported(held.body.metadata.as_ref(), FORMAT).is_empty();
+        if came {
+            // What the import made of it is made again.
+            home.push("snapshot_id");
+        }
+        if super::parcel::own_metadata(held.body.metadata.as_ref()).is_none_or(|fields| fields.is_empty()) {
+            home.push("metadata");
+        }
+        lost(held, &home, &mut out.lost);
+        let made: &[&str] = if held.body.sequence <= 1 { &["manual", "session_start"] } else { &["timer"] };
+        lost_source(held, made, &mut out.lost);
+    }
+    lost_of_run(run, &["sequence"], &mut out.lost);
+    Ok(out)
+}
+
+fn foreign(held: &Held, out: &mut Export) -> Result<Fields, Invalid> {
+    let body = &held.body;
+    let mut kept = imported(body.metadata.as_ref(), FORMAT);
+    let none = Workspace::default();
+    let workspace = body.workspace.as_ref().unwrap_or(&none);
+    let mut fields = Fields::default();
+    fields.set("number", Raw::of(&body.sequence)?);
+    fields.set("timestamp", kept.take("timestamp").map_or_else(|| Raw::of(&time(body.created_at)), Ok)?);
+    fields.set("duration", Raw::of(&body.elapsed_ms)?);
+    let mut git = Fields::default();
+    let facts = workspace.git.clone().unwrap_or_default();
+    git.set("branch", Raw::of(&facts.branch.clone().unwrap_or_default())?);
+    git.set("modified", paths(&facts.modified, out)?);
+    git.set("untracked", paths(&facts.untracked, out)?);
+    git.set("staged", paths(&facts.staged, out)?);
+    if let Some(error) = &facts.error {
+        git.set("error", Raw::of(error)?);
+    }
+    extras(&facts.extra, &mut git);
+    for (name, there) in
+        [("workspace.git.head", facts.head.is_some()), ("workspace.git.renamed", !facts.renamed.is_empty())]
+    {
+        if there {
+            out.lost.insert(name.into());
+        }
+    }
+    fields.set("gitStatus", Raw::of(&git)?);
+    let watched = workspace.watched.clone().unwrap_or_default();
+    let mut state = Fields::default();
+    let inside: Vec<_> = watched.files.into_iter().map(|path| within(path, false)).collect();
+    state.set("files", paths(&inside, out)?);
+    let sizes: BTreeMap<_, _> = watched
+        .sizes
+        .into_iter()
+        .map(|(path, size)| (path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned), size))
+        .collect();
+    state.set("sizes", Raw::of(&sizes)?);
+    if let Some(error) = &watched.error {
+        state.set("error", Raw::of(error)?);
+    }
+    extras(&watched.extra, &mut state);
+    fields.set("aiwgState", Raw::of(&state)?);
+    fields.set("filesModified", paths(&workspace.files_modified, out)?);
+    fields.set("sessionId", Raw::of(&body.session_id)?);
+    let memory = workspace.memory.clone().unwrap_or_default();
+    let mut sizes = Fields::default();
+    sizes.set("heapUsed", Raw::of(&memory.heap_used.unwrap_or_default())?);
+    sizes.set("rss", Raw::of(&memory.rss.unwrap_or_default())?);
+    extras(&memory.extra, &mut sizes);
+    if memory.peak_rss.is_some() {
+        out.lost.insert("workspace.memory.peak_rss".into());
+    }
+    if !workspace.skipped.is_empty() {
+        out.lost.insert("workspace.skipped".into());
+    }
+    fields.set("memory", Raw::of(&sizes)?);
+    for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
+        fields.set(name, value.clone());
+    }
+    Ok(fields)
+}
+
+fn extras(from: &Fields, to: &mut Fields) {
+    for (name, value) in from.iter() {
+        to.set(name, value.clone());
+    }
+}
+
+/// Paths as text; one that is none is written with what stands for its bytes, and said to be lost.
+fn paths(all: &[PathText], out: &mut Export) -> Result<Raw, Invalid> {
+    let text: Vec<&str> = all
+        .iter()
+        .map(|path| match path {
+            PathText::Text(path) => path.as_str(),
+            PathText::Bytes { b64 } => {
+                out.lost.insert("workspace (paths that are not UTF-8)".into());
+                b64
+            }
+        })
+        .collect();
+    Raw::of(&text)
+}

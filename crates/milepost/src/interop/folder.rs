@@ -1,0 +1,139 @@
+//! Reading folders of others: regular files inside of them, of a size that makes sense, and a reason for every other.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::parcel::Found;
+use super::{InteropError, Progress};
+use crate::model::{Fields, Path as Place};
+use crate::seal::strict;
+
+/// The largest file that is read.
+pub(super) const LARGEST: u64 = 64 << 20;
+
+/// A folder that is read, and everything said about it.
+pub(super) struct Folder<'p, 'q> {
+    pub(super) root: PathBuf,
+    /// The same without links.
+    real: PathBuf,
+    pub(super) found: Found,
+    progress: &'p mut Progress<'q>,
+    done: u64,
+}
+
+impl<'p, 'q> Folder<'p, 'q> {
+    pub(super) fn open(root: &Path, progress: &'p mut Progress<'q>) -> Result<Self, InteropError> {
+        let real =
+            fs::canonicalize(root).map_err(|source| InteropError::Read { path: root.to_owned(), source })?;
+        Ok(Self { root: root.to_owned(), real, found: Found::default(), progress, done: 0 })
+    }
+
+    /// The path as it is told: under the folder.
+    pub(super) fn name(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// Files of a folder under this one whose names are wanted, by name. What cannot be read is skipped with its reason.
+    pub(super) fn files(&mut self, folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        self.entries(folder, false).into_iter().filter(|path| wanted(&file_name(path))).collect()
+    }
+
+    /// Folders in a folder under this one, by name.
+    pub(super) fn folders(&mut self, folder: &Path) -> Vec<PathBuf> {
+        self.entries(folder, true)
+    }
+
+    fn entries(&mut self, folder: &Path, folders: bool) -> Vec<PathBuf> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) => {
+                let name = self.name(folder);
+                self.found.skip(name, format!("the folder could not be read: {e}"));
+                return Vec::new();
+            }
+        };
+        let mut all: Vec<PathBuf> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| !file_name(path).starts_with('.'))
+            .filter(|path| path.is_dir() == folders)
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// A whole file as text; `None`, with the reason told, where it is not one.
+    pub(super) fn text(&mut self, path: &Path) -> Option<String> {
+        self.done += 1;
+        (self.progress)(self.done);
+        match self.read(path) {
+            Ok(text) => Some(text),
+            Err(why) => {
+                let name = self.name(path);
+                self.found.skip(name, why);
+                None
+            }
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<String, String> {
+        String::from_utf8(self.bytes(path)?)
+            .map_err(|e| format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to()))
+    }
+
+    pub(super) fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
+        let real = fs::canonicalize(path).map_err(|e| match fs::symlink_metadata(path) {
+            Ok(meta) if meta.is_symlink() => format!("a link that leads nowhere: {e}"),
+            _ => e.to_string(),
+        })?;
+        if !real.starts_with(&self.real) {
+            return Err("a link that leads out of the folder".into());
+        }
+        let meta = fs::metadata(&real).map_err(|e| e.to_string())?;
+        if !meta.is_file() {
+            return Err("not a regular file".into());
+        }
+        if meta.len() > LARGEST {
+            return Err(format!("{} bytes, over the limit of {LARGEST} for one file", meta.len()));
+        }
+        let mut bytes = Vec::new();
+        let file = fs::File::open(&real).map_err(|e| e.to_string())?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+        if path.extension().is_some_and(|e| e == "gz") {
+            let mut plain = Vec::new();
+            let packed = flate2::read::MultiGzDecoder::new(&bytes[..]);
+            packed.take(LARGEST + 1).read_to_end(&mut plain).map_err(|e| format!("not gzip: {e}"))?;
+            bytes = plain;
+        }
+        if bytes.len() as u64 > LARGEST {
+            return Err(format!("more than {LARGEST} bytes, the limit for one file"));
+        }
+        Ok(bytes)
+    }
+
+    /// A file that holds one JSON object, and its text.
+    pub(super) fn object(&mut self, path: &Path) -> Option<(Fields, String)> {
+        let text = self.text(path)?;
+        let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let read = strict::check(bare.as_bytes()).and_then(|bare| Fields::parse(bare, &Place::Root));
+        match read {
+            Ok(fields) => Some((fields, bare.to_owned())),
+            Err(e) => {
+                let name = self.name(path);
+                self.found.skip(name, e.to_string());
+                None
+            }
+        }
+    }
+}
+
+pub(super) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The folder itself if it holds what is wanted, or the one of this name in it.
+pub(super) fn inside(path: &Path, name: &str) -> PathBuf {
+    let below = path.join(name);
+    if below.is_dir() { below } else { path.to_owned() }
+}

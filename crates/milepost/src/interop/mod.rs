@@ -1,0 +1,111 @@
+//! Foreign formats, one file each: from their files to runs, and from runs to their files.
+//! In: a path, or a run with its checkpoints. Out: plain runs and what could not be read, or files and what they cannot
+//! hold. Reads what it is told to read and nothing beyond it; writes nothing: that is the engine's.
+
+pub mod aiwg;
+mod detect;
+mod folder;
+pub mod markdown;
+pub mod nova26;
+pub mod pai;
+mod parcel;
+mod python;
+pub mod sealed;
+pub mod snapshot;
+
+use std::path::{Path, PathBuf};
+
+pub use detect::detect;
+pub use parcel::{
+    Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, ForeignRun, Found, Held, Note, Skipped,
+    safe_name,
+};
+
+use crate::model::closed_enum;
+
+closed_enum! {
+    /// A format that runs can come from or go to.
+    pub enum Format {
+        /// A folder of phase checkpoints, with `seed.json` and event logs.
+        Pai = "pai",
+        /// A SQLite file of checkpoints and build states.
+        Nova26 = "nova26",
+        /// A tree of snapshots with `latest.json` and `history/`.
+        Snapshot = "snapshot",
+        /// Numbered files of a state folder.
+        Aiwg = "aiwg",
+        /// Markdown briefs.
+        Markdown = "markdown",
+        /// One sealed document a line.
+        Jsonl = "jsonl",
+        /// One file with everything of a run, for another machine.
+        Bundle = "bundle",
+    }
+}
+
+/// Why something of a foreign format could not be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum InteropError {
+    /// The file or folder could not be read.
+    #[error("{} could not be read", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database could not be read.
+    #[error("{} could not be read as a database", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// There is nothing of this format.
+    #[error("{}: {why}", path.display())]
+    Nothing {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What was looked for.
+        why: String,
+    },
+    /// The run cannot be written in this format.
+    #[error("the run cannot be written as {format}: {why}")]
+    Unfit {
+        /// The format.
+        format: Format,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Tells how many files were read.
+pub type Progress<'a> = dyn FnMut(u64) + 'a;
+
+/// Reads what is at a path: the folder itself, or its parent. Bundles and lines of sealed documents are `sealed`'s.
+pub fn read(format: Format, path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+    match format {
+        Format::Pai => pai::read(path, progress),
+        Format::Nova26 => nova26::read(path, progress),
+        Format::Snapshot => snapshot::read(path, progress),
+        Format::Aiwg => aiwg::read(path, progress),
+        Format::Markdown => markdown::read(path, progress),
+        Format::Jsonl | Format::Bundle => {
+            Err(InteropError::Unfit { format, why: "it holds sealed documents".into() })
+        }
+    }
+}
+
+/// Writes a run in a format of files.
+pub fn write(format: Format, run: &ExportRun<'_>) -> Result<Export, InteropError> {
+    match format {
+        Format::Pai => pai::write(run),
+        Format::Snapshot => snapshot::write(run),
+        Format::Aiwg => aiwg::write(run),
+        Format::Markdown => markdown::write(run),
+        Format::Nova26 | Format::Jsonl | Format::Bundle => {
+            Err(InteropError::Unfit { format, why: "it is one file".into() })
+        }
+    }
+}

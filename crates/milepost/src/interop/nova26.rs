@@ -1,0 +1,488 @@
+//! Builds in a SQLite file: tables `checkpoints` and `build_states`. Read without writing anything beside it, also while
+//! its program goes on writing: one read transaction sees one state of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use super::parcel::{
+    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, lost_source,
+    own_metadata, text, time,
+};
+use super::{Format, InteropError, Progress};
+use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
+use crate::seal::strict;
+
+const FORMAT: Format = Format::Nova26;
+/// The first bytes of every SQLite file.
+pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
+/// The largest text that is taken from one field.
+const LARGEST: usize = 64 << 20;
+
+/// As the originals create it.
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS checkpoints (
+    id TEXT PRIMARY KEY,
+    build_id TEXT NOT NULL,
+    timestamp TEXT NOT NULL,
+    tasks TEXT NOT NULL,
+    current_phase INTEGER NOT NULL,
+    metadata TEXT,
+    created_at DATETIME DEFAULT CURRENT_TIMESTAMP
+);
+CREATE INDEX IF NOT EXISTS idx_build_id ON checkpoints(build_id);
+CREATE INDEX IF NOT EXISTS idx_timestamp ON checkpoints(timestamp);
+CREATE TABLE IF NOT EXISTS build_states (
+    build_id TEXT PRIMARY KEY,
+    prd_file TEXT NOT NULL,
+    start_time TEXT NOT NULL,
+    tasks TEXT NOT NULL,
+    completed_tasks TEXT NOT NULL,
+    failed_tasks TEXT NOT NULL,
+    current_phase INTEGER NOT NULL,
+    logs TEXT NOT NULL,
+    updated_at DATETIME DEFAULT CURRENT_TIMESTAMP
+);";
+
+/// Whether a file begins as a SQLite file does.
+pub(super) fn is_database(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 16];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
+}
+
+/// The database at a path: the file, or the only one in the folder.
+fn database(path: &Path) -> Result<PathBuf, InteropError> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let entries =
+        fs::read_dir(path).map_err(|source| InteropError::Read { path: path.to_owned(), source })?;
+    let mut all: Vec<_> =
+        entries.flatten().map(|entry| entry.path()).filter(|p| p.is_file() && is_database(p)).collect();
+    all.sort();
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        0 => Err(InteropError::Nothing { path: path.to_owned(), why: "no SQLite file in it".into() }),
+        n => {
+            let why = format!("{n} SQLite files in it: name one");
+            Err(InteropError::Nothing { path: path.to_owned(), why })
+        }
+    }
+}
+
+/// Reads both tables in one transaction.
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+    let path = database(path)?;
+    if !path.is_file() {
+        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(InteropError::Read { path, source });
+    }
+    if !is_database(&path) {
+        return Err(InteropError::Nothing { path, why: "it is not a SQLite file".into() });
+    }
+    // Beside the file nothing is made and nothing is changed, not even the index of its log.
+    let mut aside = None;
+    if !has_log(&path) || beside(&path, "-wal").exists() && beside(&path, "-shm").exists() {
+        match rows(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, progress) {
+            Err(e) if is_about_opening(&e) => aside = Some(e),
+            result => return result.map_err(|source| InteropError::Database { path, source }),
+        }
+    }
+    let copy = copied(&path).map_err(|source| InteropError::Read { path: path.clone(), source })?;
+    let Some((_folder, copy)) = copy else {
+        let source = aside.unwrap_or(rusqlite::Error::InvalidQuery);
+        return Err(InteropError::Database { path, source });
+    };
+    rows(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, progress)
+        .map_err(|source| InteropError::Database { path, source })
+}
+
+/// Whether the file is of a kind that has a log beside it. Without a program that has it open, a reader would make one.
+fn has_log(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 20];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start[18..] == [2, 2]
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    PathBuf::from(format!("{}{end}", path.display()))
+}
+
+/// A log that nobody has open, or a journal to be rolled back: both need a writer.
+fn is_about_opening(e: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
+    matches!(e.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
+}
+
+/// A copy with its log or journal, made while nothing of it changed; `None` if it never rested.
+fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> {
+    let ends = ["", "-wal", "-journal"];
+    let state = || ends.map(|end| fs::metadata(beside(path, end)).map(|m| (m.len(), m.modified().ok())).ok());
+    for _ in 0..20 {
+        let before = state();
+        let folder = tempfile::Builder::new().prefix("milepost-import-").tempdir()?;
+        let copy = folder.path().join("copy.db");
+        for (end, _) in ends.iter().zip(&before).filter(|(_, there)| there.is_some()) {
+            fs::copy(beside(path, end), beside(&copy, end))?;
+        }
+        if state() == before {
+            return Ok(Some((folder, copy)));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    Ok(None)
+}
+
+fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<Found> {
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    // Of a file of others not even the index of its log is written.
+    let foreign = how == OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let uri = format!("file:{escaped}{}", if foreign { "?readonly_shm=1" } else { "" });
+    let connection =
+        Connection::open_with_flags(uri, how | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    connection.execute_batch("BEGIN")?;
+    let mut found = Found::default();
+    let has = |table: &str| {
+        connection.query_row(
+            "SELECT count(*) FROM sqlite_master WHERE type='table' AND name=?1",
+            [table],
+            |row| row.get::<_, i64>(0).map(|n| n > 0),
+        )
+    };
+    let mut done = 0;
+    if has("checkpoints")? {
+        let sql = "SELECT id, build_id, timestamp, tasks, current_phase, metadata, created_at FROM checkpoints \
+                   ORDER BY timestamp, rowid";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            done += 1;
+            progress(done);
+            checkpoint(row, &mut found)?;
+        }
+    } else {
+        found.warn("checkpoints", "the database has no such table");
+    }
+    if has("build_states")? {
+        let sql = "SELECT build_id, prd_file, start_time, tasks, completed_tasks, failed_tasks, current_phase, logs, \
+                   updated_at FROM build_states ORDER BY rowid";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            build_state(row, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// A field as text, whatever its type; nothing where it is null, a blob or too long.
+fn field(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Text(text) if text.len() <= LARGEST => {
+            std::str::from_utf8(text).ok().map(ToOwned::to_owned)
+        }
+        ValueRef::Integer(n) => Some(n.to_string()),
+        ValueRef::Real(n) => Some(n.to_string()),
+        _ => None,
+    })
+}
+
+/// A time as SQLite writes it, without a zone, or as RFC 3339 has it.
+fn parsed(text: &str) -> Option<Timestamp> {
+    text.parse().ok().or_else(|| format!("{}Z", text.trim().replacen(' ', "T", 1)).parse().ok())
+}
+
+fn set(fields: &mut Fields, name: &str, value: &impl serde::Serialize) {
+    if let Ok(raw) = Raw::of(value) {
+        fields.set(name, raw);
+    }
+}
+
+fn checkpoint(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
+    let (id, build) = (field(row, 0)?.unwrap_or_default(), field(row, 1)?.unwrap_or_default());
+    let place = format!("checkpoints/{id}");
+    let time = field(row, 2)?.unwrap_or_default();
+    let made = field(row, 6)?;
+    let Some(created_at) = parsed(&time).or_else(|| made.as_deref().and_then(parsed)) else {
+        found.skip(place, format!("timestamp {time:?} is not a time"));
+        return Ok(());
+    };
+    if id.is_empty() || build.is_empty() {
+        found.skip(place, "it has no id or no build");
+        return Ok(());
+    }
+    let mut kept = Fields::default();
+    set(&mut kept, "timestamp", &time);
+    set(&mut kept, "created_at", &made);
+    let tasks = list(field(row, 3)?, "tasks", &place, &mut kept, found);
+    let number = field(row, 4)?.and_then(|n| n.parse::<u64>().ok());
+    if number.is_none() {
+        set(&mut kept, "current_phase", &field(row, 4)?);
+        found.warn(&place, "current_phase is not a whole number, 0 or more: kept in metadata.imported");
+    }
+    let metadata = field(row, 5)?;
+    let object = |text: &String| {
+        let text = strict::check(text.as_bytes()).ok()?;
+        Fields::parse(text, &Place::Root).ok()?;
+        Raw::parse(text).ok()
+    };
+    let read = metadata.as_ref().and_then(object);
+    if read.is_none() {
+        if metadata.is_some() {
+            found.warn(&place, "metadata is not a JSON object: kept in metadata.imported");
+        }
+        set(&mut kept, "metadata", &metadata);
+    }
+    let draft = Draft {
+        source: Some(Source::Timer),
+        status: Some(Status::InProgress),
+        phase: number.map(|number| Phase { number, ..Phase::default() }),
+        tasks,
+        metadata: read,
+        ..Draft::default()
+    };
+    let run = found.run(FORMAT, &build);
+    run.checkpoints.push(ForeignCheckpoint {
+        id,
+        path: place,
+        created_at,
+        elapsed_ms: 0,
+        number: None,
+        draft,
+        kept,
+        completed: None,
+    });
+    Ok(())
+}
+
+/// A list of tasks; one that cannot be taken as tasks is kept as it is.
+fn list(
+    text: Option<String>,
+    name: &str,
+    place: &str,
+    kept: &mut Fields,
+    found: &mut Found,
+) -> Option<Vec<Task>> {
+    let text = text?;
+    let read = strict::check(text.as_bytes()).and_then(|text| Vec::<Task>::from_raw(text, &Place::Root));
+    match read {
+        Ok(tasks) => Some(tasks),
+        Err(e) => {
+            found.warn(place, format!("{name}: {e}: kept in metadata.imported"));
+            set(kept, name, &text);
+            None
+        }
+    }
+}
+
+fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
+    const COLUMNS: [&str; 9] = [
+        "build_id",
+        "prd_file",
+        "start_time",
+        "tasks",
+        "completed_tasks",
+        "failed_tasks",
+        "current_phase",
+        "logs",
+        "updated_at",
+    ];
+    let mut columns = Fields::default();
+    for (at, name) in COLUMNS.into_iter().enumerate() {
+        set(&mut columns, name, &field(row, at)?);
+    }
+    let Some(build) = field(row, 0)?.filter(|build| !build.is_empty()) else {
+        found.skip("build_states", "a row without a build");
+        return Ok(());
+    };
+    let place = format!("build_states/{build}");
+    let mut aside = Fields::default();
+    let tasks = list(field(row, 3)?, "tasks", &place, &mut aside, found);
+    let ended = [(4, "done"), (5, "failed")];
+    let mut all = tasks.unwrap_or_default();
+    let last = found.run(FORMAT, &build).checkpoints.last().and_then(|last| last.draft.tasks.clone());
+    if all.is_empty() {
+        all = last.unwrap_or_default();
+    }
+    for (at, status) in ended {
+        for id in field(row, at)?.iter().flat_map(|text| ids(text)) {
+            match all.iter_mut().find(|task| task.id() == id) {
+                Some(task)
+                    if status == "done" && task.is_completed() || status == "failed" && task.is_failed() => {}
+                Some(task) => drop(task.update(status, None)),
+                None => all.extend(Task::new(&id, status, None)),
+            }
+        }
+    }
+    let updated = field(row, 8)?.as_deref().and_then(parsed);
+    let logs = field(row, 7)?.unwrap_or_default();
+    let lines: Vec<serde_json::Value> = serde_json::from_str(&logs).unwrap_or_default();
+    let started = field(row, 2)?.as_deref().and_then(parsed);
+    let run = found.run(FORMAT, &build);
+    run.plan = field(row, 1)?.filter(|file| !file.is_empty());
+    run.started_at = started;
+    run.phase =
+        field(row, 6)?.and_then(|n| n.parse().ok()).map(|number| Phase { number, ..Phase::default() });
+    run.tasks = (!all.is_empty()).then_some(all);
+    let at = updated.or(started).or(run.checkpoints.last().map(|last| last.created_at)).unwrap_or_default();
+    let said = |line: serde_json::Value| line.as_str().map_or_else(|| line.to_string(), ToOwned::to_owned);
+    run.log =
+        lines.into_iter().map(|line| LogLine { at, text: said(line), extra: Fields::default() }).collect();
+    set(&mut run.kept, "build_state", &columns);
+    Ok(())
+}
+
+/// Ids of tasks: a list of texts, or of objects that have one.
+fn ids(text: &str) -> Vec<String> {
+    let all: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+    all.iter().filter_map(|v| v.as_str().or_else(|| v["id"].as_str()).map(ToOwned::to_owned)).collect()
+}
+
+/// Writes a run into a new database.
+pub fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
+    let mut out = Export::default();
+    fill(run, path, &mut out).map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
+    for held in run.checkpoints {
+        let home = ["snapshot_id", "created_at", "tasks", "metadata", "phase"];
+        lost_source(held, &["timer"], &mut out.lost);
+        if held.body.phase.as_ref().is_some_and(|phase| phase.name.is_some()) {
+            out.lost.insert("phase.name".into());
+        }
+        lost(held, &home, &mut out.lost);
+        if held.completed {
+            out.lost.insert("completed".into());
+        }
+    }
+    lost_of_run(run, &["plan", "log"], &mut out.lost);
+    Ok(out)
+}
+
+fn fill(run: &ExportRun<'_>, path: &Path, out: &mut Export) -> rusqlite::Result<()> {
+    let mut connection = Connection::open(path)?;
+    // One file and nothing beside it.
+    connection.pragma_update(None, "journal_mode", "MEMORY")?;
+    connection.execute_batch(SCHEMA)?;
+    let transaction = connection.transaction()?;
+    let build = of_run(run);
+    let name = text(&build, "id").unwrap_or_else(|| run.record.run_id.to_string());
+    for held in run.checkpoints {
+        let row = Foreign::of(held);
+        transaction.execute(
+            "INSERT INTO checkpoints (id, build_id, timestamp, tasks, current_phase, metadata, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![row.id, name, row.timestamp, row.tasks, row.phase, row.metadata, row.created_at],
+        )?;
+    }
+    state(run, &name, &build, &transaction, out)?;
+    transaction.commit()
+}
+
+fn of_run(run: &ExportRun<'_>) -> Fields {
+    let raw = run.record.extra.get("imported");
+    let fields = raw.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok()).unwrap_or_default();
+    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { Fields::default() }
+}
+
+/// A row of the first table.
+struct Foreign {
+    id: String,
+    timestamp: String,
+    tasks: String,
+    phase: String,
+    metadata: Option<String>,
+    created_at: String,
+}
+
+impl Foreign {
+    fn of(held: &Held) -> Self {
+        let body = &held.body;
+        let kept = imported(body.metadata.as_ref(), FORMAT);
+        let at = stamp(body.created_at);
+        let metadata =
+            own_metadata(body.metadata.as_ref()).and_then(|fields| serde_json::to_string(&fields).ok());
+        Self {
+            id: text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string()),
+            timestamp: text(&kept, "timestamp").unwrap_or_else(|| at.clone()),
+            tasks: text(&kept, "tasks")
+                .unwrap_or_else(|| serde_json::to_string(&body.tasks).unwrap_or_default()),
+            phase: text(&kept, "current_phase")
+                .unwrap_or_else(|| body.phase.as_ref().map_or(0, |phase| phase.number).to_string()),
+            metadata: metadata.or_else(|| text(&kept, "metadata")),
+            created_at: text(&kept, "created_at").unwrap_or(at),
+        }
+    }
+}
+
+/// A time as SQLite's own functions write it; with milliseconds where there are any.
+fn stamp(at: Timestamp) -> String {
+    let text = time(at);
+    text.replace('T', " ").trim_end_matches('Z').trim_end_matches(".000").to_owned()
+}
+
+fn state(
+    run: &ExportRun<'_>,
+    name: &str,
+    build: &Fields,
+    transaction: &rusqlite::Transaction<'_>,
+    out: &mut Export,
+) -> rusqlite::Result<()> {
+    let came = run.checkpoints.iter().all(|held| !imported(held.body.metadata.as_ref(), FORMAT).is_empty());
+    let known = build.get("build_state").filter(|_| came);
+    let known = known.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok());
+    if !build.is_empty() && known.is_none() && came {
+        return Ok(());
+    }
+    let working = &run.record.working;
+    let ended = |ended: fn(&Task) -> bool| -> String {
+        let ids: Vec<_> = working.tasks.iter().filter(|task| ended(task)).map(Task::id).collect();
+        serde_json::to_string(&ids).unwrap_or_default()
+    };
+    let logs: Vec<_> = working.log.iter().map(|line| &line.text).collect();
+    let own = |column: &str| match column {
+        "prd_file" => run.record.plan.clone().unwrap_or_default(),
+        "start_time" => time(run.record.started_at),
+        "tasks" => serde_json::to_string(&working.tasks).unwrap_or_default(),
+        "completed_tasks" => ended(Task::is_completed),
+        "failed_tasks" => ended(Task::is_failed),
+        "current_phase" => working.phase.as_ref().map_or(0, |phase| phase.number).to_string(),
+        "logs" => serde_json::to_string(&logs).unwrap_or_default(),
+        _ => stamp(run.record.updated_at),
+    };
+    let value = |column: &str| match &known {
+        Some(known) => text(known, column).unwrap_or_default(),
+        None => own(column),
+    };
+    if known.is_none() && !working.log.is_empty() {
+        out.lost.insert("run.log.at".into());
+    }
+    transaction.execute(
+        "INSERT INTO build_states (build_id, prd_file, start_time, tasks, completed_tasks, failed_tasks, current_phase, \
+         logs, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            name,
+            value("prd_file"),
+            value("start_time"),
+            value("tasks"),
+            value("completed_tasks"),
+            value("failed_tasks"),
+            value("current_phase"),
+            value("logs"),
+            value("updated_at"),
+        ],
+    )?;
+    Ok(())
+}
+
+/// A run that stands for a whole table of its own.
+impl ForeignRun {
+    /// Whether it has anything to keep.
+    pub fn is_empty(&self) -> bool {
+        self.checkpoints.is_empty() && self.kept.is_empty()
+    }
+}

@@ -1,0 +1,332 @@
+//! Phase checkpoints: a folder of JSON files, `seed.json` that points at the current one, and a log of events a day.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::folder::{Folder, file_name, inside};
+use super::parcel::{
+    Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, Found, Held, Note, imported, lost, lost_of_run,
+    lost_source, may, need, own_metadata, pretty, safe_name, take_time, text, time,
+};
+use super::{Format, InteropError, Progress};
+use crate::model::{
+    Draft, EventType, Fields, Invalid, PAI_PHASES, Path as Place, Phase, Raw, Source, Status,
+};
+use crate::seal::strict;
+
+const FORMAT: Format = Format::Pai;
+
+/// The folder that everything lies in: that of the checkpoints, or the one around it.
+fn around(path: &Path) -> PathBuf {
+    let named = path.file_name().is_some_and(|name| name == "checkpoints");
+    match path.parent() {
+        Some(parent) if named && !parent.as_os_str().is_empty() => parent.to_owned(),
+        Some(_) if named => PathBuf::from("."),
+        _ => path.to_owned(),
+    }
+}
+
+/// Whether a file of this name is a checkpoint.
+pub(super) fn is_checkpoint(name: &str) -> bool {
+    name.starts_with("ckpt-") && name.ends_with(".json")
+}
+
+/// Reads checkpoints, the pointer to the current one, and events.
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+    let root = around(path);
+    let mut folder = Folder::open(&root, progress)?;
+    let place = inside(&root, "checkpoints");
+    for file in folder.files(&place, |name| name.ends_with(".json") && name != "seed.json") {
+        let Some((fields, _)) = folder.object(&file) else { continue };
+        let name = folder.name(&file);
+        match checkpoint(fields, &name, &mut folder.found) {
+            Ok((session, read)) => folder.found.run(FORMAT, &session).checkpoints.push(read),
+            Err(e) => folder.found.skip(name, e.to_string()),
+        }
+    }
+    for run in &mut folder.found.runs {
+        run.checkpoints.sort_by(|a, b| (a.created_at, &a.path).cmp(&(b.created_at, &b.path)));
+        let ended = run.checkpoints.last().is_some_and(|last| last.completed == Some(true));
+        run.status = ended.then_some(Status::Completed);
+    }
+    seed(&mut folder, &root);
+    let logs = inside(&root, "events");
+    for file in folder.files(&logs, |name| name.starts_with("events-") && name.ends_with(".jsonl")) {
+        events(&mut folder, &file);
+    }
+    Ok(folder.found)
+}
+
+fn checkpoint(
+    mut fields: Fields,
+    path: &str,
+    found: &mut Found,
+) -> Result<(String, ForeignCheckpoint), Invalid> {
+    let f = &mut fields;
+    let mut kept = Fields::default();
+    let id: String = need(f, "id")?;
+    let session: String = need(f, "sessionId")?;
+    let name: String = need(f, "phase")?;
+    let number = f.get("phaseNumber").cloned();
+    let phase = match need::<u64>(f, "phaseNumber") {
+        Ok(number) if (1..=7).contains(&number) && !name.is_empty() => {
+            Some(Phase { name: Some(name), number, ..Phase::default() })
+        }
+        _ => {
+            found.warn(
+                path,
+                format!("phase {name:?} with a number that is not 1 to 7 is kept in metadata.imported"),
+            );
+            kept.set("phase", Raw::of(&name)?);
+            if let Some(number) = number {
+                kept.set("phaseNumber", number);
+            }
+            None
+        }
+    };
+    let created_at = take_time(f, "createdAt", &mut kept)?;
+    let completed: bool = need(f, "completed")?;
+    let draft = Draft {
+        session_id: Some(session.clone()),
+        source: Some(Source::Manual),
+        status: Some(Status::InProgress),
+        phase,
+        task_summary: may(f, "taskSummary")?,
+        criteria: Some(may(f, "iscCriteria")?),
+        metadata: may(f, "metadata")?,
+        ..Draft::default()
+    };
+    for (name, raw) in fields.iter() {
+        kept.set(name, raw.clone());
+    }
+    let completed = Some(completed);
+    let path = path.to_owned();
+    Ok((
+        session,
+        ForeignCheckpoint { id, path, created_at, elapsed_ms: 0, number: None, draft, kept, completed },
+    ))
+}
+
+/// The pointer goes with the run that it points into.
+fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
+    let file = root.join("seed.json");
+    if !file.exists() {
+        return;
+    }
+    let Some((fields, text)) = folder.object(&file) else { return };
+    let state = fields.get("state").and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok());
+    let pointed: Option<String> = state.and_then(|state| super::parcel::text(&state, "checkpointRef"));
+    let has = |id: &String, run: &super::ForeignRun| run.checkpoints.iter().any(|c| c.id == *id);
+    let at = pointed.as_ref().and_then(|id| folder.found.runs.iter().position(|run| has(id, run)));
+    if let (Some(id), None) = (&pointed, at) {
+        folder.found.warn(
+            "seed.json",
+            format!("state.checkpointRef names {id:?}, which is not among the checkpoints"),
+        );
+    }
+    let last = folder.found.runs.len().checked_sub(1);
+    if let (Some(at), Ok(raw)) = (at.or(last), Raw::parse(text)) {
+        folder.found.runs[at].kept.set("seed", raw);
+    }
+}
+
+fn events(folder: &mut Folder<'_, '_>, file: &Path) {
+    let Some(text) = folder.text(file) else { return };
+    let name = folder.name(file);
+    for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("{name}:{}", n + 1);
+        let read = strict::check(line.as_bytes()).and_then(|line| event(line, &name));
+        match read {
+            Ok((session, event)) => {
+                let found = &mut folder.found;
+                if found.runs.iter().any(|run| run.id == session) {
+                    found.run(FORMAT, &session).events.push(event);
+                } else {
+                    found.skip(place, format!("an event of session {session:?}, which has no checkpoint"));
+                }
+            }
+            Err(e) => folder.found.skip(place, e.to_string()),
+        }
+    }
+}
+
+fn event(line: &str, file: &str) -> Result<(String, ForeignEvent), Invalid> {
+    let mut fields = Fields::parse(line, &Place::Root)?;
+    let at: Timestamp = need(&mut fields, "timestamp")?;
+    let session: String = need(&mut fields, "sessionId")?;
+    let data: Fields = may(&mut fields, "data")?;
+    let kind = match text(&data, "action").as_deref() {
+        Some("checkpoint_created") => EventType::CheckpointCreated,
+        Some("checkpoint_completed") => EventType::CheckpointCompleted,
+        _ => EventType::Imported,
+    };
+    let mut whole = Fields::default();
+    whole.set("imported", Raw::parse(line)?);
+    whole.set("file", Raw::of(file)?);
+    let about = text(&data, "checkpointId");
+    Ok((session, ForeignEvent { at, kind, about, data: Raw::of(&whole)? }))
+}
+
+/// Writes `checkpoints/`, `events/`, and `seed.json` where the run came with one.
+pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+    let mut out = Export::default();
+    let mut names = std::collections::HashSet::new();
+    for held in run.checkpoints {
+        let (fields, file) = foreign(held, &mut out);
+        let mut name = file.clone();
+        for n in 2.. {
+            if names.insert(name.clone()) {
+                break;
+            }
+            name = format!("{}-{n}.json", file.trim_end_matches(".json"));
+        }
+        out.files.push(File { path: Path::new("checkpoints").join(name), bytes: pretty(&fields) });
+        let home =
+            ["snapshot_id", "created_at", "session_id", "phase", "task_summary", "criteria", "metadata"];
+        lost(held, &home, &mut out.lost);
+        lost_source(held, &["manual"], &mut out.lost);
+    }
+    lost_of_run(run, &["events"], &mut out.lost);
+    logs(run, &mut out);
+    let kept = of_run(run);
+    match kept.get("seed") {
+        Some(seed) => {
+            let bytes = super::python::indented(seed.get()).into_bytes();
+            out.files.push(File { path: "seed.json".into(), bytes });
+        }
+        None => {
+            if let Some(open) = run.checkpoints.iter().rev().find(|held| !held.completed) {
+                let message =
+                    format!("is not written: set state.checkpointRef to {:?}", original(held_id(open), open));
+                out.warnings.push(Note { path: "seed.json".into(), message });
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn held_id(held: &Held) -> Fields {
+    imported(held.body.metadata.as_ref(), FORMAT)
+}
+
+fn original(kept: Fields, held: &Held) -> String {
+    text(&kept, "id").unwrap_or_else(|| held.body.snapshot_id.to_string())
+}
+
+/// What the import left in the run's record.
+fn of_run(run: &ExportRun<'_>) -> Fields {
+    let raw = run.record.extra.get("imported");
+    let fields = raw.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok()).unwrap_or_default();
+    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { Fields::default() }
+}
+
+fn foreign(held: &Held, out: &mut Export) -> (Fields, String) {
+    let body = &held.body;
+    let mut kept = held_id(held);
+    let raw = |value: &dyn erased::Json| value.raw();
+    let mut fields = Fields::default();
+    let name = body.phase.as_ref().and_then(|phase| phase.name.clone());
+    let number = body.phase.as_ref().map(|phase| phase.number);
+    let fits = number.is_some_and(|n| (1..=7).contains(&n));
+    let word = name.unwrap_or_else(|| {
+        let at = number.and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
+        at.and_then(|at| PAI_PHASES.get(at)).unwrap_or(&"OBSERVE").to_string()
+    });
+    let place = body.snapshot_id.to_string();
+    let (phase, number) = match (kept.take("phase"), kept.take("phaseNumber")) {
+        (Some(phase), number) => (phase, number.unwrap_or_else(|| raw(&1_u64))),
+        (None, _) => {
+            if !fits {
+                let message = "has no phase from 1 to 7: written as 1".to_owned();
+                out.warnings.push(Note { path: place, message });
+            }
+            (raw(&word), raw(&number.filter(|_| fits).unwrap_or(1)))
+        }
+    };
+    let file = text(&kept, "path").map(|path| file_name(Path::new(&path))).unwrap_or_else(|| {
+        let at = body.created_at.strftime("%Y-%m-%dT%H-%M-%SZ");
+        format!("ckpt-{at}-{}.json", safe_name(&word.to_lowercase()))
+    });
+    let session = if body.session_id.is_empty() { "unknown" } else { &body.session_id };
+    fields.set("id", raw(&original(kept.clone(), held)));
+    fields.set("sessionId", raw(&session.to_owned()));
+    fields.set("phase", phase);
+    fields.set("phaseNumber", number);
+    fields.set("createdAt", kept.take("createdAt").unwrap_or_else(|| raw(&time(body.created_at))));
+    fields.set("completed", raw(&held.completed));
+    fields.set("taskSummary", raw(&body.task_summary.clone().unwrap_or_default()));
+    fields.set("iscCriteria", Raw::of(&body.criteria).unwrap_or_default());
+    let metadata = own_metadata(body.metadata.as_ref()).unwrap_or_default();
+    fields.set("metadata", Raw::of(&metadata).unwrap_or_default());
+    for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
+        fields.set(name, value.clone());
+    }
+    (fields, file)
+}
+
+/// Small values as JSON.
+mod erased {
+    use crate::model::Raw;
+
+    pub(super) trait Json {
+        fn raw(&self) -> Raw;
+    }
+
+    impl<T: serde::Serialize> Json for T {
+        fn raw(&self) -> Raw {
+            Raw::of(self).unwrap_or_default()
+        }
+    }
+}
+
+/// Events that came with the run as they were, and those of its own in the same form.
+fn logs(run: &ExportRun<'_>, out: &mut Export) {
+    let mut days: std::collections::BTreeMap<String, String> = Default::default();
+    let ids: std::collections::HashMap<_, _> =
+        run.checkpoints.iter().map(|held| (&held.body.snapshot_id, original(held_id(held), held))).collect();
+    let mut other = false;
+    for event in run.events {
+        let data = Fields::parse(event.data.get(), &Place::Root).unwrap_or_default();
+        let mut day = format!("events-{}.jsonl", event.at.strftime("%Y-%m-%d"));
+        let line = match (data.get("imported"), &event.snapshot_id) {
+            (Some(line), _) if data.get("file").is_some() => {
+                day = text(&data, "file").map_or(day, |file| file_name(Path::new(&file)));
+                line.get().to_owned()
+            }
+            (_, Some(id)) if ids.contains_key(id) => {
+                let action = match event.kind {
+                    EventType::CheckpointCreated => "checkpoint_created",
+                    EventType::CheckpointCompleted => "checkpoint_completed",
+                    _ => {
+                        other = true;
+                        continue;
+                    }
+                };
+                let session = run.record.session.as_ref().map_or("unknown", |session| &session.id);
+                let event = serde_json::json!({
+                    "id": format!("{}-{action}", ids[id]),
+                    "timestamp": time(event.at),
+                    "sessionId": session,
+                    "type": "custom",
+                    "data": { "action": action, "checkpointId": ids[id] },
+                });
+                event.to_string()
+            }
+            _ => {
+                other |= !matches!(event.kind, EventType::RunStarted | EventType::SessionStarted);
+                continue;
+            }
+        };
+        let day = days.entry(day).or_default();
+        day.push_str(&line);
+        day.push('\n');
+    }
+    if other {
+        out.lost.insert("run.events".into());
+    }
+    out.files.extend(
+        days.into_iter()
+            .map(|(name, lines)| File { path: Path::new("events").join(name), bytes: lines.into_bytes() }),
+    );
+}

@@ -1,0 +1,226 @@
+//! Sealed documents on their way: lines of JSON, one document each, and bundles, which hold all of a run in one file.
+//! Bytes and seals stay as they are; whoever reads them checks every seal.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::parcel::{ExportRun, Found};
+use super::{Format, InteropError, Progress};
+use crate::model::{Event, Item, Marks, RunRecord};
+use crate::seal::{self, Verified};
+
+/// The version of the bundle's own form.
+const VERSION: u64 = 1;
+/// The longest line that is read.
+const LONGEST: u64 = 256 << 20;
+
+/// What was not committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patch {
+    /// The commit that it applies to.
+    pub head: Option<String>,
+    /// The difference, as git writes it.
+    pub diff: String,
+}
+
+/// How a bundle begins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Head {
+    /// The version of its form.
+    pub milepost_bundle: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The commit that the work stood on.
+    pub commit: Option<String>,
+    /// The branch it was on.
+    pub branch: Option<String>,
+    /// How many checkpoints follow.
+    pub checkpoints: u64,
+    /// How many events follow.
+    pub events: u64,
+    /// The run's record.
+    pub run: RunRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The document as text: what a caller gave verbatim may go over several lines.
+    Checkpoint {
+        document: String,
+        marks: Box<Marks>,
+    },
+    Event(Event),
+    Items(Vec<Item>),
+    Patch(Patch),
+    End {
+        lines: u64,
+        sha256: String,
+    },
+}
+
+/// A run as it came, every seal checked.
+#[derive(Debug)]
+pub struct Sealed {
+    /// How the bundle began; nothing for plain lines.
+    pub head: Option<Head>,
+    /// Its checkpoints, oldest first.
+    pub checkpoints: Vec<(Verified, Marks)>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// What waited for the next checkpoint.
+    pub items: Vec<Item>,
+    /// What was not committed.
+    pub patch: Option<Patch>,
+}
+
+/// Lines of sealed documents or a bundle, by the first bytes.
+pub(super) fn detect(path: &Path) -> Option<Format> {
+    let mut head = Vec::new();
+    fs::File::open(path).ok()?.take(64 * 1024).read_to_end(&mut head).ok()?;
+    let first = head.split(|b| *b == b'\n').next()?;
+    if first.starts_with(b"{\"milepost_bundle\":") {
+        return Some(Format::Bundle);
+    }
+    let sealed = head.windows(12).any(|w| w == b"\"integrity\":") || first.starts_with(b"{\"brief\":");
+    (first.starts_with(b"{") && sealed || first.starts_with(b"\"{\\\"brief")).then_some(Format::Jsonl)
+}
+
+/// One sealed document a line; one that goes over several lines as a JSON string.
+pub fn lines(run: &ExportRun<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for held in run.checkpoints {
+        if held.document.contains(&b'\n') {
+            let text = String::from_utf8_lossy(&held.document);
+            out.extend_from_slice(serde_json::to_string(&text).unwrap_or_default().as_bytes());
+        } else {
+            out.extend_from_slice(&held.document);
+        }
+        out.push(b'\n');
+    }
+    out
+}
+
+/// One file with everything.
+pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Result<Vec<u8>, InteropError> {
+    let unfit = |why: String| InteropError::Unfit { format: Format::Bundle, why };
+    let git = run.checkpoints.iter().rev().find_map(|held| held.body.workspace.as_ref()?.git.clone());
+    let head = Head {
+        milepost_bundle: VERSION,
+        created_at: now,
+        commit: patch.as_ref().and_then(|p| p.head.clone()).or_else(|| git.as_ref()?.head.clone()),
+        branch: git.and_then(|git| git.branch).or_else(|| run.record.branch.clone()),
+        checkpoints: run.checkpoints.len() as u64,
+        events: run.events.len() as u64,
+        // Which commits were made means nothing elsewhere.
+        run: RunRecord { recent: Vec::new(), upkept: None, ..run.record.clone() },
+    };
+    let mut out = Vec::new();
+    let mut count = 0;
+    let mut push = |line: Result<String, serde_json::Error>| -> Result<(), InteropError> {
+        out.extend_from_slice(line.map_err(|e| unfit(e.to_string()))?.as_bytes());
+        out.push(b'\n');
+        count += 1;
+        Ok(())
+    };
+    push(serde_json::to_string(&head))?;
+    for held in run.checkpoints {
+        let document = String::from_utf8(held.document.clone()).map_err(|e| unfit(e.to_string()))?;
+        push(serde_json::to_string(&Line::Checkpoint { document, marks: Box::new(held.marks.clone()) }))?;
+    }
+    for event in run.events {
+        push(serde_json::to_string(&Line::Event(event.clone())))?;
+    }
+    if !run.items.is_empty() {
+        push(serde_json::to_string(&Line::Items(run.items.to_vec())))?;
+    }
+    if let Some(patch) = patch {
+        push(serde_json::to_string(&Line::Patch(patch)))?;
+    }
+    let end = Line::End { lines: count, sha256: digest(&out) };
+    out.extend_from_slice(serde_json::to_string(&end).map_err(|e| unfit(e.to_string()))?.as_bytes());
+    out.push(b'\n');
+    Ok(out)
+}
+
+/// What a line stands for: itself, or the text of a string.
+fn document(line: &[u8]) -> Vec<u8> {
+    serde_json::from_slice::<String>(line).map_or_else(|_| line.to_vec(), String::into_bytes)
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads a bundle or lines. A bundle that is torn or changed is refused as a whole; of lines, those that prove
+/// themselves are taken.
+pub fn read(
+    format: Format,
+    path: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(Vec<Sealed>, Found), InteropError> {
+    let failed = |source| InteropError::Read { path: path.to_owned(), source };
+    let mut reader = BufReader::new(fs::File::open(path).map_err(failed)?.take(u64::MAX));
+    let mut found = Found::default();
+    let mut sealed =
+        Sealed { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };
+    let mut hasher = Sha256::new();
+    let mut ended = format == Format::Jsonl;
+    let mut bytes = Vec::new();
+    for n in 1_u64.. {
+        bytes.clear();
+        reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes).map_err(failed)?;
+        if bytes.is_empty() {
+            break;
+        }
+        progress(n);
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let broken =
+            |why: String| InteropError::Nothing { path: path.to_owned(), why: format!("line {n}: {why}") };
+        match format {
+            Format::Bundle if n == 1 => {
+                let head: Head =
+                    serde_json::from_slice(line).map_err(|e| broken(format!("not a bundle: {e}")))?;
+                if head.milepost_bundle > VERSION {
+                    return Err(broken(format!(
+                        "a bundle of version {}, newer than {VERSION}",
+                        head.milepost_bundle
+                    )));
+                }
+                sealed.head = Some(head);
+            }
+            Format::Bundle => match serde_json::from_slice(line).map_err(|e| broken(e.to_string()))? {
+                Line::Checkpoint { document, marks } => {
+                    let verified = seal::verify(document.into_bytes());
+                    sealed.checkpoints.push((verified.map_err(|e| broken(e.to_string()))?, *marks));
+                }
+                Line::Event(event) => sealed.events.push(event),
+                Line::Items(items) => sealed.items = items,
+                Line::Patch(patch) => sealed.patch = Some(patch),
+                Line::End { lines, sha256 } => {
+                    let found: String =
+                        hasher.clone().finalize().iter().map(|b| format!("{b:02x}")).collect();
+                    if lines != n - 1 || sha256 != found {
+                        return Err(broken(format!("checksum mismatch: expected {sha256}, found {found}")));
+                    }
+                    ended = true;
+                }
+            },
+            _ if line.iter().all(u8::is_ascii_whitespace) => {}
+            _ => match seal::verify(document(line)) {
+                Ok(verified) => sealed.checkpoints.push((verified, Marks::default())),
+                Err(e) => found.skip(format!("line {n}"), e.to_string()),
+            },
+        }
+        hasher.update(&bytes);
+    }
+    if !ended {
+        return Err(InteropError::Nothing { path: path.to_owned(), why: "it ends too early".into() });
+    }
+    Ok((vec![sealed], found))
+}

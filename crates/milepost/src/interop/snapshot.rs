@@ -1,0 +1,298 @@
+//! Snapshots: `<run>/latest.json` and `<run>/history/<id>.json[.gz]`, each with a checksum over its sorted, compact JSON.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::folder::{Folder, file_name, inside};
+use super::parcel::{
+    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, may, need,
+    own_metadata, pretty, take_time, text, time,
+};
+use super::python::{Letters, canonical};
+use super::{Format, InteropError, Progress};
+use crate::model::{Draft, Fields, Invalid, Path as Place, Raw, Source, Status};
+
+const FORMAT: Format = Format::Snapshot;
+const LATEST: &str = "latest.json";
+const HISTORY: &str = "history";
+
+/// Whether a folder is that of one run.
+pub(super) fn is_run(folder: &Path) -> bool {
+    folder.join(LATEST).is_file() || folder.join(HISTORY).is_dir()
+}
+
+/// Reads one run's folder, the tree of all runs, or the folder around it.
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+    let mut folder = Folder::open(path, progress)?;
+    let runs: Vec<PathBuf> = if is_run(path) {
+        vec![path.to_owned()]
+    } else {
+        let tree = inside(path, "checkpoints");
+        if is_run(&tree) {
+            vec![tree]
+        } else {
+            folder.folders(&tree).into_iter().filter(|f| is_run(f)).collect()
+        }
+    };
+    for run in runs {
+        let history = run.join(HISTORY);
+        let mut files = Vec::new();
+        if history.is_dir() {
+            files = folder.files(&history, |name| name.ends_with(".json") || name.ends_with(".json.gz"));
+        }
+        let latest = run.join(LATEST);
+        if latest.is_file() {
+            files.push(latest);
+        }
+        for file in files {
+            one(&mut folder, &run, &file);
+        }
+    }
+    for run in &mut folder.found.runs {
+        run.checkpoints.sort_by(|a, b| {
+            (a.number.unwrap_or_default(), a.created_at, &a.id).cmp(&(
+                b.number.unwrap_or_default(),
+                b.created_at,
+                &b.id,
+            ))
+        });
+        let plan = run.checkpoints.iter().rev().find_map(|c| c.draft.step_state.as_ref()?.plan_path.clone());
+        run.plan = plan;
+        run.started_at = run.checkpoints.first().map(|c| c.created_at);
+    }
+    Ok(folder.found)
+}
+
+fn one(folder: &mut Folder<'_, '_>, run: &Path, file: &Path) {
+    let Some((fields, text)) = folder.object(file) else { return };
+    let name = folder.name(file);
+    let damage = checked(&fields, &text).err();
+    let (run_id, read) = match checkpoint(fields, &name, &file_name(run), &mut folder.found) {
+        Ok(read) => read,
+        Err(e) => return folder.found.skip(name, e.to_string()),
+    };
+    if let Some(why) = damage {
+        return folder.found.skip(name, why);
+    }
+    let run = folder.found.run(FORMAT, &run_id);
+    match run.checkpoints.iter().position(|known| known.id == read.id) {
+        None => run.checkpoints.push(read),
+        // The newest one is in the history as well.
+        Some(at) if run.checkpoints[at].draft == read.draft => {}
+        Some(at) => {
+            let other = run.checkpoints[at].path.clone();
+            folder.found.skip(name, format!("it has the id of {other} and another content"));
+        }
+    }
+}
+
+/// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
+fn checked(fields: &Fields, document: &str) -> Result<(), String> {
+    let integrity = fields.get("integrity").ok_or("checkpoint_schema_invalid: it has no integrity")?;
+    let integrity = Fields::parse(integrity.get(), &Place::Root)
+        .map_err(|e| format!("checkpoint_schema_invalid: {e}"))?;
+    let expected =
+        text(&integrity, "checksum_sha256").ok_or("checkpoint_schema_invalid: it has no checksum_sha256")?;
+    let version: Option<u64> = integrity.get("format_version").and_then(|raw| raw.get().parse().ok());
+    if version != Some(1) {
+        return Err("checkpoint_schema_invalid: integrity.format_version is not 1".into());
+    }
+    let mut bare = Fields::parse(document, &Place::Root).map_err(|e| e.to_string())?;
+    bare.take("integrity");
+    let bare = serde_json::to_string(&bare).map_err(|e| e.to_string())?;
+    let fits = |letters| checksum(&canonical(&bare, letters)) == expected;
+    if fits(Letters::Escaped) || fits(Letters::Plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "checkpoint_integrity_mismatch: expected {expected}, found {}",
+        checksum(&canonical(&bare, Letters::Escaped))
+    ))
+}
+
+fn checksum(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn checkpoint(
+    mut fields: Fields,
+    path: &str,
+    folder: &str,
+    found: &mut Found,
+) -> Result<(String, ForeignCheckpoint), Invalid> {
+    let f = &mut fields;
+    let mut kept = Fields::default();
+    f.take("integrity");
+    let id: String = need(f, "snapshot_id")?;
+    let run: String = need(f, "run_id")?;
+    let created_at = take_time(f, "created_at", &mut kept)?;
+    let number: Option<u64> = may(f, "sequence")?;
+    let elapsed_ms: u64 = may(f, "elapsed_ms")?;
+    let completed: Option<bool> = may(f, "completed")?;
+    f.take("parent");
+    // Written so where nothing is known.
+    for name in ["step_state", "context_digest"] {
+        if f.get(name).is_some_and(|raw| raw.get() == "{}") {
+            f.take(name);
+        }
+    }
+    if run != folder {
+        found.warn(path, format!("it names run {run:?} and lies in the folder of {folder:?}"));
+    }
+    // Words that are not in the closed lists are kept beside the nearest that is.
+    for (name, allowed, instead) in [
+        ("source", Source::WORDS, Source::Manual.as_str()),
+        ("status", Status::WORDS, Status::InProgress.as_str()),
+    ] {
+        let word = text(f, name).unwrap_or_default();
+        if allowed.contains(&word.as_str()) {
+            continue;
+        }
+        let nearest = allowed.iter().find(|known| word.starts_with(**known)).copied().unwrap_or(instead);
+        found.warn(path, format!("{name} {word:?} is none of {}: taken as {nearest}", allowed.join(", ")));
+        if let Some(raw) = f.take(name) {
+            kept.set(name, raw);
+        }
+        if name == "source"
+            && let Some(raw) = f.take("source_details")
+        {
+            kept.set("source_details", raw);
+        }
+        f.set(name, Raw::of(nearest)?);
+    }
+    let details: Vec<String> =
+        serde_json::from_str(f.get("source_details").map_or("[]", Raw::get)).unwrap_or_default();
+    let sources = details.iter().filter(|word| Source::WORDS.contains(&word.as_str())).count();
+    if sources > 1 || details.first().is_some_and(|first| Some(first) != text(f, "source").as_ref()) {
+        kept.set("source_details", Raw::of(&details)?);
+    }
+    let before = fields.clone();
+    let draft = lenient(fields, path, &mut kept, found)?;
+    // What this program would write with other members empty is kept as it was, so that its checksum stays.
+    let after = draft.to_fields()?;
+    for name in ["step_state", "context_digest", "command_outcomes"] {
+        if let (Some(before), Some(after)) = (before.get(name), after.get(name)) {
+            let same = |raw: &Raw| canonical(raw.get(), Letters::Plain);
+            if same(before) != same(after) {
+                kept.set(name, before.clone());
+            }
+        }
+    }
+    Ok((
+        run,
+        ForeignCheckpoint {
+            id,
+            path: path.to_owned(),
+            created_at,
+            elapsed_ms,
+            number,
+            draft,
+            kept,
+            completed,
+        },
+    ))
+}
+
+/// A draft of what fits; members that do not fit are kept as they are.
+fn lenient(mut fields: Fields, path: &str, kept: &mut Fields, found: &mut Found) -> Result<Draft, Invalid> {
+    loop {
+        let error = match Draft::from_fields(fields.clone()) {
+            Ok(draft) => return Ok(draft),
+            Err(error) => error,
+        };
+        let name = error.path.split('/').nth(1).unwrap_or_default().to_owned();
+        let Some(raw) = fields.take(&name) else { return Err(error) };
+        found.warn(path, format!("{error}: kept in metadata.imported"));
+        kept.set(&name, raw);
+    }
+}
+
+/// Writes `<run>/history/<id>.json` for each checkpoint, and `<run>/latest.json`.
+pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+    let mut out = Export::default();
+    let unfit = |e: Invalid| InteropError::Unfit { format: FORMAT, why: e.to_string() };
+    let folder = PathBuf::from(run.record.run_id.as_str());
+    for held in run.checkpoints {
+        let (name, bytes) = foreign(held).map_err(unfit)?;
+        out.files
+            .push(File { path: folder.join(HISTORY).join(format!("{name}.json")), bytes: bytes.clone() });
+        if std::ptr::eq(held, run.checkpoints.last().unwrap_or(held)) {
+            out.files.push(File { path: folder.join(LATEST), bytes });
+        }
+        let all: Vec<String> =
+            held.body.members().map_err(unfit)?.into_iter().map(|(name, _)| name).collect();
+        lost(held, &all.iter().map(String::as_str).collect::<Vec<_>>(), &mut out.lost);
+    }
+    lost_of_run(run, &["sequence", "plan", "log"], &mut out.lost);
+    Ok(out)
+}
+
+fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
+    /// In the order in which the contract names them.
+    const FIRST: [&str; 9] = [
+        "snapshot_id",
+        "created_at",
+        "run_id",
+        "source",
+        "source_details",
+        "status",
+        "step_state",
+        "context_digest",
+        "command_outcomes",
+    ];
+    let body = &held.body;
+    let mut kept = imported(body.metadata.as_ref(), FORMAT);
+    let came = !kept.is_empty();
+    let id = text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string());
+    let mut fields = Fields::default();
+    for (name, raw) in body.members()? {
+        fields.set(&name, raw);
+    }
+    fields.set("snapshot_id", Raw::of(&id)?);
+    fields.set("created_at", kept.take("created_at").map_or_else(|| Raw::of(&time(body.created_at)), Ok)?);
+    fields.set("run_id", Raw::of(&text(&kept, "run").unwrap_or_else(|| body.run_id.to_string()))?);
+    match own_metadata(body.metadata.as_ref()) {
+        Some(metadata) => fields.set("metadata", Raw::of(&metadata)?),
+        None => drop(fields.take("metadata")),
+    }
+    if came {
+        for name in ["sequence", "elapsed_ms", "parent"] {
+            fields.take(name);
+        }
+    } else if held.completed {
+        fields.set("completed", Raw::of(&true)?);
+    }
+    if body.session_id == "unknown" {
+        fields.take("session_id");
+    }
+    for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
+        fields.set(name, value.clone());
+    }
+    let mut ordered = Fields::default();
+    for name in FIRST {
+        let raw = fields.take(name).unwrap_or_default();
+        // What the contract has as an object is one, also where nothing is known.
+        let raw = if raw.is_null() && ["step_state", "context_digest"].contains(&name) {
+            Raw::parse("{}")?
+        } else {
+            raw
+        };
+        ordered.set(name, raw);
+    }
+    for (name, raw) in fields.iter() {
+        let empty =
+            matches!(raw.get(), "null" | "[]" | "{}") || name == "outcomes_dropped" && raw.get() == "0";
+        if !empty {
+            ordered.set(name, raw.clone());
+        }
+    }
+    let bare = serde_json::to_string(&ordered).unwrap_or_default();
+    let mut integrity = Fields::default();
+    integrity.set("format_version", Raw::of(&1)?);
+    integrity.set("checksum_sha256", Raw::of(&checksum(&canonical(&bare, Letters::Escaped)))?);
+    ordered.set("integrity", Raw::of(&integrity)?);
+    let mut bytes = pretty(&ordered);
+    bytes.push(b'\n');
+    Ok((super::safe_name(&id), bytes))
+}

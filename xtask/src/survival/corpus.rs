@@ -1,0 +1,128 @@
+//! Labelled documents: `NAME.md`, and beside it `NAME.facts` with a fact a line: `must|rule|should|can`, `text|path`, what.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::root;
+
+pub struct Document {
+    pub name: String,
+    pub text: String,
+    pub facts: Vec<Fact>,
+}
+
+pub struct Fact {
+    rank: String,
+    is_path: bool,
+    what: String,
+}
+
+/// How facts are counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// What must be kept and rules 4, what should be 2, what can be summarised 1.
+    ByRank,
+    /// Each as one.
+    Equal,
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ByRank => "weighted",
+            Self::Equal => "unweighted",
+        })
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.rank, self.what)
+    }
+}
+
+/// What a text still says, ready to be asked.
+pub struct Kept {
+    text: String,
+    paths: BTreeSet<String>,
+}
+
+impl Kept {
+    pub fn of(text: &str) -> Self {
+        let mut paths = BTreeSet::new();
+        for line in text.lines() {
+            // A group: a folder, then names.
+            if let Some((folder, names)) = line.strip_prefix("- ").and_then(|rest| rest.split_once("/: ")) {
+                paths.extend(names.split(", ").map(|name| format!("{folder}/{name}")));
+            }
+        }
+        Self { text: normal(text), paths }
+    }
+}
+
+impl Fact {
+    pub fn survives(&self, kept: &Kept) -> bool {
+        kept.text.contains(&normal(&self.what)) || self.is_path && kept.paths.contains(&self.what)
+    }
+
+    fn weight(&self, weights: Weight) -> u64 {
+        match (weights, self.rank.as_str()) {
+            (Weight::Equal, _) | (_, "can") => 1,
+            (_, "should") => 2,
+            _ => 4,
+        }
+    }
+}
+
+/// Small letters, one blank between words, no marks of Markdown, one kind of arrow.
+fn normal(text: &str) -> String {
+    let text = text.replace("->", "→").replace("\\|", "|").to_lowercase();
+    let bare: String = text.chars().filter(|c| !matches!(c, '`' | '*' | '~')).collect();
+    bare.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// All documents, by name.
+pub fn read() -> Result<Vec<Document>> {
+    let folder = root().join("xtask/corpus");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).context("the corpus is not there")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        names.extend(name.strip_suffix(".md").map(str::to_owned));
+    }
+    names.sort();
+    names.into_iter().map(|name| document(&folder, name)).collect()
+}
+
+fn document(folder: &std::path::Path, name: String) -> Result<Document> {
+    let text = std::fs::read_to_string(folder.join(format!("{name}.md")))?;
+    let labels = std::fs::read_to_string(folder.join(format!("{name}.facts")))?;
+    let mut facts = Vec::new();
+    let whole = Kept::of(&text);
+    for line in labels.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(rank), Some(kind), Some(what)) = (words.next(), words.next(), words.next()) else {
+            bail!("{name}.facts: {line:?} is no fact");
+        };
+        let fact = Fact { rank: rank.to_owned(), is_path: kind == "path", what: what.to_owned() };
+        if !["must", "rule", "should", "can"].contains(&rank) || !fact.survives(&whole) {
+            bail!("{name}.facts: {line:?} is not in the document");
+        }
+        facts.push(fact);
+    }
+    Ok(Document { name, text, facts })
+}
+
+/// The share of facts that is left, over all documents together.
+pub fn share(documents: &[&Document], weights: Weight, cut: impl Fn(&str) -> String) -> f64 {
+    let (mut left, mut all) = (0, 0);
+    for document in documents {
+        let kept = Kept::of(&cut(&document.text));
+        for fact in &document.facts {
+            all += fact.weight(weights);
+            left += if fact.survives(&kept) { fact.weight(weights) } else { 0 };
+        }
+    }
+    left as f64 / all as f64
+}

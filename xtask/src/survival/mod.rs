@@ -1,0 +1,107 @@
+//! `cargo xtask survival`: which share of labelled facts is left when briefs are fitted to a budget, beside plain ways to
+//! cut a text. The corpus is in `xtask/corpus`: every second document is for tuning, the others are reported and held to
+//! bounds. `--tuning` shows the first half, `--documents` each document, a name what one becomes; `--check` fails where a bound is missed.
+
+mod corpus;
+mod truncate;
+
+use anyhow::{Result, bail, ensure};
+use milepost::brief::{Brief, Fit, Gauge, Overflow};
+
+use corpus::{Document, Weight};
+
+const BUDGETS: [u64; 6] = [250, 500, 750, 1000, 1500, 2000];
+/// The least weighted share at a budget, on the half that was not tuned on.
+const BOUNDS: [(u64, f64); 3] = [(500, 0.60), (1000, 0.90), (1500, 0.97)];
+
+type Cut = fn(&str, u64) -> String;
+
+const CUTS: [(&str, Cut); 6] = [
+    ("brief fit", fitted),
+    ("head", truncate::head),
+    ("tail", truncate::tail),
+    ("head and tail", truncate::both),
+    ("uniform", truncate::uniform),
+    ("section drop", truncate::sections),
+];
+
+fn fitted(text: &str, budget: u64) -> String {
+    let whole = Some("milepost brief show latest".to_owned());
+    let how = Fit { budget, overflow: Overflow::Shrink, whole, ..Fit::default() };
+    Brief::parse(text).fit(&how).map(|fitted| fitted.markdown).unwrap_or_default()
+}
+
+pub fn run(args: &[&str]) -> Result<()> {
+    let documents = corpus::read()?;
+    ensure!(documents.len() >= 30, "the corpus has {} documents", documents.len());
+    let tuning = usize::from(!args.contains(&"--tuning"));
+    let half: Vec<_> = documents.iter().skip(tuning).step_by(2).collect();
+    let facts: usize = half.iter().map(|document| document.facts.len()).sum();
+    println!("{} documents, {facts} facts, {}", half.len(), Gauge::default().name());
+    if args.contains(&"--documents") {
+        for document in &half {
+            let shares = CUTS.map(|(name, cut)| {
+                let at =
+                    BUDGETS.map(|budget| corpus::share(&[document], Weight::Equal, |text| cut(text, budget)));
+                format!("{name} {}", at.map(|share| format!("{:.0}", share * 100.0)).join(" "))
+            });
+            println!("{} ({} facts): {}", document.name, document.facts.len(), shares.join(", "));
+        }
+        return Ok(());
+    }
+    if let Some(name) = args.iter().find(|arg| !arg.starts_with("--")) {
+        return explain(&documents, name);
+    }
+    let mut missed = Vec::new();
+    for weights in [Weight::ByRank, Weight::Equal] {
+        println!("\n| {weights} |{} |", BUDGETS.map(|budget| format!(" {budget} ")).join("|"));
+        println!("|---{}|", "|---".repeat(BUDGETS.len()));
+        let mut ours = [0.0; BUDGETS.len()];
+        for (n, (name, cut)) in CUTS.into_iter().enumerate() {
+            let shares = BUDGETS.map(|budget| corpus::share(&half, weights, |text| cut(text, budget)));
+            println!("| {name} |{} |", shares.map(|share| format!(" {:.1}% ", share * 100.0)).join("|"));
+            if n == 0 {
+                ours = shares;
+                continue;
+            }
+            for (i, budget) in BUDGETS.into_iter().enumerate() {
+                // Where everything fits, everybody keeps everything.
+                if shares[i] > ours[i] || shares[i] == ours[i] && shares[i] < 1.0 {
+                    missed.push(format!("{name} is not behind at {budget} tokens, {weights}"));
+                }
+            }
+        }
+        if weights == Weight::ByRank {
+            for (budget, least) in BOUNDS {
+                let at = BUDGETS.iter().position(|known| *known == budget).unwrap_or_default();
+                if ours[at] < least {
+                    missed.push(format!(
+                        "{:.1}% at {budget} tokens, not {:.0}%",
+                        ours[at] * 100.0,
+                        least * 100.0
+                    ));
+                }
+            }
+        }
+    }
+    missed.iter().for_each(|miss| println!("missed: {miss}"));
+    if args.contains(&"--check") && !missed.is_empty() {
+        bail!("{} bounds were missed", missed.len());
+    }
+    Ok(())
+}
+
+/// One document at every budget, with the facts that are gone.
+fn explain(documents: &[Document], name: &str) -> Result<()> {
+    let Some(document) = documents.iter().find(|document| document.name == name) else {
+        bail!("no document {name} in the corpus");
+    };
+    for budget in BUDGETS {
+        let text = fitted(&document.text, budget);
+        println!("\n=== {name} at {budget}: {} tokens\n{text}", Gauge::default().tokens(&text));
+        for fact in document.facts.iter().filter(|fact| !fact.survives(&corpus::Kept::of(&text))) {
+            println!("gone: {fact}");
+        }
+    }
+    Ok(())
+}

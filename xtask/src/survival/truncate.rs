@@ -1,0 +1,77 @@
+//! Plain ways to cut a text to a budget, counted as the brief is.
+
+use milepost::brief::{Brief, Gauge, Kind};
+
+fn fits(text: &str, budget: u64) -> bool {
+    Gauge::default().tokens(text) <= budget
+}
+
+/// The largest n for which something fits; it gets larger with n.
+fn most(of: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, of);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+fn ends(text: &str) -> Vec<usize> {
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
+}
+
+/// The first tokens.
+pub fn head(text: &str, budget: u64) -> String {
+    let ends = ends(text);
+    text[..ends[most(ends.len() - 1, |n| fits(&text[..ends[n]], budget))]].to_owned()
+}
+
+/// The last tokens.
+pub fn tail(text: &str, budget: u64) -> String {
+    let ends = ends(text);
+    let last = ends.len() - 1;
+    text[ends[last - most(last, |n| fits(&text[ends[last - n]..], budget))]..].to_owned()
+}
+
+/// Half of each.
+pub fn both(text: &str, budget: u64) -> String {
+    if fits(text, budget) {
+        return text.to_owned();
+    }
+    format!("{}\n{}", head(text, budget / 2), tail(text, budget / 2))
+}
+
+/// Lines at even distances.
+pub fn uniform(text: &str, budget: u64) -> String {
+    let lines: Vec<_> = text.split_inclusive('\n').collect();
+    let pick = |n: usize| (0..n).map(|i| lines[i * lines.len() / n.max(1)]).collect::<String>();
+    pick(most(lines.len(), |n| fits(&pick(n), budget)))
+}
+
+/// Whole sections, the least important first; the head of what is left where that is too much.
+pub fn sections(text: &str, budget: u64) -> String {
+    if fits(text, budget) {
+        return text.to_owned();
+    }
+    let brief = Brief::parse(text);
+    let order: [&[Kind]; 6] = [
+        &[Kind::Delta, Kind::Changed, Kind::Transitions, Kind::Other, Kind::Breadcrumbs],
+        &[Kind::Play],
+        &[Kind::Artifacts],
+        &[Kind::Technical],
+        &[Kind::Container],
+        &[],
+    ];
+    let mut gone: Vec<Kind> = Vec::new();
+    let mut left = String::new();
+    for kinds in order {
+        gone.extend(kinds);
+        let first = brief.sections().first().map_or(text.len(), |s| text.find(brief.source(s)).unwrap_or(0));
+        left = text[..first].to_owned();
+        left.extend(brief.sections().iter().filter(|s| !gone.contains(&s.kind)).map(|s| brief.source(s)));
+        if fits(&left, budget) {
+            return left;
+        }
+    }
+    head(&left, budget)
+}
