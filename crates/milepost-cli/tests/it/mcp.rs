@@ -529,3 +529,21 @@ fn secrets_are_replaced_and_digits_are_kept() {
     server.call("save", json!({ "brief": brief }));
     assert_eq!(server.call("show", json!({}))["checkpoint"]["brief"], brief);
 }
+
+#[test]
+fn where_nothing_was_interrupted_the_session_gets_the_brief_of_its_own_run() {
+    let env = TestEnvironment::new();
+    let pid = std::process::id().to_string();
+    env.run(&["start", "--run", "mine", "--owner-pid", &pid]).exits(0);
+    let mut server = Server::of(&env, &[]);
+    let text = server.text("resume", json!({}));
+    assert!(text.starts_with("Nothing to resume"), "{text}");
+    server.call("save", json!({ "summary": "before the context was cut" }));
+    let own = server.call("resume", json!({}));
+    assert_eq!(own["decision"]["run_id"], "mine");
+    assert_eq!(own["decision"]["reason_code"], "resume_run_active");
+    assert!(own["brief"].as_str().unwrap().contains("before the context was cut"), "{own}");
+    // It is nobody's to continue.
+    let refused = server.call("resume", json!({ "start": true }));
+    assert!(refused["decision"]["run_id"].is_null() && refused.get("started").is_none(), "{refused}");
+}

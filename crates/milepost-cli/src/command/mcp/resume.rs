@@ -29,12 +29,14 @@ pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<()
     }
     let mut shown = resume::run(&args, context);
     let mut document = kept(context);
-    if document["decision"]["run_id"].is_null() && given.from.is_none() && args.target.is_none() {
-        if let (Some(run), false) = (of_this_session(context)?, given.start) {
-            args.target = Some(run.to_string());
-            shown = resume::run(&args, context);
-            document = kept(context);
-        }
+    let nothing = document["decision"]["run_id"].is_null() && args.target.is_none() && args.from.is_none();
+    if nothing
+        && !given.start
+        && let Some(run) = of_this_session(context)?
+    {
+        args.target = Some(run.to_string());
+        shown = resume::run(&args, context);
+        document = kept(context);
     }
     if document.is_null() {
         return shown;
