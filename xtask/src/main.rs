@@ -6,6 +6,7 @@
 mod architecture;
 mod bench;
 mod faults;
+mod mcp;
 mod setup;
 mod shell;
 mod survival;
@@ -13,7 +14,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | mcp | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +31,7 @@ fn main() -> Result<()> {
         ["faults", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
             faults::run(faults::Size::Full, cases)
         }
+        ["mcp"] => mcp::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),

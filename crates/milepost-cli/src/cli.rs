@@ -29,7 +29,7 @@ pub(crate) struct Cli {
 }
 
 /// Flags that every command takes, before or after its name.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Work as if started in DIR
@@ -97,13 +97,7 @@ fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
         Some(command) => command,
         None => return Ok(()),
     };
-    if let Some(folder) = &cli.global.directory {
-        std::env::set_current_dir(folder).map_err(|source| milepost::Error::File {
-            path: folder.clone(),
-            what: "read",
-            source,
-        })?;
-    }
+    crate::command::go_to(&cli.global)?;
     let config = Config::load(&cli.global)?;
     for warning in &config.warnings {
         screen.talk(&format!("Warning: {warning}"));

@@ -1,8 +1,9 @@
 //! Files and stdin that a command is given: read whole, but not without end, and never waiting for a pipe that nobody
 //! writes to.
 
+use std::ffi::OsString;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use milepost::Error;
 use milepost::model::Invalid;
@@ -11,6 +12,40 @@ use crate::failure::Failure;
 
 /// The largest input that is read.
 const MOST: u64 = 64 << 20;
+
+/// What a flag gives: a file, stdin for `-`, or the content itself where no command line was typed.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    File(PathBuf),
+    #[cfg(feature = "mcp")]
+    Given(String),
+}
+
+impl From<OsString> for Content {
+    fn from(path: OsString) -> Self {
+        Self::File(path.into())
+    }
+}
+
+impl Content {
+    /// All of it.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::File(path) => read(path),
+            #[cfg(feature = "mcp")]
+            Self::Given(text) => Ok(text.clone().into_bytes()),
+        }
+    }
+
+    /// All of it as text; what is no UTF-8 is refused under the name of the member it is meant for.
+    pub(crate) fn text(&self, member: &str) -> Result<String, Failure> {
+        match self {
+            Self::File(path) => read_text(path, member),
+            #[cfg(feature = "mcp")]
+            Self::Given(text) => Ok(text.clone()),
+        }
+    }
+}
 
 /// Reads a file, or stdin for `-`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -9,9 +9,10 @@ use super::Tree;
 use crate::shell::{cargo, read};
 
 /// A crate of the workspace, what it may depend on, and what its tests may use besides.
-const CRATES: [(&str, &[&str], &[&str]); 3] = [
+const CRATES: [(&str, &[&str], &[&str]); 4] = [
     ("milepost", &[], &["milepost-testkit"]),
-    ("milepost-cli", &["milepost"], &[]),
+    ("milepost-cli", &["milepost", "milepost-mcp"], &[]),
+    ("milepost-mcp", &["milepost"], &[]),
     ("milepost-testkit", &["milepost"], &[]),
 ];
 

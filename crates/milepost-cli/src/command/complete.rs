@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(crate) struct CompleteArgs {
     /// The checkpoint
     #[arg(value_name = "REF")]
-    reference: String,
+    pub(super) reference: String,
 }
 
 #[derive(Serialize)]

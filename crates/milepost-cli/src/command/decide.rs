@@ -15,10 +15,10 @@ use crate::present::saved::Changed;
 pub(crate) struct DecideArgs {
     /// What was decided
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
-    text: String,
+    pub(super) text: String,
     /// The decision it replaces, word for word
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    supersedes: Option<String>,
+    pub(super) supersedes: Option<String>,
 }
 
 pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), Failure> {

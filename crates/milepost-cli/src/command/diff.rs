@@ -19,13 +19,13 @@ use crate::present::diff::{Document, page};
 pub(crate) struct DiffArgs {
     /// The checkpoint to start from
     #[arg(value_name = "A")]
-    from: String,
+    pub(super) from: String,
     /// The checkpoint to compare it with [default: the newest of A's run]
     #[arg(value_name = "B")]
-    to: Option<String>,
+    pub(super) to: Option<String>,
     /// Exit 4 where they differ
     #[arg(long)]
-    exit_code: bool,
+    pub(super) exit_code: bool,
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), Failure> {

@@ -19,25 +19,25 @@ use crate::present::{run as runs, words};
 pub(crate) struct ListArgs {
     /// At most so many; 0 is all
     #[arg(long, value_name = "N", default_value_t = 20)]
-    limit: usize,
+    pub(super) limit: usize,
     /// Only completed ones
     #[arg(long, conflicts_with = "incomplete")]
-    completed: bool,
+    pub(super) completed: bool,
     /// Only those that are not completed
     #[arg(long)]
-    incomplete: bool,
+    pub(super) incomplete: bool,
     /// Only of this source: step_boundary, error_boundary, timer or manual
     #[arg(long, value_name = "S")]
-    source: Option<String>,
+    pub(super) source: Option<String>,
     /// Only of this status: in_progress, failed, completed or paused
     #[arg(long, value_name = "S")]
-    status: Option<String>,
+    pub(super) status: Option<String>,
     /// Only with this tag
     #[arg(long, value_name = "T")]
-    tag: Option<String>,
+    pub(super) tag: Option<String>,
     /// Below their parents instead of newest first; lines branch to the right
     #[arg(long)]
-    tree: bool,
+    pub(super) tree: bool,
 }
 
 #[derive(Serialize)]

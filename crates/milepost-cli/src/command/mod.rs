@@ -23,6 +23,8 @@ mod init;
 mod list;
 mod man;
 mod mark;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod note;
 mod prune;
 mod record;
@@ -49,18 +51,18 @@ use crate::present::Screen;
 
 /// Makes the list of commands, and the way to one of them that leaves the others alone.
 macro_rules! commands {
-    ($( $(#[$meta:meta])* $variant:ident = $name:literal ($args:ty), )*) => {
+    ($( $(#[cfg($when:meta)])? $(#[command($($how:tt)*)])? $variant:ident = $name:literal ($args:ty), )*) => {
         /// Every command. Those that are hidden stand in `help --all`.
         #[derive(Debug, Subcommand)]
         pub(crate) enum Command {
-            $( $(#[$meta])* $variant($args), )*
+            $( $(#[cfg($when)])? $(#[command($($how)*)])? $variant($args), )*
         }
 
         impl Command {
             /// One command as clap has it, by its name.
             pub(crate) fn alone(name: &str) -> Option<clap::Command> {
                 match name {
-                    $( $name => Some(<$args as clap::Args>::augment_args(clap::Command::new($name))), )*
+                    $( $(#[cfg($when)])? $name => Some(<$args as clap::Args>::augment_args(clap::Command::new($name))), )*
                     _ => None,
                 }
             }
@@ -119,6 +121,9 @@ commands! {
     Events = "events" (events::EventsArgs),
     #[command(hide = true)]
     Hook = "hook" (hook::HookArgs),
+    #[cfg(feature = "mcp")]
+    #[command(hide = true)]
+    Mcp = "mcp" (mcp::McpArgs),
     #[command(hide = true)]
     Import = "import" (import::ImportArgs),
     #[command(hide = true)]
@@ -146,6 +151,8 @@ impl Command {
             Self::Man(args) => man::run(&args, screen).map(|()| None),
             Self::Help(args) => help::run(&args, screen).map(|()| None),
             Self::Hook(args) => hook::run(&args, global, screen).map(|()| None),
+            #[cfg(feature = "mcp")]
+            Self::Mcp(args) => mcp::run(&args, global, screen).map(|()| None),
             other => Ok(Some(other)),
         }
     }
@@ -188,8 +195,17 @@ impl Command {
             Self::Config(args) => config::run(&args, context),
             // These have run before there was a context.
             Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),
+            #[cfg(feature = "mcp")]
+            Self::Mcp(_) => Ok(()),
         }
     }
+}
+
+/// Works in the folder that -C names.
+pub(crate) fn go_to(global: &Global) -> Result<(), Failure> {
+    let Some(folder) = &global.directory else { return Ok(()) };
+    std::env::set_current_dir(folder)
+        .map_err(|source| milepost::Error::File { path: folder.clone(), what: "read", source }.into())
 }
 
 /// Reads a whole number that a flag gives.

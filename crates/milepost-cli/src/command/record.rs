@@ -23,13 +23,13 @@ use crate::supervise::{self, Attempt};
 pub(crate) struct RecordArgs {
     /// What it is: shell, slash_command or tool_use [default with a command: shell]
     #[arg(long, value_name = "K", required_unless_present = "command")]
-    kind: Option<String>,
+    pub(super) kind: Option<String>,
     /// Its name [default with a command: the command]
     #[arg(long, value_name = "N", required_unless_present = "command")]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// How it ended: PASS, FAIL or WARN
     #[arg(long, value_name = "R", required_unless_present = "command", conflicts_with = "command")]
-    result: Option<String>,
+    pub(super) result: Option<String>,
     /// How long it took
     #[arg(
         long,
@@ -38,16 +38,16 @@ pub(crate) struct RecordArgs {
         required_unless_present = "command",
         conflicts_with = "command"
     )]
-    duration_ms: Option<String>,
+    pub(super) duration_ms: Option<String>,
     /// What it did, in at most 2,048 bytes [default with a command: the end of its output]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    summary: Option<String>,
+    pub(super) summary: Option<String>,
     /// Why it ended so
     #[arg(long, value_name = "C")]
-    reason_code: Option<String>,
+    pub(super) reason_code: Option<String>,
     /// The command to run
     #[arg(value_name = "CMD", last = true)]
-    command: Vec<OsString>,
+    pub(super) command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Failure> {

@@ -24,7 +24,7 @@ const BUDGET: u64 = 2000;
 ///
 /// Without RUN: the run that was interrupted last in this worktree. Only reads, unless told to start something. Exit 4
 /// where there is nothing to resume, 3 where the newest checkpoint is damaged and an older one is used.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  milepost resume\n  milepost resume --budget 800 > brief.md\n  \
                         milepost resume --check && echo there is work to go on with\n  \
                         milepost resume --with claude-code\n  milepost resume nightly --rerun\n  \
@@ -32,34 +32,34 @@ const BUDGET: u64 = 2000;
 pub(crate) struct ResumeArgs {
     /// The run; unless given, the one that was interrupted last in this worktree
     #[arg(value_name = "RUN", conflicts_with = "from")]
-    target: Option<String>,
+    pub(super) target: Option<String>,
     /// Tokens of the brief at most [default: 2000]
     #[arg(long, value_name = "N")]
-    budget: Option<u64>,
+    pub(super) budget: Option<u64>,
     /// Only say whether it may be continued: exit 0 for yes, 4 for no
     #[arg(long, conflicts_with_all = ["start", "with", "rerun", "dismiss", "from"])]
-    check: bool,
+    pub(super) check: bool,
     /// md prints the brief alone, json everything
     #[arg(long, value_name = "FORMAT", value_parser = ["md", "json"])]
-    format: Option<String>,
+    pub(super) format: Option<String>,
     /// Open a run that continues it, and print that run's id
     #[arg(long, group = "act")]
-    start: bool,
+    pub(super) start: bool,
     /// Go to its worktree and start this agent with the brief: claude-code, gemini, codex or opencode
     #[arg(long, value_name = "AGENT", group = "act")]
-    with: Option<String>,
+    pub(super) with: Option<String>,
     /// Start the command that was recorded again, under the same run
     #[arg(long, group = "act")]
-    rerun: bool,
+    pub(super) rerun: bool,
     /// No longer offer it
     #[arg(long, group = "act")]
-    dismiss: bool,
+    pub(super) dismiss: bool,
     /// Also where its owner lives, but waits or is silent
     #[arg(long)]
-    take_over: bool,
+    pub(super) take_over: bool,
     /// Work from a brief in a file; needs no store
     #[arg(long, value_name = "FILE", conflicts_with_all = ["act", "take_over"])]
-    from: Option<PathBuf>,
+    pub(super) from: Option<PathBuf>,
 }
 
 /// A resume as programs see it.
@@ -70,6 +70,9 @@ struct Document<'a> {
     brief: Option<&'a str>,
     tokens: u64,
     omitted: &'a [milepost::brief::Omitted],
+    /// What stands above the brief that an agent is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lead: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     about: Option<&'a Lead>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +95,12 @@ struct Decided<'a> {
     next_actions: &'a [String],
 }
 
+#[derive(Serialize)]
+struct Dismissed<'a> {
+    schema: &'static str,
+    dismissed: &'a RunId,
+}
+
 pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
     if let Some(file) = &args.from {
         return from_file(file, args, context);
@@ -108,6 +117,9 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
     };
     if args.dismiss {
         mp.dismiss(&run)?;
+        if context.screen.json {
+            return context.screen.document(&Dismissed { schema: "milepost.resume/1", dismissed: &run });
+        }
         context.screen.talk(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
         return Ok(());
     }
@@ -157,6 +169,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             brief: None,
             tokens: 0,
             omitted: &[],
+            lead: None,
             about: None,
             continued_by: None,
             distance: None,
@@ -199,6 +212,10 @@ fn show(
             brief: brief.as_ref().map(|brief| brief.markdown.as_str()),
             tokens: brief.as_ref().map_or(0, |brief| brief.tokens),
             omitted: brief.as_ref().map_or(&[][..], |brief| &brief.omitted),
+            lead: Some(match from.decision.eligible {
+                true => lead.for_an_agent(),
+                false => page::verdict(&lead, from),
+            }),
             about: Some(&lead),
             continued_by: from.taken_by.as_ref(),
             distance: resumption::distance(from).map(|distance| distance.to_string()),
@@ -398,6 +415,7 @@ fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result
             brief: Some(&fitted.markdown),
             tokens: fitted.tokens,
             omitted: &fitted.omitted,
+            lead: None,
             about: None,
             continued_by: None,
             distance: None,

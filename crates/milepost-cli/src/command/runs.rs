@@ -19,22 +19,22 @@ use crate::present::work;
 /// List runs, or show one in full
 ///
 /// Runs of this worktree are marked with `*`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  milepost runs\n  milepost runs nightly\n  \
                         milepost runs --since 2d --status failed --json")]
 pub(crate) struct RunsArgs {
     /// The run to show in full
     #[arg(value_name = "RUN")]
-    run: Option<String>,
+    pub(super) run: Option<String>,
     /// Only written within this time: 30s, 5m, 12h, 14d, 2w
     #[arg(long, value_name = "D")]
-    since: Option<String>,
+    pub(super) since: Option<String>,
     /// Only of this status: in_progress, failed, completed or paused
     #[arg(long, value_name = "S")]
-    status: Option<String>,
+    pub(super) status: Option<String>,
     /// At most so many; 0 is all
     #[arg(long, value_name = "N", default_value_t = 0)]
-    limit: usize,
+    pub(super) limit: usize,
 }
 
 #[derive(Serialize)]

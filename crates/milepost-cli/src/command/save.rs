@@ -1,7 +1,5 @@
 //! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
 
-use std::path::{Path, PathBuf};
-
 use milepost::brief::Brief;
 use milepost::clock::SystemClock;
 use milepost::engine::Save;
@@ -15,7 +13,7 @@ use super::number;
 use crate::config::word;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::{read, read_text};
+use crate::input::Content;
 use crate::present::saved;
 
 /// Save a checkpoint and print its id
@@ -30,43 +28,43 @@ use crate::present::saved;
 pub(crate) struct SaveArgs {
     /// What made it happen: step_boundary, error_boundary, timer or manual [default: manual]
     #[arg(long, value_name = "S")]
-    source: Option<String>,
+    pub(super) source: Option<String>,
     /// Why, beside the source; may be repeated
     #[arg(long, value_name = "R")]
-    reason: Vec<String>,
+    pub(super) reason: Vec<String>,
     /// How the work stands: in_progress, failed, completed or paused [default: in_progress]
     #[arg(long, value_name = "S")]
-    status: Option<String>,
+    pub(super) status: Option<String>,
     /// The phase's name
     #[arg(long, value_name = "NAME")]
-    phase: Option<String>,
+    pub(super) phase: Option<String>,
     /// The phase's number, 0 or more
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    phase_number: Option<String>,
+    pub(super) phase_number: Option<String>,
     /// What the work is about
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    summary: Option<String>,
+    pub(super) summary: Option<String>,
     /// A JSON object with more of the checkpoint's fields; - reads stdin
-    #[arg(long, value_name = "FILE")]
-    input: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(super) input: Option<Content>,
     /// A Markdown brief, kept byte for byte; its own id becomes a name of the checkpoint and must be new
-    #[arg(long, value_name = "FILE")]
-    brief: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(super) brief: Option<Content>,
     /// Do not look at the workspace: git, watched folders, memory
     #[arg(long)]
-    no_capture: bool,
+    pub(super) no_capture: bool,
     /// Keep secrets as they are; without it keys, tokens and passwords are replaced before anything is written
     #[arg(long)]
-    no_redact: bool,
+    pub(super) no_redact: bool,
     /// Save only if the profile's interval has passed
     #[arg(long)]
-    if_due: bool,
+    pub(super) if_due: bool,
     /// Keep it whatever its age
     #[arg(long)]
-    pin: bool,
+    pub(super) pin: bool,
     /// A name for it; may be repeated
     #[arg(long, value_name = "T")]
-    tag: Vec<String>,
+    pub(super) tag: Vec<String>,
 }
 
 pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> {
@@ -197,7 +195,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
     let status = args.status.as_deref().map(|s| word::<Status>(s, "--status", "/status")).transpose()?;
     let number = phase_number(args)?;
     let mut draft = match &args.input {
-        Some(path) => input(path)?,
+        Some(content) => input(content)?,
         None => Draft::default(),
     };
     draft.source = source.or(draft.source);
@@ -210,8 +208,8 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
     if args.summary.is_some() {
         draft.task_summary.clone_from(&args.summary);
     }
-    if let Some(path) = &args.brief {
-        draft.brief = Some(read_text(path, "/brief")?);
+    if let Some(content) = &args.brief {
+        draft.brief = Some(content.text("/brief")?);
     }
     let unset = draft.session_id.as_deref().unwrap_or_default().is_empty();
     if unset {
@@ -220,8 +218,8 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
-fn input(path: &Path) -> Result<Draft, Failure> {
-    let bytes = read(path)?;
+fn input(content: &Content) -> Result<Draft, Failure> {
+    let bytes = content.read()?;
     let text = strict::check(&bytes)?;
     Ok(Draft::from_fields(Fields::parse(text, &model::Path::Root)?)?)
 }

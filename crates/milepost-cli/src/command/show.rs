@@ -20,7 +20,7 @@ use crate::present::damage::{fell_back, names};
 pub(crate) struct ShowArgs {
     /// The checkpoint
     #[arg(value_name = "REF", default_value = "latest")]
-    reference: String,
+    pub(super) reference: String,
 }
 
 #[derive(Serialize)]

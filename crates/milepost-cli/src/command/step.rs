@@ -27,19 +27,19 @@ const VERBS: [(&str, StepStatus); 4] = [
 pub(crate) struct StepArgs {
     /// What happens: begin, done, fail or skip
     #[arg(value_name = "WHAT")]
-    what: String,
+    pub(super) what: String,
     /// The step
     #[arg(value_name = "ID")]
-    id: String,
+    pub(super) id: String,
     /// The plan's file
     #[arg(long, value_name = "FILE")]
-    plan: Option<String>,
+    pub(super) plan: Option<String>,
     /// The step's number in the plan
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    ordinal: Option<String>,
+    pub(super) ordinal: Option<String>,
     /// What people call it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    title: Option<String>,
+    pub(super) title: Option<String>,
 }
 
 pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), Failure> {

@@ -10,50 +10,82 @@ use super::Screen;
 use super::words::{bold, red, yellow};
 use crate::failure::Failure;
 
+/// A failure as programs see it.
 #[derive(Serialize)]
-struct Line<'a> {
-    r#type: &'a str,
-    reason_code: ReasonCode,
-    message: String,
+pub(crate) struct Line {
+    r#type: &'static str,
+    pub(crate) reason_code: ReasonCode,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) exit: u8,
+}
+
+impl Line {
+    fn of(told: Told, failure: &Failure) -> Self {
+        let all = std::iter::once(failure.to_string()).chain(causes(failure)).collect::<Vec<_>>();
+        let Told { reason, exit, hint } = told;
+        Self { r#type: "error", reason_code: reason, message: all.join(": "), hint, exit: exit as u8 }
+    }
+
+    /// A failure, if there is something to say about it.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn about(failure: &Failure) -> Option<Self> {
+        verdict(failure).ok().map(|told| Self::of(told, failure))
+    }
+}
+
+struct Told {
+    reason: ReasonCode,
+    exit: Exit,
     hint: Option<String>,
-    exit: u8,
+}
+
+/// What there is to say about a failure, or the code alone where it was said or is nobody's business.
+fn verdict(failure: &Failure) -> Result<Told, u8> {
+    let (inner, own) = match failure {
+        Failure::Own(inner) => (&**inner, true),
+        other => (other, false),
+    };
+    let (reason, exit, hint) = match inner {
+        Failure::Library(e) => (e.reason(), e.exit(), e.hint()),
+        Failure::Told { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
+        Failure::Said(exit) => return Err(*exit as u8),
+        Failure::Child(code) => return Err(*code),
+        Failure::Own(_) => (ReasonCode::Usage, Exit::Supervisor, None),
+        // The reader has seen enough.
+        Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(0),
+        Failure::Output(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
+    };
+    Ok(Told { reason, exit: if own { Exit::Supervisor } else { exit }, hint })
+}
+
+fn causes(failure: &Failure) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        causes.push(cause.to_string());
+        source = cause.source();
+    }
+    causes
 }
 
 impl Screen {
     /// Says why a command did not end well, and gives its exit code.
     pub(crate) fn fail(&self, failure: &Failure) -> u8 {
-        let (inner, own) = match failure {
-            Failure::Own(inner) => (&**inner, true),
-            other => (other, false),
+        let told = match verdict(failure) {
+            Ok(told) => told,
+            Err(code) => return code,
         };
-        let (reason, exit, hint) = match inner {
-            Failure::Library(e) => (e.reason(), e.exit(), e.hint()),
-            Failure::Told { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
-            Failure::Said(exit) => return *exit as u8,
-            Failure::Child(code) => return *code,
-            Failure::Own(_) => (ReasonCode::Usage, Exit::Supervisor, None),
-            // The reader has seen enough.
-            Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return 0,
-            Failure::Output(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
-        };
-        let exit = if own { Exit::Supervisor } else { exit };
-        let mut causes = Vec::new();
-        let mut source = failure.source();
-        while let Some(cause) = source {
-            causes.push(cause.to_string());
-            source = cause.source();
-        }
+        let exit = told.exit;
         if self.json {
-            let message = std::iter::once(failure.to_string()).chain(causes).collect::<Vec<_>>().join(": ");
-            let line = Line { r#type: "error", reason_code: reason, message, hint, exit: exit as u8 };
-            self.say(&serde_json::to_string(&line).unwrap_or_default());
+            self.say(&serde_json::to_string(&Line::of(told, failure)).unwrap_or_default());
         } else {
             let heading = if exit == Exit::Partly { yellow("Warning:") } else { red("Error:") };
-            self.say(&format!("{heading} {failure} ({reason})"));
-            for cause in causes {
+            self.say(&format!("{heading} {failure} ({})", told.reason));
+            for cause in causes(failure) {
                 self.say(&format!("{} {cause}", bold("Caused by:")));
             }
-            if let Some(hint) = hint {
+            if let Some(hint) = told.hint {
                 self.say(&format!("{} {hint}", bold("Hint:")));
             }
         }

@@ -6,7 +6,7 @@ pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
 pub(crate) mod diff;
-mod failure;
+pub(crate) mod failure;
 pub(crate) mod foreign;
 pub(crate) mod prune;
 pub(crate) mod resume;
@@ -19,6 +19,7 @@ pub(crate) mod words;
 pub(crate) mod work;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex};
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
@@ -36,6 +37,16 @@ pub(crate) struct Screen {
     quiet: bool,
     verbose: bool,
     color: ColorChoice,
+    /// Where everything is kept instead, for one who asks within this process.
+    kept: Option<Arc<Mutex<Kept>>>,
+}
+
+/// What would have been on stdout and stderr.
+#[derive(Debug, Default)]
+#[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the server keeps"))]
+pub(crate) struct Kept {
+    pub(crate) data: Vec<u8>,
+    pub(crate) said: Vec<String>,
 }
 
 impl Screen {
@@ -46,12 +57,42 @@ impl Screen {
             Some("never") => ColorChoice::Never,
             _ => ColorChoice::Auto,
         };
-        Self { json: global.json, yes: global.yes, quiet: global.quiet, verbose: global.verbose, color }
+        Self {
+            json: global.json,
+            yes: global.yes,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            color,
+            kept: None,
+        }
     }
 
     /// A screen for a failure before the flags are known.
     pub(crate) fn for_json() -> Self {
-        Self { json: true, yes: false, quiet: false, verbose: false, color: ColorChoice::Never }
+        let color = ColorChoice::Never;
+        Self { json: true, yes: false, quiet: false, verbose: false, color, kept: None }
+    }
+
+    /// A screen that shows nothing and keeps everything.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn keeping() -> Self {
+        Self { kept: Some(Arc::default()), ..Self::for_json() }
+    }
+
+    /// What was kept so far; from then on there is nothing.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn take(&self) -> Kept {
+        let kept =
+            self.kept.as_ref().and_then(|kept| kept.lock().ok().map(|mut kept| std::mem::take(&mut *kept)));
+        kept.unwrap_or_default()
+    }
+
+    fn keep(&self, keep: impl FnOnce(&mut Kept)) -> bool {
+        let Some(kept) = &self.kept else { return false };
+        if let Ok(mut kept) = kept.lock() {
+            keep(&mut kept);
+        }
+        true
     }
 
     /// Writes one JSON document and ends its line.
@@ -63,12 +104,18 @@ impl Screen {
 
     /// Writes text as it is; colours go where they are not wanted.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        if self.kept.is_some() {
+            return self.bytes(text.as_bytes());
+        }
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
     }
 
     /// Writes bytes, exactly these.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.keep(|kept| kept.data.extend_from_slice(bytes)) {
+            return Ok(());
+        }
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
     }
@@ -106,6 +153,9 @@ impl Screen {
     }
 
     fn say(&self, line: &str) {
+        if self.keep(|kept| kept.said.push(line.to_owned())) {
+            return;
+        }
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         // Nobody listens: there is nobody to tell that.
         let _ = writeln!(err, "{line}");
@@ -136,7 +186,7 @@ impl Screen {
 
     /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        io::stdout().is_terminal()
+        self.kept.is_none() && io::stdout().is_terminal()
     }
 
     /// A line that says how far something is, on a terminal and only once it has lasted.

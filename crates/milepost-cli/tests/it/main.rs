@@ -15,6 +15,8 @@ mod hook;
 mod house;
 mod items;
 mod look;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod opencode;
 mod prune;
 mod redact;

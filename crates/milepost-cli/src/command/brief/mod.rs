@@ -88,6 +88,12 @@ pub(crate) fn run(args: BriefArgs, context: &Context<'_>) -> Result<(), Failure>
     }
 }
 
+/// Shows the brief of the latest checkpoint.
+#[cfg(feature = "mcp")]
+pub(super) fn latest(context: &Context<'_>) -> Result<(), Failure> {
+    show::run("latest", context)
+}
+
 /// Writes Markdown as data: exactly, unless a terminal could take some of it for orders.
 fn print(markdown: &str, context: &Context<'_>) -> Result<(), Failure> {
     if context.screen.is_terminal() {

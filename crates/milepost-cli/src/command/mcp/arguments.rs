@@ -1,0 +1,107 @@
+//! From a tool's arguments to those of the command.
+
+use milepost_mcp::arguments::{self as given, Input};
+
+use crate::command::complete::CompleteArgs;
+use crate::command::decide::DecideArgs;
+use crate::command::diff::DiffArgs;
+use crate::command::list::ListArgs;
+use crate::command::record::RecordArgs;
+use crate::command::save::SaveArgs;
+use crate::command::show::ShowArgs;
+use crate::command::step::StepArgs;
+use crate::failure::Failure;
+use crate::input::Content;
+
+fn latest(reference: Option<String>) -> String {
+    reference.unwrap_or_else(|| "latest".to_owned())
+}
+
+impl From<given::Save> for SaveArgs {
+    fn from(given: given::Save) -> Self {
+        Self {
+            source: given.source.map(|source| source.to_string()),
+            reason: given.reason,
+            status: given.status.map(|status| status.to_string()),
+            phase: given.phase,
+            phase_number: given.phase_number.map(|number| number.to_string()),
+            summary: given.summary,
+            input: given.input.map(|Input(text)| Content::Given(text)),
+            brief: given.brief.map(Content::Given),
+            no_capture: given.no_capture,
+            no_redact: false,
+            if_due: given.if_due,
+            pin: given.pin,
+            tag: given.tag,
+        }
+    }
+}
+
+impl TryFrom<given::List> for ListArgs {
+    type Error = Failure;
+
+    fn try_from(given: given::List) -> Result<Self, Failure> {
+        if given.completed && given.incomplete {
+            return Err(Failure::usage("completed and incomplete exclude each other"));
+        }
+        Ok(Self {
+            limit: given.limit.unwrap_or(20),
+            completed: given.completed,
+            incomplete: given.incomplete,
+            source: given.source.map(|source| source.to_string()),
+            status: given.status.map(|status| status.to_string()),
+            tag: given.tag,
+            tree: given.tree,
+        })
+    }
+}
+
+impl From<given::Show> for ShowArgs {
+    fn from(given: given::Show) -> Self {
+        Self { reference: latest(given.r#ref) }
+    }
+}
+
+impl From<given::Diff> for DiffArgs {
+    fn from(given: given::Diff) -> Self {
+        Self { from: given.from, to: given.to, exit_code: false }
+    }
+}
+
+impl From<given::Decide> for DecideArgs {
+    fn from(given: given::Decide) -> Self {
+        Self { text: given.text, supersedes: given.supersedes }
+    }
+}
+
+impl From<given::Record> for RecordArgs {
+    fn from(given: given::Record) -> Self {
+        Self {
+            kind: Some(given.kind.to_string()),
+            name: Some(given.name),
+            result: Some(given.result.to_string()),
+            duration_ms: Some(given.duration_ms.to_string()),
+            summary: given.summary,
+            reason_code: given.reason_code,
+            command: Vec::new(),
+        }
+    }
+}
+
+impl From<given::Step> for StepArgs {
+    fn from(given: given::Step) -> Self {
+        Self {
+            what: given.what.word().to_owned(),
+            id: given.id,
+            plan: given.plan,
+            ordinal: given.ordinal.map(|number| number.to_string()),
+            title: given.title,
+        }
+    }
+}
+
+impl From<given::Complete> for CompleteArgs {
+    fn from(given: given::Complete) -> Self {
+        Self { reference: given.r#ref }
+    }
+}

@@ -1,0 +1,105 @@
+//! Carries calls out by running the commands: each call reads the configuration and opens the store as a command typed at
+//! that moment would, so that a store that comes, goes or is mended meanwhile, or another branch, needs no thought.
+
+use std::sync::Mutex;
+
+use milepost::Exit;
+use milepost::model::RunId;
+use milepost_mcp::{Call, Desk, Done, Refusal};
+
+use super::{resume, tasks};
+use crate::cli::Global;
+use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
+use crate::config::Config;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::failure::Line;
+use crate::present::{Kept, Screen};
+
+/// The desk of the command line.
+pub(super) struct CommandDesk {
+    global: Global,
+    /// The run that was opened by `resume` with start: what is written goes there unless a run is named.
+    started: Mutex<Option<RunId>>,
+}
+
+impl CommandDesk {
+    pub(super) fn new(global: Global) -> Self {
+        Self { global: Global { json: true, quiet: false, ..global }, started: Mutex::default() }
+    }
+
+    /// Runs a command and keeps what it would have printed.
+    fn run(
+        &self,
+        named: Option<&String>,
+        writes: bool,
+        command: impl FnOnce(&Context<'_>) -> Result<(), Failure>,
+    ) -> Result<Done, Refusal> {
+        let screen = Screen::keeping();
+        let ended = self.configured(named, writes).and_then(|config| {
+            let context = Context::new(config, &screen);
+            command(&context)
+        });
+        done(ended, screen.take())
+    }
+
+    fn configured(&self, named: Option<&String>, writes: bool) -> Result<Config, Failure> {
+        let mut config = Config::load(&self.global)?;
+        if let Some(run) = named {
+            config.run = Some(run.parse()?);
+        } else if config.run.is_none() && writes {
+            config.run = self.started.lock().ok().and_then(|started| started.clone());
+        }
+        Ok(config)
+    }
+}
+
+impl Desk for CommandDesk {
+    fn carry_out(&self, call: Call) -> Result<Done, Refusal> {
+        match call {
+            Call::Save(a) => self.run(a.run.clone().as_ref(), true, |c| save::run((*a).into(), c)),
+            Call::Decide(a) => self.run(a.run.clone().as_ref(), true, |c| decide::run(a.into(), c)),
+            Call::Record(a) => self.run(a.run.clone().as_ref(), true, |c| record::run(a.into(), c)),
+            Call::Step(a) => self.run(a.run.clone().as_ref(), true, |c| step::run(a.into(), c)),
+            Call::Tasks(a) => self.run(a.run.clone().as_ref(), true, |c| tasks::run(a, c)),
+            Call::List(a) => self.run(a.run.clone().as_ref(), false, |c| list::run(a.try_into()?, c)),
+            Call::Show(a) => self.run(a.run.clone().as_ref(), false, |c| show::run(&a.into(), c)),
+            Call::Diff(a) => self.run(a.run.clone().as_ref(), false, |c| diff::run(&a.into(), c)),
+            Call::Complete(a) => self.run(a.run.clone().as_ref(), false, |c| complete::run(&a.into(), c)),
+            Call::Resume(a) => {
+                let done = self.run(None, false, |c| resume::run(&a, c))?;
+                let (done, started) = resume::told(done);
+                if let (Some(run), Ok(mut known)) = (started, self.started.lock()) {
+                    *known = Some(run);
+                }
+                Ok(done)
+            }
+            Call::Runs => self.run(None, false, |c| runs::run(&runs::RunsArgs::default(), c)),
+            Call::Run(run) => {
+                let args = runs::RunsArgs { run: Some(run), ..Default::default() };
+                self.run(None, false, |c| runs::run(&args, c))
+            }
+            Call::LatestBrief => {
+                let done = self.run(None, false, brief::latest)?;
+                let document: serde_json::Value = serde_json::from_str(&done.document).unwrap_or_default();
+                Ok(Done { text: document["markdown"].as_str().map(str::to_owned), ..done })
+            }
+        }
+    }
+}
+
+/// What a command that has ended amounts to.
+fn done(ended: Result<(), Failure>, kept: Kept) -> Result<Done, Refusal> {
+    let document = String::from_utf8_lossy(&kept.data).trim_end().to_owned();
+    let mut said = kept.said;
+    // A document that is there is an answer, also where an older checkpoint had to do.
+    if let Some(line) = ended.err().as_ref().and_then(Line::about) {
+        if document.is_empty() || line.exit != Exit::Partly as u8 {
+            let Line { reason_code, message, hint, exit, .. } = line;
+            let reason_code = reason_code.to_string();
+            return Err(Refusal { r#type: "error", reason_code, message, hint, exit });
+        }
+        said.push(format!("Warning: {} ({})", line.message, line.reason_code));
+    }
+    Ok(Done { document, text: None, said })
+}

@@ -1,0 +1,30 @@
+//! `mcp`: serves an agent over stdin and stdout; not for people. What a tool does is what the command of its name does.
+
+mod arguments;
+mod desk;
+mod resume;
+mod tasks;
+
+use std::io::IsTerminal as _;
+
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::present::Screen;
+
+/// Serve an agent over stdin and stdout with the Model Context Protocol (for agents, not for people)
+///
+/// Tools: resume, save, tasks, step, decide, record, list, show, diff, complete. Resources: the latest brief and each run.
+/// A prompt: resume. --run, --store and --profile hold for every call. Ends when stdin ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost mcp\n  claude mcp add milepost -- milepost mcp\n  \
+                  npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
+pub(crate) struct McpArgs {}
+
+pub(crate) fn run(_: &McpArgs, global: &Global, screen: &Screen) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() {
+        screen
+            .talk("waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`");
+    }
+    super::go_to(global)?;
+    milepost_mcp::serve(desk::CommandDesk::new(global.clone())).map_err(Failure::Output)
+}

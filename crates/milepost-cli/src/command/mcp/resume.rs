@@ -1,0 +1,94 @@
+//! The tool `resume`: the brief of what was interrupted; where nothing was, of the run that this session works on, since a
+//! context that was cut needs it just as much.
+
+use milepost::engine::Reference;
+use milepost::engine::current::Meant;
+use milepost::model::RunId;
+use milepost_mcp::{Done, arguments};
+use serde_json::{Value, json};
+
+use crate::command::resume::{self, ResumeArgs};
+use crate::context::Context;
+use crate::failure::Failure;
+
+pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<(), Failure> {
+    let asked = [given.check, given.start, given.dismiss, given.from.is_some()];
+    if asked.iter().filter(|asked| **asked).count() > 1 || given.from.is_some() && given.run.is_some() {
+        return Err(Failure::usage("check, start, dismiss and from exclude each other, and from a run"));
+    }
+    let mut args = ResumeArgs {
+        target: given.run.clone(),
+        budget: given.budget,
+        check: given.check,
+        take_over: given.take_over,
+        from: given.from.as_ref().map(Into::into),
+        ..ResumeArgs::default()
+    };
+    if given.dismiss {
+        return resume::run(&ResumeArgs { dismiss: true, ..args }, context);
+    }
+    let mut shown = resume::run(&args, context);
+    let mut document = kept(context);
+    let nothing = document["decision"]["run_id"].is_null() && args.target.is_none() && args.from.is_none();
+    if nothing
+        && !given.start
+        && let Some(run) = of_this_session(context)?
+    {
+        args.target = Some(run.to_string());
+        shown = resume::run(&args, context);
+        document = kept(context);
+    }
+    if document.is_null() {
+        return shown;
+    }
+    if given.start {
+        let target = document["decision"]["run_id"].as_str().map(str::to_owned);
+        resume::run(&ResumeArgs { target, start: true, ..args }, context)?;
+        document["started"] = kept(context);
+        shown = Ok(());
+    }
+    context.screen.document(&document)?;
+    shown
+}
+
+/// The document that was given last.
+fn kept(context: &Context<'_>) -> Value {
+    let kept = context.screen.take();
+    for line in kept.said {
+        context.screen.talk(&line);
+    }
+    serde_json::from_slice(&kept.data).unwrap_or_default()
+}
+
+/// The run that this session works on, or the one it continues while it has no checkpoint of its own.
+fn of_this_session(context: &Context<'_>) -> Result<Option<RunId>, Failure> {
+    let mp = context.examiner()?;
+    let Meant::Run(run) = context.current_run(&mp)? else { return Ok(None) };
+    let Some(state) = mp.store().run(&run)? else { return Ok(None) };
+    if state.row.count > 0 {
+        return Ok(Some(run));
+    }
+    let parent = state.row.record.ok().and_then(|record| record.parent);
+    let found = parent.map(|parent| mp.find(&parent.as_str().parse::<Reference>()?, None)).transpose();
+    Ok(found.ok().flatten().map(|entry| entry.header.run_id))
+}
+
+/// What the model reads: the lines above the brief and the brief; and the run that was opened.
+pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
+    let document: Value = serde_json::from_str(&done.document).unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let started = text(&document["started"]["run_id"]);
+    let opened = started.as_ref().map(|run| {
+        format!("You continue it as run {run}: what you save, record, decide and plan goes there.\n")
+    });
+    let nothing = document.get("decision").is_some() && document["decision"]["run_id"] == json!(null);
+    let words = match text(&document["brief"]) {
+        None if nothing => Some("Nothing to resume: no run here was interrupted.".to_owned()),
+        None => text(&document["lead"]),
+        Some(brief) => {
+            let lead = text(&document["lead"]).unwrap_or_default();
+            Some(format!("{lead}{}\n{brief}", opened.unwrap_or_default()))
+        }
+    };
+    (Done { text: words, ..done }, started.and_then(|run| run.parse().ok()))
+}

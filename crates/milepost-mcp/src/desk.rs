@@ -1,0 +1,92 @@
+//! Who carries calls out. The server speaks the protocol and asks the desk, on a thread that may block.
+
+use crate::arguments;
+
+/// What an agent asks for, its arguments read and checked.
+#[derive(Debug, Clone)]
+pub enum Call {
+    /// The tool `save`.
+    Save(Box<arguments::Save>),
+    /// The tool `list`.
+    List(arguments::List),
+    /// The tool `show`.
+    Show(arguments::Show),
+    /// The tool `diff`.
+    Diff(arguments::Diff),
+    /// The tool `resume`, and the prompt of that name.
+    Resume(arguments::Resume),
+    /// The tool `decide`.
+    Decide(arguments::Decide),
+    /// The tool `record`.
+    Record(arguments::Record),
+    /// The tool `tasks`.
+    Tasks(arguments::Tasks),
+    /// The tool `step`.
+    Step(arguments::Step),
+    /// The tool `complete`.
+    Complete(arguments::Complete),
+    /// The resource that is the latest brief.
+    LatestBrief,
+    /// The list of runs, of which each is a resource.
+    Runs,
+    /// The resource that is one run.
+    Run(String),
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    /// The document, as the text that the command gives with `--json`.
+    pub document: String,
+    /// What an agent reads instead of the document, where there is something better to read.
+    pub text: Option<String>,
+    /// What a person would have been told besides.
+    pub said: Vec<String>,
+}
+
+/// Why it was not done.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Refusal {
+    /// Always `error`.
+    pub r#type: &'static str,
+    /// The word for programs.
+    pub reason_code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The exit code that the command would have had.
+    pub exit: u8,
+}
+
+impl Refusal {
+    /// Arguments that are wrong.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            r#type: "error",
+            reason_code: milepost::ReasonCode::Usage.to_string(),
+            message: message.into(),
+            hint: Some(hint.into()),
+            exit: milepost::Exit::Usage as u8,
+        }
+    }
+
+    /// A call that ended without an answer, which is a mistake of this program's.
+    pub(crate) fn lost(why: impl std::fmt::Display) -> Self {
+        Self {
+            r#type: "error",
+            reason_code: "internal_error".to_owned(),
+            message: format!("the call ended without an answer: {why}"),
+            hint: Some(
+                "look whether it is there before you repeat it; `milepost doctor` may say more".into(),
+            ),
+            exit: milepost::Exit::Failed as u8,
+        }
+    }
+}
+
+/// Carries calls out, several at a time if the agent asks so.
+pub trait Desk: Send + Sync + 'static {
+    /// Carries one out. May block.
+    fn carry_out(&self, call: Call) -> Result<Done, Refusal>;
+}

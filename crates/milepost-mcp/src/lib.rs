@@ -1,0 +1,40 @@
+//! The MCP server of Milepost: what agents call while they work, over stdin and stdout.
+//! In: a desk that carries calls out. Out: the protocol, and nothing else on stdout. Knows tools, their arguments and
+//! schemas, resources and the prompt; opens no store and reads no environment: that is the desk's.
+
+pub mod answer;
+pub mod arguments;
+mod desk;
+mod resource;
+mod schema;
+mod server;
+mod tool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+
+pub use desk::{Call, Desk, Done, Refusal};
+pub use tool::definitions;
+
+/// How long calls that are under way may take once the agent has gone.
+const LAST_CALLS: Duration = Duration::from_secs(20);
+
+/// Serves an agent on stdin and stdout until it closes them.
+pub fn serve(desk: impl Desk) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let server = server::Server::new(Arc::new(desk));
+        match server.serve(rmcp::transport::stdio()).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
+            // An agent that goes before it has said anything wanted nothing.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(e) => Err(std::io::Error::other(e.to_string())),
+        }
+    });
+    // What is being written is written to its end; a read of stdin that nobody answers is not waited for.
+    runtime.shutdown_timeout(LAST_CALLS);
+    served
+}

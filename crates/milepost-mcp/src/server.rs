@@ -1,0 +1,200 @@
+//! The protocol: every request becomes a call to the desk on a thread of its own, every refusal an answer that the model
+//! can read. Only what has no such answer (a resource that is not there) is an error of the protocol.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, Role, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+
+use crate::desk::{Call, Desk, Done, Refusal};
+use crate::{arguments, resource, tool};
+
+/// What the model is told before it calls anything.
+const INSTRUCTIONS: &str = "Milepost keeps checkpoints of this work, so that whoever goes on after a crash, a limit or a \
+new session knows where it stood. Call the `resume` tool first, before anything else: it gives the brief of the work that \
+was interrupted here, or says that there is none. If you continue it, call `resume` with start true. While you work: \
+`tasks` for your plan and its changes, `decide` for decisions that must not be asked again, `record` for commands that \
+failed or matter, `save` with a summary when a step or phase ends and before you stop. Check what a brief says against the \
+files before you act on it. Errors carry a reason_code and a hint.";
+
+pub(crate) struct Server {
+    desk: Arc<dyn Desk>,
+}
+
+impl Server {
+    pub(crate) fn new(desk: Arc<dyn Desk>) -> Self {
+        Self { desk }
+    }
+
+    /// Has a call carried out where it may block.
+    async fn ask(&self, call: Call) -> Result<Done, Refusal> {
+        let desk = self.desk.clone();
+        let asked = tokio::task::spawn_blocking(move || desk.carry_out(call));
+        asked.await.unwrap_or_else(|e| Err(Refusal::lost(e)))
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let can = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let mut name = Implementation::new("milepost", env!("CARGO_PKG_VERSION"));
+        name.title = Some("Milepost".into());
+        ServerConfig::new(can).with_server_info(name).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tool::definitions()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let answered = match tool::call(&request.name, request.arguments) {
+            Ok(call) => self.ask(call).await,
+            Err(refusal) => Err(refusal),
+        };
+        Ok(result(answered).into())
+    }
+
+    /// A call of a tool that could not be read as one is told what is wrong with it, as any other.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != "tools/call" {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let hint = "params has a `name` that is a string, and `arguments` that are an object";
+        let refused = result(Err(Refusal::usage("tools/call: its params cannot be read", hint)));
+        Ok(CustomResult::new(serde_json::to_value(refused).unwrap_or_default()))
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let from = request.and_then(|request| request.cursor).map_or(Ok(0), |cursor| {
+            cursor
+                .parse::<usize>()
+                .map_err(|_| ErrorData::invalid_params(format!("no cursor {cursor:?}"), None))
+        })?;
+        // Where the runs cannot be read, reading the brief says why.
+        let runs = self.ask(Call::Runs).await.unwrap_or_default();
+        let (resources, next) = resource::page(&runs.document, from);
+        let mut page = ListResourcesResult::with_all_items(resources);
+        page.next_cursor = next.map(|next| next.to_string());
+        Ok(page)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(vec![resource::template()]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let Some(kind) = resource::at(&uri) else {
+            let known = format!("{} and {} are known", resource::BRIEF, resource::template().uri_template);
+            return Err(ErrorData::resource_not_found(format!("no resource {uri:?}: {known}"), None));
+        };
+        let done = self.ask(kind.call).await.map_err(|refusal| not_found(&refusal))?;
+        let text = done.text.unwrap_or(done.document);
+        let content = ResourceContents::text(text, uri).with_mime_type(kind.mime);
+        Ok(ReadResourceResult::new(vec![content]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let run =
+            PromptArgument::new("run").with_description("The run; unless given, the one interrupted last");
+        let budget = PromptArgument::new("budget").with_description("Tokens of the brief at most");
+        let arguments = [run, budget].map(|argument| argument.with_required(false)).into();
+        let about = "Go on with the work that was interrupted here";
+        Ok(ListPromptsResult::with_all_items(vec![Prompt::new("resume", Some(about), Some(arguments))]))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if request.name != "resume" {
+            let message = format!("no prompt {:?}; there is `resume`", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let call = Call::Resume(prompted(&request.arguments.unwrap_or_default())?);
+        let text = match self.ask(call).await {
+            Ok(done) => done.text.unwrap_or(done.document),
+            // A person has asked: what stands in the way is what the agent can tell them.
+            Err(refusal) => told(&refusal),
+        };
+        let message = PromptMessage::new_text(Role::User, text);
+        Ok(GetPromptResult::new(vec![message]).into())
+    }
+}
+
+/// What the prompt takes: every argument of a prompt is a text.
+fn prompted(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume, ErrorData> {
+    let text = |name: &str| given.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let number = |text: &str| {
+        text.trim().parse().map_err(|_| {
+            ErrorData::invalid_params(format!("budget: {text:?} is not a whole number, 0 or more"), None)
+        })
+    };
+    let (run, budget) = (text("run").map(str::to_owned), text("budget").map(number).transpose()?);
+    Ok(arguments::Resume { run, budget, ..Default::default() })
+}
+
+/// What a tool answers.
+fn result(answered: Result<Done, Refusal>) -> CallToolResult {
+    match answered {
+        Ok(Done { document, text, said }) => {
+            let structured = serde_json::from_str::<Value>(&document).ok();
+            let mut content = vec![ContentBlock::text(text.unwrap_or(document))];
+            content.extend((!said.is_empty()).then(|| ContentBlock::text(said.join("\n"))));
+            let mut result = CallToolResult::success(content);
+            result.structured_content = structured;
+            result
+        }
+        Err(refusal) => {
+            let line = serde_json::to_string(&refusal).unwrap_or_else(|_| refusal.message.clone());
+            CallToolResult::error(vec![ContentBlock::text(line)])
+        }
+    }
+}
+
+fn told(refusal: &Refusal) -> String {
+    let hint = refusal.hint.as_ref().map_or(String::new(), |hint| format!("\nHint: {hint}"));
+    format!("Milepost could not say what to go on with: {} ({}){hint}", refusal.message, refusal.reason_code)
+}
+
+fn not_found(refusal: &Refusal) -> ErrorData {
+    let data = serde_json::to_value(refusal).ok();
+    ErrorData::resource_not_found(format!("{} ({})", refusal.message, refusal.reason_code), data)
+}

@@ -1,0 +1,94 @@
+//! The tools: one table of names, arguments and answers. What the model reads about each is the comment on its arguments.
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::desk::{Call, Refusal};
+use crate::{answer, arguments, schema};
+
+/// What a tool may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It adds, and takes nothing away.
+    Adds,
+}
+
+struct Entry {
+    name: &'static str,
+    effect: Effect,
+    describe: fn(&'static str, Effect) -> Tool,
+    read: fn(JsonObject) -> Result<Call, Refusal>,
+}
+
+macro_rules! tools {
+    ($( $name:literal $effect:ident $arguments:ty => $answer:ty, |$read:ident| $call:expr; )*) => {
+        const TOOLS: &[Entry] = &[$( Entry {
+            name: $name,
+            effect: Effect::$effect,
+            describe: describe::<$arguments, $answer>,
+            read: |given| read::<$arguments>($name, given).map(|$read| $call),
+        }, )*];
+    };
+}
+
+tools! {
+    "resume" Adds arguments::Resume => answer::Resume, |a| Call::Resume(a);
+    "save" Adds arguments::Save => answer::Saved, |a| Call::Save(Box::new(a));
+    "tasks" Adds arguments::Tasks => answer::Tasks, |a| Call::Tasks(a);
+    "step" Adds arguments::Step => answer::Saved, |a| Call::Step(a);
+    "decide" Adds arguments::Decide => answer::Saved, |a| Call::Decide(a);
+    "record" Adds arguments::Record => answer::Saved, |a| Call::Record(a);
+    "list" Reads arguments::List => answer::List, |a| Call::List(a);
+    "show" Reads arguments::Show => answer::Show, |a| Call::Show(a);
+    "diff" Reads arguments::Diff => answer::Diff, |a| Call::Diff(a);
+    "complete" Adds arguments::Complete => answer::Complete, |a| Call::Complete(a);
+}
+
+/// Every tool as an agent sees it.
+pub fn definitions() -> Vec<Tool> {
+    TOOLS.iter().map(|tool| (tool.describe)(tool.name, tool.effect)).collect()
+}
+
+/// Reads a call of a tool.
+pub(crate) fn call(name: &str, given: Option<JsonObject>) -> Result<Call, Refusal> {
+    let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
+        let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
+        return Err(Refusal::usage(format!("no tool {name:?}"), format!("the tools are {names}")));
+    };
+    (tool.read)(given.unwrap_or_default())
+}
+
+fn describe<A: JsonSchema, B: JsonSchema>(name: &'static str, effect: Effect) -> Tool {
+    let about = schemars::schema_for!(A);
+    let about = about.get("description").and_then(Value::as_str).unwrap_or_default();
+    let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hints = ToolAnnotations::new().open_world(false);
+    let hints = match effect {
+        Effect::Reads => hints.read_only(true),
+        Effect::Adds => hints.read_only(false).destructive(false),
+    };
+    let mut tool = Tool::new(name, about, schema::of_arguments::<A>());
+    tool.output_schema = Some(schema::of_answer::<B>().into());
+    tool.annotations = Some(hints);
+    tool
+}
+
+fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, Refusal> {
+    let parse = |given: JsonObject| serde_json::from_value::<A>(Value::Object(given));
+    parse(given.clone()).map_err(|e| {
+        let why = e.to_string();
+        // The one without which it would be another complaint, or none.
+        let culprit = given.keys().find(|name| {
+            let mut rest = given.clone();
+            rest.remove(*name);
+            parse(rest).map_or_else(|other| other.to_string() != why, |_| true)
+        });
+        let place = culprit.filter(|name| !why.contains(&format!("`{name}`")));
+        let place = place.map_or(String::new(), |name| format!(", argument `{name}`"));
+        Refusal::usage(format!("{tool}{place}: {why}"), "tools/list has the arguments of each tool")
+    })
+}

@@ -1,0 +1,120 @@
+//! `cargo xtask mcp`: the official clients against the real server: the MCP Inspector's command-line mode and the Python
+//! SDK list and call every tool. Both are installed below `target/`, from npm and from PyPI; nothing else is touched.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::shell::{cargo, has, pass, read, root};
+
+/// Every tool with arguments that succeed, in an order in which they do. The Inspector takes them as words.
+const CALLS: [(&str, &[&str]); 11] = [
+    ("save", &["summary=parser half done", "phase=BUILD", "phase_number=4", "tag=[\"half\"]"]),
+    ("tasks", &["tasks=[{\"id\":\"parse\",\"status\":\"in_progress\",\"title\":\"Parser\"}]"]),
+    ("decide", &["text=SQLite it is"]),
+    ("record", &["kind=shell", "name=make test", "result=FAIL", "duration_ms=1200"]),
+    ("step", &["what=begin", "id=s1", "ordinal=1"]),
+    ("step", &["what=done", "id=s1"]),
+    ("list", &["limit=5"]),
+    ("show", &["ref=half"]),
+    ("diff", &["from=half"]),
+    ("resume", &["budget=800"]),
+    ("complete", &["ref=latest"]),
+];
+
+/// The clients that are tried. The Inspector is the newest that runs on Node 20.
+const INSPECTOR: &str = "@modelcontextprotocol/inspector@0.15.0";
+const PYTHON: &str = "mcp==2.3.0";
+
+pub fn run() -> Result<()> {
+    for program in ["npm", "node", "python3"] {
+        ensure!(has(program), "{program} is needed and not there");
+    }
+    pass(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
+    let milepost = root().join("target/debug/milepost");
+    let tools = root().join("target/mcp");
+    std::fs::create_dir_all(&tools)?;
+    with_inspector(&milepost, &inspector(&tools)?)?;
+    with_python(&milepost, &python(&tools)?)?;
+    println!("mcp: the Inspector and the Python SDK have listed and called every tool");
+    Ok(())
+}
+
+/// The Inspector's entry, installed if it is not there.
+fn inspector(tools: &Path) -> Result<PathBuf> {
+    let folder = tools.join("inspector");
+    let entry = folder.join("node_modules/.bin/mcp-inspector");
+    if !entry.exists() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"]).arg(&folder).arg(INSPECTOR);
+        pass(&mut npm)?;
+    }
+    Ok(entry)
+}
+
+/// A Python that has the SDK, installed if it is not there.
+fn python(tools: &Path) -> Result<PathBuf> {
+    let folder = tools.join("python");
+    let python = folder.join("bin/python");
+    if !folder.join("bin/mcp").exists() {
+        pass(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        pass(Command::new(&python).args(["-m", "pip", "install", "--quiet", PYTHON]))?;
+    }
+    Ok(python)
+}
+
+fn with_inspector(milepost: &Path, inspector: &Path) -> Result<()> {
+    let place = tempfile::tempdir()?;
+    let ask = |words: &[&str]| -> Result<Value> {
+        let mut command = Command::new(inspector);
+        command.current_dir(place.path()).env("HOME", place.path());
+        command.arg("--cli").arg(milepost).arg("mcp").args(words);
+        let text = read(&mut command)?;
+        serde_json::from_str(&text).with_context(|| format!("{words:?} gave {text}"))
+    };
+    let listed = ask(&["--method", "tools/list"])?;
+    let names: BTreeSet<_> =
+        listed["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
+    let called: BTreeSet<_> = CALLS.iter().map(|(tool, _)| *tool).collect();
+    ensure!(names == called, "the Inspector lists {names:?}");
+    for (tool, arguments) in CALLS {
+        let mut words = vec!["--method", "tools/call", "--tool-name", tool];
+        words.extend(arguments.iter().flat_map(|argument| ["--tool-arg", argument]));
+        let answer = ask(&words)?;
+        let schema = answer["structuredContent"]["schema"].as_str().unwrap_or_default();
+        if answer["isError"] == true || schema != format!("milepost.{tool}/1") {
+            bail!("{tool} {arguments:?} by the Inspector: {answer}");
+        }
+        println!("mcp: inspector {tool}: ok");
+    }
+    let resources = ask(&["--method", "resources/list"])?;
+    ensure!(resources["resources"].as_array().is_some_and(|all| all.len() == 2), "resources: {resources}");
+    let brief = ask(&["--method", "resources/read", "--uri", "milepost://brief/latest"])?;
+    ensure!(brief.to_string().contains("SQLite it is"), "the latest brief: {brief}");
+    let prompt = ask(&["--method", "prompts/get", "--prompt-name", "resume"])?;
+    ensure!(prompt["messages"][0]["role"] == "user", "the prompt: {prompt}");
+    Ok(())
+}
+
+fn with_python(milepost: &Path, python: &Path) -> Result<()> {
+    let place = tempfile::tempdir()?;
+    let calls: Vec<Value> =
+        CALLS.iter().map(|(tool, arguments)| serde_json::json!([tool, typed(arguments)])).collect();
+    let script = place.path().join("client.py");
+    std::fs::write(&script, include_str!("client.py"))?;
+    let folder = place.path().join("project");
+    std::fs::create_dir(&folder)?;
+    let mut command = Command::new(python);
+    command.arg(&script).arg(milepost).arg(serde_json::to_string(&calls)?);
+    pass(command.current_dir(&folder).env("HOME", place.path()))
+}
+
+/// Arguments given as words, as JSON.
+fn typed(arguments: &[&str]) -> Value {
+    let pairs = arguments.iter().filter_map(|argument| argument.split_once('='));
+    let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    pairs.map(|(name, text)| (name.to_owned(), value(text))).collect::<serde_json::Map<_, _>>().into()
+}
