@@ -8,10 +8,11 @@ use anyhow::Result;
 use crate::shell::{has, is_root, pass};
 
 /// A program, the package that has it, and what cannot be tried without it.
-const NEEDED: [(&str, &str, &str); 4] = [
+const NEEDED: [(&str, &str, &str); 5] = [
     ("git", "git", "tests of worktrees, and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     ("strace", "strace", "the fault `stopped`, the exact part of `kill`, fsyncs counted by `bench`"),
+    ("node", "nodejs", "tests of OpenCode's plugin"),
     ("mkfs.ext4", "e2fsprogs", "the fault `power-cut`"),
 ];
 

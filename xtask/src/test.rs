@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, pass};
-use crate::{architecture, bench, faults, mcp, setup};
+use crate::{architecture, bench, faults, mcp, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -24,9 +24,10 @@ pub fn run(size: faults::Size) -> Result<()> {
     }
     // Only what is counted: times say nothing on a machine that does other things.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
+    step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if matches!(size, faults::Size::Full) { 8 } else { 7 };
+    let steps = if matches!(size, faults::Size::Full) { 9 } else { 8 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

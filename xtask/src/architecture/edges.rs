@@ -22,14 +22,14 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 /// A room of the library and what it may name; `room::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("clock", &["model"]),
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "atomic"]),
-    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("redact", &["model"]),
+    ("capture", &["model", "store::place", "store::StoreUrl"]),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
     ("seal", &["model", "brief::id_of", "store::Slot"]),

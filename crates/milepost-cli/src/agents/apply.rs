@@ -75,10 +75,12 @@ fn installed(change: &mut Change, text: &str, scope: Scope, records: &mut Record
     let known = record.backups.clone();
     record.backups.extend(change.backup.clone().filter(|backup| !known.contains(backup)));
     let folders = record.folders.clone();
+    let earlier = records.of(&change.real).cloned();
     records.put(record);
     let done = records.save().and_then(|()| write(&change.real, text, scope));
     if done.is_err() {
         records.forget(&change.real);
+        earlier.into_iter().for_each(|record| records.put(record));
         for folder in folders.iter().rev() {
             let _ = fs::remove_dir(folder);
         }

@@ -6,13 +6,12 @@ use super::hooks::{Hooks, command};
 use super::json::Dialect;
 use super::{Roots, Scope, Target};
 
-/// `PreToolUse` is there because nothing else tells when a tool began. `SessionEnd` gets no more than three seconds.
+/// No `PreToolUse`: it would tell how long a tool took, and cost the agent one more process for it. `SessionEnd` gets no more than three seconds.
 static HOOKS: Hooks = Hooks {
     command: command!("codex"),
     events: &[
         ("SessionStart", 20),
         ("UserPromptSubmit", 10),
-        ("PreToolUse", 10),
         ("PostToolUse", 10),
         ("PreCompact", 20),
         ("Stop", 20),

@@ -7,13 +7,12 @@ use super::json::Dialect;
 use super::server::Form;
 use super::{Roots, Scope, Target};
 
-/// Times are in milliseconds. `BeforeTool` is there because nothing else tells when a tool began.
+/// Times are in milliseconds. No `BeforeTool`: it would tell how long a tool took, and cost the agent one more process for it.
 static HOOKS: Hooks = Hooks {
     command: command!("gemini"),
     events: &[
         ("SessionStart", 20_000),
         ("BeforeAgent", 10_000),
-        ("BeforeTool", 10_000),
         ("AfterTool", 10_000),
         ("PreCompress", 20_000),
         ("AfterAgent", 20_000),

@@ -49,6 +49,7 @@ fn what_people_write_comes_back() {
         "{ // nothing\n}",
         "{ \"a\": 1 // one\n}",
         "{\"a\":1/* x */}",
+        "{\"a\":null // \n }",
         "{\n  \"hooks\": { /* mine */ },\n  \"mcp\": {\n    // none\n  },\n  \"mcpServers\": {/**/},\n}\n",
     ];
     for content in settings() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use milepost::engine::{Import, Imported, preview_import};
+use milepost::engine::{Import, Imported, Stage, preview_import};
 use milepost::interop::Format;
 use milepost::redact::Redaction;
 use milepost::store::StoreError;
@@ -56,9 +56,17 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failur
         }
         (None, _) => PathBuf::from("."),
     };
-    let import = Import { format, path, redaction: args.no_redact.then_some(Redaction::Off) };
+    let import = Import {
+        format,
+        path,
+        redaction: args.no_redact.then_some(Redaction::Off),
+        here: context.opening().whereabouts,
+    };
     let mut progress = context.screen.progress();
-    let mut told = |n: u64| progress.at("files read", n);
+    let mut told = |stage: Stage| match stage {
+        Stage::Read(n) => progress.at("files read", n),
+        Stage::Written(n, total) => progress.of("checkpoints imported", n, total),
+    };
     let report = if args.dry_run {
         match context.examiner() {
             Ok(mp) => preview_import(Some(&mp), &import, &mut told)?,

@@ -4,6 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use milepost::capture::distance::Distance;
 use milepost::engine::{Candidate, Examined, Start};
 use milepost::model::{CheckpointId, Class, Phase, RunId};
 use milepost::{Error, Exit, Milepost, ReasonCode};
@@ -76,6 +77,9 @@ struct Document<'a> {
     about: Option<&'a Lead>,
     #[serde(skip_serializing_if = "Option::is_none")]
     continued_by: Option<&'a RunId>,
+    /// How far what is checked out is from the commit that it stood on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -168,6 +172,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             lead: None,
             about: None,
             continued_by: None,
+            distance: None,
         })?;
         return Err(Failure::Said(Exit::Nothing));
     }
@@ -213,6 +218,7 @@ fn show(
             }),
             about: Some(&lead),
             continued_by: from.taken_by.as_ref(),
+            distance: resumption::distance(from).map(|distance| distance.to_string()),
         })?;
     } else if args.check {
         screen.text(&page::verdict(&lead, from))?;
@@ -222,6 +228,11 @@ fn show(
             screen.text(&page::page(&lead, from, resumption::workspace(from), others))?;
         } else if !from.decision.eligible {
             screen.talk(page::verdict(&lead, from).trim_end());
+        }
+        if !screen.is_terminal()
+            && let Some(distance) = resumption::distance(from).filter(|d| *d != Distance::Same)
+        {
+            screen.talk(&format!("seen from the commit it stood on, here is: {distance}"));
         }
         if let Some(brief) = &brief {
             screen.text(&brief.markdown)?;
@@ -407,6 +418,7 @@ fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result
             lead: None,
             about: None,
             continued_by: None,
+            distance: None,
         });
     }
     if context.screen.is_terminal() && args.format.is_none() {

@@ -1,6 +1,9 @@
 //! What stands above a brief: what a person asks at nine in the morning, in a few lines.
 
+use std::path::Path;
+
 use milepost::Milepost;
+use milepost::capture::distance::Distance;
 use milepost::capture::{Scope, Since};
 use milepost::engine::Examined;
 use milepost::model::{CheckpointId, Class, GitFacts, Outcome, OutcomeResult, Phase, RunId, RunRecord, Task};
@@ -177,10 +180,11 @@ pub(crate) fn workspace(from: &Examined) -> Option<(String, String)> {
         (Some(before), Some(now), branch) => match &before.head {
             Some(then) if then == now => format!("{}, not moved", branch.as_deref().unwrap_or("no branch")),
             Some(then) => format!(
-                "{} has moved: {} → {}",
+                "{} has moved: {} → {} ({})",
                 branch.as_deref().unwrap_or("no branch"),
                 short(then),
-                short(now)
+                short(now),
+                milepost::capture::distance::distance(Path::new(root), then)
             ),
             None => format!("{} at {}", branch.as_deref().unwrap_or("no branch"), short(now)),
         },
@@ -191,4 +195,13 @@ pub(crate) fn workspace(from: &Examined) -> Option<(String, String)> {
         ),
     };
     Some((uncommitted, branch))
+}
+
+/// How far what is checked out where the run works is from the commit that its checkpoint stood on.
+pub(crate) fn distance(from: &Examined) -> Option<Distance> {
+    let record = from.detail.summary.intact()?;
+    let root = record.project.as_ref().or(record.worktree.as_ref())?;
+    let body = from.shown.as_ref()?.verified.body().ok()?;
+    let then = body.workspace?.git?.head?;
+    Some(milepost::capture::distance::distance(Path::new(root), &then))
 }

@@ -7,7 +7,7 @@ use milepost::Milepost;
 use milepost::brief::{Brief, Fit, Fitted, Gauge, Heuristic, Overflow};
 use milepost::engine::Examined;
 
-pub(crate) use self::lead::{Lead, workspace};
+pub(crate) use self::lead::{Lead, distance, workspace};
 use crate::failure::Failure;
 
 /// Fewer tokens than these hold nothing that is worth reading.

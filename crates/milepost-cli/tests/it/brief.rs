@@ -57,7 +57,8 @@ fn one_bad_file_among_ten_hides_no_other() {
     for n in 0..9 {
         env.write(&format!("briefs/chk-{n}.md"), EXAMPLE);
     }
-    let bad: [(&str, &dyn Fn(&std::path::Path)); 4] = [
+    type Make<'a> = &'a dyn Fn(&std::path::Path);
+    let bad: [(&str, Make<'_>); 4] = [
         ("not UTF-8", &|path| {
             #[allow(clippy::disallowed_methods, reason = "a test's own file")]
             std::fs::write(path, b"---\n\xff\xfe").unwrap();

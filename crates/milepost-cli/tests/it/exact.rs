@@ -83,7 +83,9 @@ fn json_over_several_lines_is_kept_in_every_store() {
             b"{\"tasks\": [{\n \"id\": \"t1\",\r\n \"status\": \"done\",\n \"x\": {\n\"a\": 1}}],\n\"state\": [\n1]}";
         env.run_on(input, &["--store", store, "save", "--run", "r", "--input", "-"]).exits(0);
         env.run(&["--store", store, "verify"]).exits(0);
-        let run = env.json(&["--store", store, "runs", "r"]);
+        // One document, over as many lines as what was given.
+        let run = env.run(&["--store", store, "runs", "r", "--json"]).exits(0).stdout;
+        let run: serde_json::Value = serde_json::from_str(&run).unwrap();
         assert_eq!(run["runs"][0]["tasks"][0]["x"]["a"], 1, "{run}");
         assert_eq!(env.run(&["--store", store, "state"]).exits(0).stdout, "[\n1]");
     }

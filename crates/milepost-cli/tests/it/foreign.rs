@@ -216,13 +216,13 @@ fn a_database_that_is_being_written_is_read_at_one_moment() {
         for _ in 0..3 {
             let report = env.json(&["import", "nova26", "db", "--dry-run"]);
             let count = report["imported"].as_u64().unwrap();
-            assert!(count >= 2 && count % 2 == 0, "{mode}: {count} rows");
+            assert!(count >= 2 && count.is_multiple_of(2), "{mode}: {count} rows");
         }
         assert_eq!(names(), before, "{mode}: nothing is left beside it");
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         writer.join().unwrap();
         let count = env.json(&["import", "nova26", "db/builds.db"])["imported"].as_u64().unwrap();
-        assert!(count >= 4 && count % 2 == 0, "{mode}: {count} rows");
+        assert!(count >= 4 && count.is_multiple_of(2), "{mode}: {count} rows");
     }
 }
 
@@ -337,6 +337,15 @@ fn a_bundle_goes_to_another_clone() {
     std::process::Command::new("git").args(["fetch", "-q"]).current_dir(&clone).status().unwrap();
     let again = env.run_in(&clone, &["import", "bundle", "../n.bundle", "--json"]).exits(0).json();
     assert_eq!((&again["imported"], &again["distance"]), (&0.into(), &"2 behind".into()), "{again}");
+    // It is resumed there, and the commit is compared.
+    let resumed = env.run_in(&clone, &["resume", "nightly", "--json"]).exits(0).json();
+    assert_eq!(resumed["decision"]["reason_code"], "resume_allowed", "{resumed}");
+    assert_eq!(
+        (&resumed["distance"], &resumed["about"]["worktree"]),
+        (&"2 behind".into(), &clone.to_str().into())
+    );
+    let said = env.run_in(&clone, &["resume"]).exits(0);
+    assert!(said.stderr.contains("2 behind") && said.stdout.contains("half way"), "{said:?}");
     // It is gone on with there.
     assert_eq!(env.run_in(&clone, &["save", "--run", "nightly", "--json"]).exits(0).json()["sequence"], 2);
     // Torn on its way.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
 
 mod agents;
+mod agents_setup;
 mod brief;
 mod capture;
 mod config;

@@ -68,7 +68,8 @@ pub fn compose(facts: &Facts<'_>) -> String {
 /// Makes what carries a brief forward: what is known beyond problem, intent and rules, which people write.
 pub fn compose_update(facts: &Facts<'_>) -> String {
     let mut text = front(facts);
-    let known: [(Kind, fn(&Facts<'_>) -> Vec<String>); 6] = [
+    type Lines = fn(&Facts<'_>) -> Vec<String>;
+    let known: [(Kind, Lines); 6] = [
         (Kind::Decisions, decisions),
         (Kind::Technical, technical),
         (Kind::Play, play),

@@ -11,6 +11,11 @@ pub trait Counter: Send + Sync {
 
     /// How many quarters of a token a text takes. Lines counted one by one must not give less than lines together.
     fn quarters(&self, text: &str) -> u64;
+
+    /// Whether a text takes more than so many; a counter that adds up line by line need not read all of it.
+    fn exceeds(&self, text: &str, quarters: u64) -> bool {
+        self.quarters(text) > quarters
+    }
 }
 
 /// A counter and a factor for models whose tokenizer is not public.
@@ -60,6 +65,14 @@ impl<'a> Gauge<'a> {
         self.counter.quarters(text)
     }
 
+    /// Whether a text takes more than so many tokens.
+    pub(super) fn exceeds(&self, text: &str, tokens: u64) -> bool {
+        match self.scale == 1.0 {
+            true => self.counter.exceeds(text, tokens.saturating_mul(QUARTERS)),
+            false => self.tokens(text) > tokens,
+        }
+    }
+
     /// Quarters as tokens, rounded up.
     pub(super) fn whole(&self, quarters: u64) -> u64 {
         if self.scale == 1.0 {
@@ -76,6 +89,19 @@ pub struct Heuristic;
 impl Counter for Heuristic {
     fn name(&self) -> &str {
         "heuristic-1"
+    }
+
+    fn exceeds(&self, text: &str, quarters: u64) -> bool {
+        let (mut total, mut rest) = (0, text);
+        while total <= quarters && !rest.is_empty() {
+            // Lines in portions, since the end of one is where nothing is cut apart.
+            let portion =
+                rest.as_bytes().iter().skip(1024).position(|b| *b == b'\n').map_or(rest.len(), |n| n + 1025);
+            let (now, after) = rest.split_at(portion);
+            total += self.quarters(now);
+            rest = after;
+        }
+        total > quarters
     }
 
     fn quarters(&self, text: &str) -> u64 {

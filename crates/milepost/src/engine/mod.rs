@@ -51,7 +51,7 @@ pub use due::Due;
 pub use events::Events;
 pub use export::{Exported, Exporting};
 pub use finish::Finish;
-pub use import::{Import, Imported, preview_import};
+pub use import::{Import, Imported, Stage, preview_import};
 pub use lineage::{Above, Place as TreePlace, lineage};
 pub use list::{ListQuery, Listed, Listing};
 pub use mark::MarkChange;

@@ -13,6 +13,7 @@ use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
+    Workspace,
 };
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
@@ -75,7 +76,8 @@ impl Milepost {
 
     /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
-        const TRIES: u32 = 8;
+        // Every try that fails is a capture of somebody else's that was saved meanwhile.
+        const TRIES: u32 = 100;
         let Some(sighting) = save.sighting.take() else { return self.save_once(run, save, None) };
         let mut tries = 0;
         loop {
@@ -203,7 +205,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         status,
         file: None,
         pruned: Vec::new(),
-        touched: save.draft.workspace.as_ref().map(|workspace| workspace.files_modified.len() as u64),
+        touched: save.draft.workspace.as_ref().and_then(touched),
         pointer_error: None,
         replaced: 0,
     };
@@ -319,6 +321,13 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
     remember(&mut commit.record, recent);
     commit.events = events;
     Ok((Some(commit), saved))
+}
+
+/// How many files were touched; unknown where git has never said anything.
+fn touched(workspace: &Workspace) -> Option<u64> {
+    let count = workspace.files_modified.len() as u64;
+    let silent = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
+    (count > 0 || !silent).then_some(count)
 }
 
 fn event(

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Milepost;
+use super::{Milepost, Whereabouts};
 use crate::Error;
 use crate::interop::sealed::Sealed as Parcel;
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
@@ -363,6 +363,7 @@ fn content(e: &seal::SealError) -> crate::model::Invalid {
 pub(super) fn write_sealed(
     engine: &Milepost,
     parcel: Parcel,
+    here: &Whereabouts,
     count: &mut Counting,
     runs: &mut Vec<RunId>,
 ) -> Result<(), Error> {
@@ -388,8 +389,15 @@ pub(super) fn write_sealed(
         if parcel.head.is_some() && known.is_none() {
             let mine: Vec<_> = parcel.events.iter().filter(|event| event.run_id == run).cloned().collect();
             let mut record = record;
-            // Who worked on it is on another machine.
+            // Who worked on it, and where, is on another machine; it goes on here.
             record.owner = None;
+            let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
+            record.extra.set("bundle", crate::model::Raw::of(&there)?);
+            if here.project.is_some() {
+                record.project.clone_from(&here.project);
+                record.worktree.clone_from(&here.worktree);
+                record.user.clone_from(&here.user);
+            }
             engine.settle(&record, parcel.items.clone(), mine)?;
         }
         runs.push(run);

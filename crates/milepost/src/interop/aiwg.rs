@@ -36,7 +36,7 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
         }
     }
     for run in &mut folder.found.runs {
-        run.checkpoints.sort_by(|a, b| (a.number, a.created_at).cmp(&(b.number, b.created_at)));
+        run.checkpoints.sort_by_key(|one| (one.number, one.created_at));
     }
     Ok(folder.found)
 }

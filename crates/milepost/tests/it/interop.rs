@@ -21,7 +21,11 @@ fn fixtures(format: &str) -> PathBuf {
 }
 
 fn import(mp: &Milepost, format: Option<Format>, path: &Path) -> Imported {
-    mp.import(&Import { format, path: path.to_owned(), redaction: None }, &mut |_| {}).unwrap()
+    mp.import(
+        &Import { format, path: path.to_owned(), redaction: None, here: Default::default() },
+        &mut |_| {},
+    )
+    .unwrap()
 }
 
 fn exporting(format: Format, name: &str, path: PathBuf) -> Exporting {
@@ -338,7 +342,7 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&out, text).unwrap();
         let fresh = World::new(kind);
-        let what = Import { format: Some(format), path: out, redaction: None };
+        let what = Import { format: Some(format), path: out, redaction: None, here: Default::default() };
         match fresh.mp.import(&what, &mut |_| {}) {
             Ok(report) => assert_eq!((format, report.imported, report.skipped.len()), (Format::Jsonl, 2, 1)),
             Err(e) => assert!(format == Format::Bundle && e.to_string().contains("checksum"), "{e}"),
@@ -391,7 +395,7 @@ fn a_copy_there_and_back_is_the_same() {
 
 #[test]
 fn what_would_be_imported_is_said_without_a_store() {
-    let what = Import { format: None, path: fixtures("markdown"), redaction: None };
+    let what = Import { format: None, path: fixtures("markdown"), redaction: None, here: Default::default() };
     let report = preview_import(None, &what, &mut |_| {}).unwrap();
     assert_eq!((report.imported, report.unchanged, report.runs.len()), (5, 0, 4));
 }

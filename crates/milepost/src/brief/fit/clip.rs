@@ -32,48 +32,67 @@ fn begins_sentence(text: &str, at: usize) -> bool {
     rest.chars().next().is_some_and(|c| !c.is_lowercase() && !c.is_ascii_digit())
 }
 
-/// Where a clause ends that can stand alone.
-const ENDS: [&str; 17] = [
-    "; ",
-    " — ",
-    " – ",
-    " -- ",
-    " because ",
-    " since ",
-    " so that ",
-    " which ",
-    " instead of ",
-    " rather than ",
-    " after ",
-    " (",
-    "；",
-    "，因",
-    "（",
-    " weil ",
-    " porque ",
+/// What can follow a blank where a clause ends that can stand alone.
+const AFTER_BLANK: [&str; 15] = [
+    "(",
+    "— ",
+    "– ",
+    "-- ",
+    "because ",
+    "since ",
+    "so that ",
+    "which ",
+    "instead of ",
+    "rather than ",
+    "after ",
+    "weil ",
+    "porque ",
+    "parce que ",
+    "потому ",
 ];
+
+/// Whether a clause ends here: what stands before can stand alone.
+fn ends_clause(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    match bytes.get(at) {
+        Some(b' ') => match bytes.get(at + 1) {
+            Some(b'(' | b'-' | b'b' | b's' | b'w' | b'i' | b'r' | b'a' | b'p' | 0xd0 | 0xe2) => {
+                let rest = text.get(at + 1..).unwrap_or_default();
+                AFTER_BLANK.iter().any(|word| rest.starts_with(word))
+            }
+            _ => false,
+        },
+        Some(b';') => bytes.get(at + 1) == Some(&b' '),
+        Some(b'.' | b'!' | b'?') => {
+            let before =
+                at.checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(u8::is_ascii_alphanumeric);
+            before && bytes.get(at + 1) == Some(&b' ') && begins_sentence(text, at + 1)
+        }
+        Some(0xe3 | 0xef) => {
+            let rest = text.get(at..).unwrap_or_default();
+            rest.starts_with(['。', '；', '（', '！', '？'])
+        }
+        _ => false,
+    }
+}
 
 /// The first clause of a line, if there is more: at least three words of it, or eight letters without blanks.
 pub(super) fn lead(line: &str) -> Option<String> {
     let text = line.trim_end();
-    let first = sentences(text).first().map_or(text.len(), |sentence| sentence.len().max(1));
-    let least = least(text);
-    let mut end = if first >= least { first.min(text.len()) } else { text.len() };
-    for mark in ENDS {
-        if let Some(at) = text.get(least..).and_then(|rest| rest.find(mark)) {
-            end = end.min(least + at);
-        }
-    }
+    let end = (least(text).saturating_sub(1)..text.len()).find(|at| ends_clause(text, *at))?;
     shortened(text, end)
 }
 
 /// A step without its outcome: up to the second arrow.
 pub(super) fn without_outcome(line: &str) -> Option<String> {
     let text = line.trim_end();
-    let mut arrows =
-        text.match_indices('→').chain(text.match_indices("->")).map(|(at, _)| at).collect::<Vec<_>>();
-    arrows.sort_unstable();
-    let second = *arrows.get(1)?;
+    let bytes = text.as_bytes();
+    let is_arrow = |at: &usize| match bytes.get(*at) {
+        Some(0xe2) => bytes.get(at + 1..at + 3) == Some(&[0x86, 0x92]),
+        Some(b'-') => bytes.get(at + 1) == Some(&b'>'),
+        _ => false,
+    };
+    let second = (0..text.len()).filter(is_arrow).nth(1)?;
     shortened(text, second)
 }
 

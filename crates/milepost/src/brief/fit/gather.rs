@@ -3,7 +3,7 @@
 //! the sections they belong to.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::super::artifact::Artifact;
 use super::super::blocks::{Block, Grain, blocks, cells, said};
@@ -17,7 +17,7 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &Fit<'a>) -> Page<'a> {
     if let Some(front) = brief.front() {
         page.set_front(brief.slice(front.range.clone()));
     }
-    let mut seen = HashSet::new();
+    let mut seen = Seen::default();
     let preamble = brief.preamble();
     if !preamble.trim().is_empty() {
         let part = page.add_part(Kind::Other, PREAMBLE, "", None);
@@ -59,6 +59,23 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &Fit<'a>) -> Page<'a> {
     page
 }
 
+/// Lines that stand there already, found by their length and their ends, which is cheaper than by all of them.
+#[derive(Default)]
+struct Seen<'a>(HashMap<Ends, &'a str>);
+
+/// A part, a line's length, its first bytes and its last.
+type Ends = (usize, usize, [u8; 8], [u8; 8]);
+
+impl<'a> Seen<'a> {
+    fn repeats(&mut self, part: usize, line: &'a str) -> bool {
+        let bytes = line.as_bytes();
+        let (mut first, mut last) = ([0; 8], [0; 8]);
+        bytes.iter().take(8).zip(&mut first).for_each(|(from, to)| *to = *from);
+        bytes.iter().rev().take(8).zip(&mut last).for_each(|(from, to)| *to = *from);
+        self.0.insert((part, bytes.len(), first, last), line) == Some(line)
+    }
+}
+
 /// The heading's lines.
 fn heading<'a>(brief: &'a Brief, section: &Section) -> &'a str {
     brief.slice(section.range.start..section.content.start)
@@ -74,19 +91,11 @@ fn verbatim<'a>(brief: &'a Brief, section: &Section) -> &'a str {
 }
 
 /// Adds the lines of some content to a part, those that stand there already left aside.
-fn entries<'a>(
-    page: &mut Page<'a>,
-    seen: &mut HashSet<(usize, &'a str)>,
-    part: usize,
-    rank: Rank,
-    content: &'a str,
-) {
+fn entries<'a>(page: &mut Page<'a>, seen: &mut Seen<'a>, part: usize, rank: Rank, content: &'a str) {
     for (block, range) in blocks(content, Grain::Lines) {
         let source = content.get(range).unwrap_or_default();
         let bare = source.trim();
-        if !(block.says_something() || block == Block::Heading)
-            || bare.is_empty()
-            || !seen.insert((part, bare))
+        if !(block.says_something() || block == Block::Heading) || bare.is_empty() || seen.repeats(part, bare)
         {
             continue;
         }

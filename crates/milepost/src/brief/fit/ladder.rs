@@ -33,10 +33,15 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     let holders: Vec<_> = (0..page.parts.len()).collect();
     holders.into_iter().for_each(|part| page.drop_heading(part));
     page.landed()?;
-    shorten(page, &delta, &[lead, few])?;
+    let gone = |page: &Page<'_>, entries: &[usize]| page.exceeds_without(entries);
+    if !gone(page, &delta) {
+        shorten(page, &delta, &[lead, few])?;
+    }
     remove(page, &delta)?;
     if !nothing_known {
-        shorten(page, &other, &[lead, few])?;
+        if !gone(page, &other) {
+            shorten(page, &other, &[lead, few])?;
+        }
         remove(page, &reversed(&other))?;
     }
     paths(page, &finished)?;
@@ -124,7 +129,7 @@ pub(super) fn remove(page: &mut Page<'_>, entries: &[usize]) -> Flow {
 }
 
 fn paths(page: &mut Page<'_>, entries: &[usize]) -> Flow {
-    entries.iter().try_for_each(|at| page.to_path(*at))
+    entries.iter().try_for_each(|at| page.leave_path(*at))
 }
 
 /// Leaves of the front matter the lines of some keys.

@@ -100,11 +100,10 @@ pub struct OverBudget {
 }
 
 pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
-    let whole = how.gauge.tokens(brief.text());
-    if whole <= how.budget {
+    if !how.gauge.exceeds(brief.text(), how.budget) {
         return Ok(Fitted {
             markdown: brief.text().to_owned(),
-            tokens: whole,
+            tokens: how.gauge.tokens(brief.text()),
             budget: how.budget,
             counter: how.gauge.name(),
             omitted: Vec::new(),

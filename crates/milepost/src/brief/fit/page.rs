@@ -212,6 +212,14 @@ impl<'a> Page<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Whether it does not fit even without some entries: then how they are cut before they go makes no difference.
+    pub(super) fn exceeds_without(&self, entries: &[usize]) -> bool {
+        let all: u64 =
+            entries.iter().filter_map(|at| self.entries.get(*at)).map(|entry| entry.text.cost).sum();
+        let headings: u64 = self.parts.iter().map(|part| part.heading.cost).sum();
+        self.gauge.whole(self.total().saturating_sub(all + headings)) > self.budget
+    }
+
     /// Cuts an entry short, where that makes it cheaper.
     pub(super) fn cut(&mut self, at: usize, text: String) -> ControlFlow<()> {
         let text = self.text(text);
@@ -284,7 +292,7 @@ impl<'a> Page<'a> {
     }
 
     /// Leaves of a file nothing but its path, among those of its folder.
-    pub(super) fn to_path(&mut self, at: usize) -> ControlFlow<()> {
+    pub(super) fn leave_path(&mut self, at: usize) -> ControlFlow<()> {
         let gauge = self.gauge;
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };

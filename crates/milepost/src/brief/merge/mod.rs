@@ -99,8 +99,10 @@ fn given(brief: &Brief) -> (Vec<Given<'_>>, Vec<Vec<Given<'_>>>) {
             Kind::Transitions => (Kind::Play, items::transitions_as_steps(content)),
             kind => (kind, content.to_owned()),
         };
-        let same =
-            |g: &&mut Given<'_>| g.kind == kind && (kind != Kind::Other || g.heading == section.heading);
+        // What replaces replaces all at once; what accumulates comes piece by piece.
+        let same = |g: &&mut Given<'_>| {
+            g.kind == kind && !accumulates(kind) && (kind != Kind::Other || g.heading == section.heading)
+        };
         match into.iter_mut().find(same) {
             Some(first) => {
                 end_line(&mut first.content);
@@ -110,6 +112,11 @@ fn given(brief: &Brief) -> (Vec<Given<'_>>, Vec<Vec<Given<'_>>>) {
         }
     }
     (own, deltas)
+}
+
+/// Whether a section grows entry by entry.
+fn accumulates(kind: Kind) -> bool {
+    matches!(kind, Kind::Decisions | Kind::Technical | Kind::Play | Kind::Artifacts | Kind::Breadcrumbs)
 }
 
 /// Whether content says nothing: none, or only that nothing is known, as a brief made of facts says it.
@@ -183,11 +190,9 @@ impl Document {
 
     fn apply(&mut self, all: &[Given<'_>]) {
         for given in all {
-            match given.kind {
-                Kind::Decisions | Kind::Technical | Kind::Play | Kind::Artifacts | Kind::Breadcrumbs => {
-                    self.accumulate(given);
-                }
-                _ => self.replace(given),
+            match accumulates(given.kind) {
+                true => self.accumulate(given),
+                false => self.replace(given),
             }
         }
     }

@@ -152,7 +152,7 @@ fn must(text: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_is_read_and_given_back(text in prop_oneof![nearly(), any::<String>(), brief()]) {
@@ -162,6 +162,13 @@ proptest! {
         let _ = fit(&text, 70, Overflow::Shrink);
         let pieces: String = pieces(&text).into_iter().map(|(_, piece)| piece).collect();
         prop_assert_eq!(pieces, text.as_str());
+    }
+
+    #[test]
+    fn plain_text_does_not_matter_to_where_headings_are(text in prop_oneof![nearly(), brief()]) {
+        let all = Brief::parse(text.as_str());
+        let body = all.front().map_or(0, |front| front.range.end);
+        prop_assert_eq!(parse::places(&text, body), parse::places_in_full(&text, body));
     }
 
     #[test]

@@ -1,22 +1,21 @@
 //! Import: runs of other tools, or sealed documents of another store. Never coalesces, never prunes; what is there
 //! already is left alone, so that running it twice adds nothing.
 
+mod prepare;
+
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
+use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
 use super::bookkeeping::{note_checkpoint, remember};
-use super::compose::{self, Frame};
 use super::transfer::{Counting, write_sealed};
-use super::{Milepost, check_run_name};
+use super::{Milepost, Whereabouts};
 use crate::Error;
 use crate::interop::sealed::Patch;
-use crate::interop::{self, ForeignCheckpoint, ForeignRun, Format, Found, Note, Skipped, safe_name};
-use crate::model::{
-    CheckpointId, Event, EventType, Fields, Marks, Moment, Path, Raw, Recent, RunId, RunRecord, Session,
-    Token, Working,
-};
-use crate::redact::{self, Redaction};
-use crate::seal::{self, Unsealed};
+use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
+use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunRecord, Token};
+use crate::redact::Redaction;
+use crate::seal;
 use crate::store::{Commit, Find, HeaderQuery, Verdict};
 
 /// How many checkpoints go into one transaction.
@@ -31,6 +30,17 @@ pub struct Import {
     pub path: PathBuf,
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
+    /// Where a run that comes in a bundle goes on.
+    pub here: Whereabouts,
+}
+
+/// How far an import is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// So many files were read.
+    Read(u64),
+    /// So many checkpoints are in the store, of so many.
+    Written(u64, u64),
 }
 
 /// What was imported.
@@ -56,19 +66,13 @@ pub struct Imported {
     pub commit: Option<String>,
 }
 
-/// A checkpoint that only needs its place in the store.
-struct Ready {
-    unsealed: Unsealed,
-    number: Option<u64>,
-    completed: Option<bool>,
-}
-
 /// Says what an import would do; without a store, as into an empty one.
 pub fn preview_import(
     engine: Option<&Milepost>,
     import: &Import,
-    progress: &mut interop::Progress<'_>,
+    progress: &mut dyn FnMut(Stage),
 ) -> Result<Imported, Error> {
+    let progress = &mut |n| progress(Stage::Read(n));
     let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
     let mut report = Imported { format: Some(format), ..Imported::default() };
     if matches!(format, Format::Jsonl | Format::Bundle) {
@@ -112,14 +116,21 @@ impl Imported {
 
 impl Milepost {
     /// Imports what is at a path.
-    pub fn import(&self, import: &Import, progress: &mut interop::Progress<'_>) -> Result<Imported, Error> {
+    pub fn import(&self, import: &Import, progress: &mut dyn FnMut(Stage)) -> Result<Imported, Error> {
         let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
         let mut report = Imported { format: Some(format), ..Imported::default() };
         if matches!(format, Format::Jsonl | Format::Bundle) {
-            self.import_sealed(format, import, progress, &mut report)?;
+            self.import_sealed(format, import, &mut |n| progress(Stage::Read(n)), &mut report)?;
             return Ok(report);
         }
-        let Found { runs, skipped, warnings } = interop::read(format, &import.path, progress)?;
+        let Found { runs, skipped, warnings } =
+            interop::read(format, &import.path, &mut |n| progress(Stage::Read(n)))?;
+        let total = runs.iter().map(|run| run.checkpoints.len() as u64).sum();
+        let mut written = 0;
+        let mut told = |more: usize| {
+            written += more as u64;
+            progress(Stage::Written(written, total));
+        };
         report.skipped = skipped;
         report.warnings = warnings;
         let redaction = import.redaction.unwrap_or(self.settings.redaction);
@@ -134,7 +145,7 @@ impl Milepost {
             if let Some(last) = run.checkpoints.last() {
                 newest.insert(run.id.clone(), derived(&run, last));
             }
-            self.import_run(&id, run, continues, redaction, &mut report)?;
+            self.import_run(&id, run, continues, redaction, &mut told, &mut report)?;
             report.runs.push(id);
         }
         Ok(report)
@@ -153,7 +164,7 @@ impl Milepost {
             report.commit = sealed.head.as_ref().and_then(|head| head.commit.clone());
             report.patch = sealed.patch.clone();
             let mut counting = Counting::default();
-            write_sealed(self, sealed, &mut counting, &mut report.runs)?;
+            write_sealed(self, sealed, &import.here, &mut counting, &mut report.runs)?;
             report.imported += counting.copied;
             report.unchanged += counting.unchanged;
         }
@@ -211,6 +222,7 @@ impl Milepost {
         foreign: ForeignRun,
         continues: Option<CheckpointId>,
         redaction: Redaction,
+        told: &mut dyn FnMut(usize),
         report: &mut Imported,
     ) -> Result<(), Error> {
         let known = self.ids_of(id)?;
@@ -248,7 +260,9 @@ impl Milepost {
                 Err(e) => return Err(e),
             }
         }
-        if ready.is_empty() && !(fresh && !foreign.is_empty()) {
+        // A run without checkpoints is kept once, for what else it says.
+        let says_more = fresh && !foreign.is_empty();
+        if ready.is_empty() && !says_more {
             return Ok(());
         }
         finish(&mut record, &foreign, redaction)?;
@@ -259,6 +273,7 @@ impl Milepost {
         loop {
             let batch = batches.next().unwrap_or_default();
             self.put(id, &record, &foreign, batch, events.take().unwrap_or_default())?;
+            told(batch.len());
             if batches.peek().is_none() {
                 return Ok(());
             }
@@ -322,183 +337,4 @@ impl Milepost {
         })?;
         failed.map_or(Ok(()), |e| Err(e.into()))
     }
-}
-
-/// The text without secrets, for names that are compared.
-fn clean(text: &str) -> String {
-    redact::text(text).unwrap_or_else(|| text.to_owned())
-}
-
-/// What a run is called here, if nobody else is: its own name, or one that can be a name.
-fn plain_name(run: &ForeignRun) -> RunId {
-    let own = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id).is_ok());
-    let safe = || format!("{}-{}", safe_name(&clean(&run.id)), digits(run, None, 8)).parse().ok();
-    let number = || format!("imported-{}", digits(run, None, 12)).parse().ok();
-    own.or_else(safe)
-        .filter(|id| check_run_name(id).is_ok())
-        .or_else(number)
-        .unwrap_or_else(|| RunId::fresh(Default::default()))
-}
-
-/// Characters that stand for a run or a checkpoint there, the same every time.
-fn digits(run: &ForeignRun, one: Option<&ForeignCheckpoint>, length: usize) -> String {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let mut hasher = blake3::Hasher::new();
-    for part in [run.format.as_str(), &run.id, one.map_or("", |one| one.id.as_str())] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    hasher.finalize().as_bytes().iter().take(length).map(|b| DIGITS[usize::from(b & 31)] as char).collect()
-}
-
-/// The id here: its own if this program gave it, else one made from its names there.
-fn derived(run: &ForeignRun, one: &ForeignCheckpoint) -> CheckpointId {
-    let shape = |id: &CheckpointId| {
-        let parts: Vec<_> = id.as_str().split('_').collect();
-        matches!(parts.as_slice(), ["cp", time, end] if time.len() == 19 && time.ends_with('Z') && end.len() == 12)
-    };
-    one.id.parse().ok().filter(shape).unwrap_or_else(|| made(run, one))
-}
-
-fn made(run: &ForeignRun, one: &ForeignCheckpoint) -> CheckpointId {
-    let time = one.created_at.strftime("%Y%m%dT%H%M%S%3fZ");
-    let id = format!("cp_{time}_{}", digits(run, Some(one), 12)).parse();
-    id.unwrap_or_else(|_| CheckpointId::fresh(one.created_at))
-}
-
-/// A record of a run that was made elsewhere.
-fn base(
-    id: &RunId,
-    run: &ForeignRun,
-    continues: Option<CheckpointId>,
-    now: jiff::Timestamp,
-) -> Result<RunRecord, Error> {
-    let first = run.checkpoints.iter().map(|one| one.created_at).min();
-    let started = run.started_at.or(first).unwrap_or(now);
-    let mut record = RunRecord::new(id.clone(), run.profile, started);
-    record.parent = continues;
-    record.title.clone_from(&run.title);
-    record.plan.clone_from(&run.plan);
-    record.updated_at = run.checkpoints.iter().map(|one| one.created_at).max().unwrap_or(started);
-    let mut kept = run.kept.clone();
-    kept.set("format", Raw::of(run.format.as_str())?);
-    kept.set("id", Raw::of(&run.id)?);
-    record.extra.set("imported", Raw::of(&kept)?);
-    Ok(record)
-}
-
-/// Composes a checkpoint exactly as it was there: nothing is carried over from the one before.
-fn prepared(
-    record: &mut RunRecord,
-    run: &ForeignRun,
-    one: &ForeignCheckpoint,
-    name: &CheckpointId,
-    parent: Option<CheckpointId>,
-    redaction: Redaction,
-) -> Result<(Ready, u64), Error> {
-    let mut draft = one.draft.clone();
-    draft.run_id = None;
-    let mut metadata = match &draft.metadata {
-        Some(raw) => Fields::parse(raw.get(), &Path::Root.key("metadata"))?,
-        None => Fields::default(),
-    };
-    let mut imported = Fields::default();
-    imported.set("format", Raw::of(run.format.as_str())?);
-    imported.set("id", Raw::of(&one.id)?);
-    imported.set("run", Raw::of(&run.id)?);
-    imported.set("path", Raw::of(&one.path)?);
-    one.kept.iter().for_each(|(name, raw)| imported.set(name, raw.clone()));
-    metadata.set("imported", Raw::of(&imported)?);
-    draft.metadata = Some(Raw::of(&metadata)?);
-    let mut replaced = 0;
-    if redaction == Redaction::On {
-        (draft, replaced) = redact::draft(draft)?;
-    }
-    let session =
-        draft.session_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| "unknown".to_owned());
-    note_session(record, &session, one);
-    record.working = Working::default();
-    let status = draft.status.unwrap_or(crate::model::Status::InProgress);
-    let frame = Frame {
-        id: name,
-        created_at: one.created_at,
-        elapsed_ms: one.elapsed_ms,
-        status,
-        session_id: &session,
-        parent,
-    };
-    let state_given = draft.state.is_some();
-    let mut body = compose::compose(record, &[], &draft, frame)?;
-    // Sources that it stands for, as they were.
-    body.source_details.dedup();
-    let mut unsealed = Unsealed::new(body, state_given)?;
-    if redaction == Redaction::On
-        && let Some(places) = redact::located(unsealed.members())
-    {
-        let mut body = unsealed.into_body();
-        body.redacted = Some(places.and(body.redacted.take()));
-        unsealed = Unsealed::new(body, state_given)?;
-    }
-    Ok((Ready { unsealed, number: one.number, completed: one.completed }, replaced))
-}
-
-fn note_session(record: &mut RunRecord, id: &str, one: &ForeignCheckpoint) {
-    let same = record.session.as_ref().is_some_and(|session| session.id == id);
-    if !same {
-        record.earlier_ms += record.session.as_ref().map_or(0, |session| session.elapsed_ms);
-        record.sessions += 1;
-        let ago = jiff::SignedDuration::from_millis(i64::try_from(one.elapsed_ms).unwrap_or_default());
-        let at = one.created_at.checked_sub(ago).unwrap_or(one.created_at);
-        let started = Moment { at, boot_id: None, uptime_ms: None };
-        record.session = Some(Session { id: id.to_owned(), started, elapsed_ms: 0, checkpoints: 0 });
-    }
-    if let Some(session) = &mut record.session {
-        session.elapsed_ms = session.elapsed_ms.max(one.elapsed_ms);
-    }
-}
-
-/// How the run stands after its newest checkpoint, where the format says more about it.
-fn finish(record: &mut RunRecord, run: &ForeignRun, redaction: Redaction) -> Result<(), Error> {
-    if let Some(tasks) = &run.tasks {
-        record.working.tasks.clone_from(tasks);
-    }
-    if run.phase.is_some() {
-        record.working.phase.clone_from(&run.phase);
-    }
-    record.working.log.extend(run.log.iter().cloned());
-    if redaction == Redaction::On {
-        record.title = redact::value(record.title.take(), "title")?.0;
-        record.plan = redact::value(record.plan.take(), "plan")?.0;
-        record.working = redact::value(std::mem::take(&mut record.working), "working")?.0;
-        record.extra = redact::value(std::mem::take(&mut record.extra), "extra")?.0;
-    }
-    Ok(())
-}
-
-/// The run's beginning, and what the other tool had written down.
-fn happened(
-    id: &RunId,
-    run: &ForeignRun,
-    record: &RunRecord,
-    names: &HashMap<String, CheckpointId>,
-    redaction: Redaction,
-) -> Result<Vec<Event>, Error> {
-    let event = |at, kind, snapshot_id, data| Event { at, kind, run_id: id.clone(), snapshot_id, data };
-    let begun = serde_json::json!({ "imported": run.format.as_str(), "id": run.id });
-    let session = record.session.as_ref().map_or("unknown", |session| session.id.as_str());
-    let entered = serde_json::json!({ "session_id": session, "profile": record.profile });
-    let mut events = vec![
-        event(record.started_at, EventType::RunStarted, None, Raw::of(&begun)?),
-        event(record.started_at, EventType::SessionStarted, None, Raw::of(&entered)?),
-    ];
-    for one in &run.events {
-        let about = one.about.as_ref().and_then(|name| names.get(name)).cloned();
-        events.push(event(one.at, one.kind, about, one.data.clone()));
-    }
-    if redaction == Redaction::On {
-        for event in &mut events {
-            event.data = redact::value(event.data.clone(), "data")?.0;
-        }
-    }
-    Ok(events)
 }

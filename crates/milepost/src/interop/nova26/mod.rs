@@ -1,17 +1,17 @@
 //! Builds in a SQLite file: tables `checkpoints` and `build_states`. Read without writing anything beside it, also while
 //! its program goes on writing: one read transaction sees one state of it.
 
+mod write;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, Row};
 
-use super::parcel::{
-    Export, ExportRun, ForeignCheckpoint, ForeignRun, Found, Held, imported, lost, lost_of_run, lost_source,
-    own_metadata, text, time,
-};
+pub use self::write::write;
+use super::parcel::{ForeignCheckpoint, ForeignRun, Found};
 use super::{Format, InteropError, Progress};
 use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
 use crate::seal::strict;
@@ -342,141 +342,6 @@ fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
 fn ids(text: &str) -> Vec<String> {
     let all: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
     all.iter().filter_map(|v| v.as_str().or_else(|| v["id"].as_str()).map(ToOwned::to_owned)).collect()
-}
-
-/// Writes a run into a new database.
-pub fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
-    let mut out = Export::default();
-    fill(run, path, &mut out).map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
-    for held in run.checkpoints {
-        let home = ["snapshot_id", "created_at", "tasks", "metadata", "phase"];
-        lost_source(held, &["timer"], &mut out.lost);
-        if held.body.phase.as_ref().is_some_and(|phase| phase.name.is_some()) {
-            out.lost.insert("phase.name".into());
-        }
-        lost(held, &home, &mut out.lost);
-        if held.completed {
-            out.lost.insert("completed".into());
-        }
-    }
-    lost_of_run(run, &["plan", "log"], &mut out.lost);
-    Ok(out)
-}
-
-fn fill(run: &ExportRun<'_>, path: &Path, out: &mut Export) -> rusqlite::Result<()> {
-    let mut connection = Connection::open(path)?;
-    // One file and nothing beside it.
-    connection.pragma_update(None, "journal_mode", "MEMORY")?;
-    connection.execute_batch(SCHEMA)?;
-    let transaction = connection.transaction()?;
-    let build = of_run(run);
-    let name = text(&build, "id").unwrap_or_else(|| run.record.run_id.to_string());
-    for held in run.checkpoints {
-        let row = Foreign::of(held);
-        transaction.execute(
-            "INSERT INTO checkpoints (id, build_id, timestamp, tasks, current_phase, metadata, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![row.id, name, row.timestamp, row.tasks, row.phase, row.metadata, row.created_at],
-        )?;
-    }
-    state(run, &name, &build, &transaction, out)?;
-    transaction.commit()
-}
-
-fn of_run(run: &ExportRun<'_>) -> Fields {
-    let raw = run.record.extra.get("imported");
-    let fields = raw.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok()).unwrap_or_default();
-    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { Fields::default() }
-}
-
-/// A row of the first table.
-struct Foreign {
-    id: String,
-    timestamp: String,
-    tasks: String,
-    phase: String,
-    metadata: Option<String>,
-    created_at: String,
-}
-
-impl Foreign {
-    fn of(held: &Held) -> Self {
-        let body = &held.body;
-        let kept = imported(body.metadata.as_ref(), FORMAT);
-        let at = stamp(body.created_at);
-        let metadata =
-            own_metadata(body.metadata.as_ref()).and_then(|fields| serde_json::to_string(&fields).ok());
-        Self {
-            id: text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string()),
-            timestamp: text(&kept, "timestamp").unwrap_or_else(|| at.clone()),
-            tasks: text(&kept, "tasks")
-                .unwrap_or_else(|| serde_json::to_string(&body.tasks).unwrap_or_default()),
-            phase: text(&kept, "current_phase")
-                .unwrap_or_else(|| body.phase.as_ref().map_or(0, |phase| phase.number).to_string()),
-            metadata: metadata.or_else(|| text(&kept, "metadata")),
-            created_at: text(&kept, "created_at").unwrap_or(at),
-        }
-    }
-}
-
-/// A time as SQLite's own functions write it; with milliseconds where there are any.
-fn stamp(at: Timestamp) -> String {
-    let text = time(at);
-    text.replace('T', " ").trim_end_matches('Z').trim_end_matches(".000").to_owned()
-}
-
-fn state(
-    run: &ExportRun<'_>,
-    name: &str,
-    build: &Fields,
-    transaction: &rusqlite::Transaction<'_>,
-    out: &mut Export,
-) -> rusqlite::Result<()> {
-    let came = run.checkpoints.iter().all(|held| !imported(held.body.metadata.as_ref(), FORMAT).is_empty());
-    let known = build.get("build_state").filter(|_| came);
-    let known = known.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok());
-    if !build.is_empty() && known.is_none() && came {
-        return Ok(());
-    }
-    let working = &run.record.working;
-    let ended = |ended: fn(&Task) -> bool| -> String {
-        let ids: Vec<_> = working.tasks.iter().filter(|task| ended(task)).map(Task::id).collect();
-        serde_json::to_string(&ids).unwrap_or_default()
-    };
-    let logs: Vec<_> = working.log.iter().map(|line| &line.text).collect();
-    let own = |column: &str| match column {
-        "prd_file" => run.record.plan.clone().unwrap_or_default(),
-        "start_time" => time(run.record.started_at),
-        "tasks" => serde_json::to_string(&working.tasks).unwrap_or_default(),
-        "completed_tasks" => ended(Task::is_completed),
-        "failed_tasks" => ended(Task::is_failed),
-        "current_phase" => working.phase.as_ref().map_or(0, |phase| phase.number).to_string(),
-        "logs" => serde_json::to_string(&logs).unwrap_or_default(),
-        _ => stamp(run.record.updated_at),
-    };
-    let value = |column: &str| match &known {
-        Some(known) => text(known, column).unwrap_or_default(),
-        None => own(column),
-    };
-    if known.is_none() && !working.log.is_empty() {
-        out.lost.insert("run.log.at".into());
-    }
-    transaction.execute(
-        "INSERT INTO build_states (build_id, prd_file, start_time, tasks, completed_tasks, failed_tasks, current_phase, \
-         logs, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            name,
-            value("prd_file"),
-            value("start_time"),
-            value("tasks"),
-            value("completed_tasks"),
-            value("failed_tasks"),
-            value("current_phase"),
-            value("logs"),
-            value("updated_at"),
-        ],
-    )?;
-    Ok(())
 }
 
 /// A run that stands for a whole table of its own.
