@@ -11,10 +11,11 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use crate::present::Screen;
 
-/// Serve an agent over stdin and stdout with the Model Context Protocol (for agents, not for people)
+/// Serve an agent over stdin and stdout (MCP, not for people)
 ///
-/// Tools: resume, save, tasks, step, decide, record, list, show, diff, complete. Resources: the latest brief and each run.
-/// A prompt: resume. --run, --store and --profile hold for every call. Ends when stdin ends.
+/// Speaks the Model Context Protocol. Tools: resume, save, tasks, step, decide, record, list, show, diff, complete.
+/// Resources: the latest brief and each run. A prompt: resume. --run, --store and --profile hold for every call. Ends when
+/// stdin ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost mcp\n  claude mcp add milepost -- milepost mcp\n  \
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
