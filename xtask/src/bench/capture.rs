@@ -57,7 +57,7 @@ fn open(file: &Path) -> Result<Milepost> {
 }
 
 pub fn capture(short: bool) -> Result<Vec<Line>> {
-    let (binary, folder) = (binary()?, folder()?);
+    let (binary, folder) = (binary(short)?, folder()?);
     let root = folder.path().join("repository");
     fs::create_dir(&root)?;
     repository(&root, if short { 2_000 } else { 20_000 }, 200, 500)?;
@@ -111,7 +111,7 @@ fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Line>> {
 
 /// `run -- true` in a folder without git, beside a shell that starts and waits for `true`.
 pub fn run(short: bool) -> Result<Vec<Line>> {
-    let (binary, folder) = (binary()?, folder()?);
+    let (binary, folder) = (binary(short)?, folder()?);
     let command = || {
         let mut command = Command::new(&binary);
         // A store that is named: the folder lies inside a repository, which has one of its own.

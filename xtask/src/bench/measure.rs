@@ -147,15 +147,16 @@ pub fn open(folder: &Path) -> Result<Milepost> {
     Ok(Milepost::at(&store(folder), &OpenOptions { create: true, ..OpenOptions::default() })?)
 }
 
-/// The release binary, built if needed.
-pub fn binary() -> Result<std::path::PathBuf> {
-    let built =
-        Command::new("cargo").args(["build", "--quiet", "--release", "-p", "milepost-cli"]).status()?;
-    ensure!(built.success(), "the release build failed");
-    let built = target().join("release/milepost");
+/// The release binary, built if needed. In the short form, which counts, the one that tests use.
+pub fn binary(short: bool) -> Result<std::path::PathBuf> {
+    let (profile, folder) = if short { ("dev", "debug") } else { ("release", "release") };
+    let build = ["build", "--quiet", "--profile", profile, "-p", "milepost-cli"];
+    let built = Command::new("cargo").args(build).status()?;
+    ensure!(built.success(), "the {profile} build failed");
+    let built = target().join(folder).join("milepost");
     // As an installed one lies on disk and in memory: in one piece, where the linker has left many small ones.
     let installed = target().join("bench-milepost");
-    std::fs::write(&installed, std::fs::read(&built).context("the release binary")?)?;
+    std::fs::write(&installed, std::fs::read(&built).context("the binary")?)?;
     std::fs::set_permissions(&installed, std::fs::metadata(&built)?.permissions())?;
     Ok(installed.canonicalize()?)
 }

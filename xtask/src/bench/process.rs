@@ -31,7 +31,7 @@ pub(super) fn ok(command: &mut Command) -> Result<()> {
 
 /// Whole-process `save` beside a process that does nothing, and the median of its own fsyncs.
 pub fn whole(short: bool) -> Result<Vec<Line>> {
-    let (binary, folder) = (binary()?, folder()?);
+    let (binary, folder) = (binary(short)?, folder()?);
     let mut work = Work::new(4 * 1024);
     let (before, rounds) = (60, if short { 30 } else { 200 });
     // All inputs are on disk beforehand: a file that is still on its way there would be in the way of every fsync.
@@ -69,7 +69,7 @@ pub fn whole(short: bool) -> Result<Vec<Line>> {
 
 /// The whole process of a hook after the use of a tool, on a store with a long history.
 pub fn hook(short: bool) -> Result<Vec<Line>> {
-    let (binary, folder) = (binary()?, folder()?);
+    let (binary, folder) = (binary(short)?, folder()?);
     let history = if short { 200 } else { 10_000 };
     let database = folder.path().join("bench.db");
     drop(super::history::seed(&database, history)?);
@@ -114,7 +114,7 @@ pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
         println!("| fsyncs | skipped: strace is missing, `cargo xtask setup` installs it | | | | |");
         return Ok(Vec::new());
     }
-    let binary = binary()?;
+    let binary = binary(short)?;
     let mut lines = Vec::new();
     for size in [4, 64] {
         let folder = folder()?;

@@ -178,16 +178,21 @@ impl Hook<'_> {
         Ok(offer::answer(self.agent, &self.event.name, text))
     }
 
-    /// Keeps changes, and saves where a checkpoint is due, so that a long turn has checkpoints.
+    /// Keeps changes; where the store cannot be written, they wait in the outbox.
     fn keep(&self, changes: Vec<Change>) -> Result<(), Failure> {
-        let mp = match self.context.writer() {
-            Err(e @ Error::Store(StoreError::ReadOnly { .. })) => {
-                return self.queue(self.save().with_changes(changes), e);
+        match self.keep_in_store(&changes) {
+            Err(Failure::Library(e @ Error::Store(StoreError::ReadOnly { .. }))) => {
+                self.queue(self.save().with_changes(changes), e)
             }
-            mp => mp?,
-        };
+            other => other,
+        }
+    }
+
+    /// Keeps changes, and saves where a checkpoint is due, so that a long turn has checkpoints.
+    fn keep_in_store(&self, changes: &[Change]) -> Result<(), Failure> {
+        let mp = self.context.writer()?;
         let mut save = self.save();
-        match mp.record_changes(&self.run, &changes, &save.opening)? {
+        match mp.record_changes(&self.run, changes, &save.opening)? {
             // The first thing that happens makes a session worth resuming.
             Due::First => {
                 mp.save(&self.run, save.reason("session_start"))?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use milepost::Milepost;
 use milepost::engine::{Candidate, Examined};
 use milepost::model::{RunId, RunRecord};
+use milepost::resume::Standing;
 use serde_json::json;
 
 use super::event::Agent;
@@ -48,10 +49,18 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
     for candidate in mp.candidates()? {
         let Candidate { summary, decision, .. } = &candidate;
         let Ok(record) = &summary.record else { continue };
+        // A session that was killed before anything happened in it is nothing to keep.
+        let empty = summary.checkpoints == 0 && record.agent.is_some() && summary.run_id != *own;
+        if empty && decision.standing == Standing::Stopped {
+            mp.abandon(&summary.run_id)?;
+            continue;
+        }
         if !decision.eligible || !decision.standing.is_stopped() || summary.run_id == *own {
             continue;
         }
-        if is_here(record, context) && is_young(record, mp) {
+        // A run by hand may still be somebody's, and a supervised command is started again, not talked about.
+        let interrupted = decision.standing == Standing::Stopped && record.command.is_none();
+        if interrupted && is_here(record, context) && is_young(record, mp) {
             found.here.push(summary.run_id.clone());
         }
         found.all.push((summary.run_id.clone(), words::ago(record.updated_at, mp.now())));
@@ -113,13 +122,18 @@ pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>) -> Option<St
     let (context, person) = match (text, trouble) {
         (Some(text), Some(trouble)) => (Some(text.agent), format!("{}; {trouble}", text.person)),
         (Some(text), None) => (Some(text.agent), text.person),
+        (None, Some(_)) if agent == Agent::Codex => return None,
         (None, Some(trouble)) => (None, trouble),
         (None, None) => return None,
     };
     let document = match agent {
         Agent::OpenCode => json!({ "context": context, "message": person }),
         Agent::ClaudeCode | Agent::Gemini | Agent::Codex => {
-            let mut document = json!({ "systemMessage": person });
+            let mut document = json!({});
+            // Where Codex would show a line to its user is not known.
+            if agent != Agent::Codex {
+                document["systemMessage"] = person.into();
+            }
             if let Some(context) = context {
                 document["hookSpecificOutput"] =
                     json!({ "hookEventName": event, "additionalContext": context });

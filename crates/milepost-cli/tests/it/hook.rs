@@ -364,3 +364,52 @@ fn a_store_that_fails_is_written_down_and_told() {
     assert!(env.run(&["doctor", "--fix"]).exits(0).stdout.contains("1 hook failure"));
     assert_eq!(env.json(&["status"])["hook_failures"], json!([]));
 }
+
+#[test]
+fn a_run_by_hand_is_offered_in_two_lines_and_a_session_killed_at_its_start_goes() {
+    let env = TestEnvironment::repository();
+    env.save(&["--run", "hand", "--summary", "by hand"]);
+    env.run(&["run", "--run", "job", "--", "false"]).exits(1);
+    let mut first = FakeAgent::new(&env, "claude-code");
+    let offer = begins(&mut first, "s1").unwrap();
+    assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
+    first.dies();
+    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 3);
+    let mut second = FakeAgent::new(&env, "codex");
+    let answer = second.hears("c1", "SessionStart", json!({ "source": "startup" })).unwrap();
+    assert!(answer.get("systemMessage").is_none(), "{answer}");
+    let runs = env.json(&["runs"])["runs"].clone();
+    let runs: Vec<_> = runs.as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect();
+    assert_eq!(runs, ["codex-c1", "job", "hand"]);
+}
+
+#[test]
+fn what_cannot_be_written_waits_in_the_outbox() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let store = env.project().join(".git/milepost");
+    let locked = |mode: &str| {
+        assert!(
+            std::process::Command::new("chattr")
+                .arg(mode)
+                .arg("-R")
+                .arg(&store)
+                .status()
+                .is_ok_and(|s| s.success())
+        );
+    };
+    // Even root cannot write there; where that cannot be had, there is nothing to try.
+    let can = std::process::Command::new("chattr").arg("+i").arg(&store).stderr(Stdio::null()).status();
+    if !can.is_ok_and(|status| status.success()) {
+        return;
+    }
+    std::process::Command::new("chattr").arg("-i").arg(&store).status().unwrap();
+    locked("+i");
+    let payload = json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": "UserPromptSubmit", "prompt": "kept" });
+    let ran = env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]);
+    locked("-i");
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""));
+    env.run(&["list"]).exits(0);
+    let log = env.json(&["runs", "claude-code-s1"])["log"].to_string();
+    assert!(log.contains("prompt: kept"), "{log}");
+}
