@@ -391,3 +391,16 @@ fn a_copy_there_and_back_finds_nothing() {
         page.stdout
     );
 }
+
+#[test]
+fn a_run_without_a_brief_goes_as_one_that_is_made_of_facts() {
+    let env = TestEnvironment::repository();
+    env.save(&["--run", "r", "--summary", "half"]);
+    let id = env.save(&["--run", "r", "--summary", "more"]);
+    let done = env.json(&["export", "markdown", "r", "out"]);
+    assert_eq!(done["files"].as_array().unwrap().len(), 1, "{done}");
+    assert!(done["lost_fields"].to_string().contains("checkpoints without a brief"), "{done}");
+    let file = env.project().join("out/active").join(format!("{id}.md"));
+    assert!(std::fs::read_to_string(&file).unwrap().contains("more"));
+    env.run(&["brief", "check", &file.to_string_lossy()]).exits(0);
+}

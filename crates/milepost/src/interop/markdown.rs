@@ -11,7 +11,7 @@ use super::parcel::{
     safe_name, text, time,
 };
 use super::{Format, InteropError, Progress};
-use crate::brief::{Brief, Kind};
+use crate::brief::{Brief, Facts, Kind, compose};
 use crate::model::{Draft, Fields, LogLine, Path as Place, Raw, Source, Status};
 
 const FORMAT: Format = Format::Markdown;
@@ -206,6 +206,7 @@ fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
 pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
     let mut names = std::collections::HashSet::new();
+    let none = run.checkpoints.iter().all(|held| held.body.brief.is_none());
     for (n, held) in run.checkpoints.iter().enumerate() {
         let kept = imported(held.body.metadata.as_ref(), FORMAT);
         let came = !kept.is_empty();
@@ -218,9 +219,25 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         lost(held, &home, &mut out.lost);
         let delta = came && held.body.source_details.len() > 1;
         lost_source(held, if delta { &["manual", "delta"] } else { &["manual"] }, &mut out.lost);
-        let Some(brief) = &held.body.brief else {
-            out.lost.insert("checkpoints without a brief".into());
-            continue;
+        let made;
+        let brief = match &held.body.brief {
+            Some(brief) => brief,
+            // A run without any is told by one that is made of facts.
+            None if none && n + 1 == run.checkpoints.len() => {
+                made = compose(&Facts {
+                    id: held.body.snapshot_id.to_string(),
+                    created: held.body.created_at,
+                    body: Some(&held.body),
+                    record: Some(run.record),
+                    ..Facts::default()
+                });
+                out.lost.insert("brief".into());
+                &made
+            }
+            None => {
+                out.lost.insert("checkpoints without a brief".into());
+                continue;
+            }
         };
         let later = run.checkpoints[n + 1..].iter().filter_map(|later| later.body.brief.as_ref());
         if later.clone().any(|later| later.starts_with(brief.as_str())) {
