@@ -1,8 +1,9 @@
 //! `hook`: what agents call; not for people.
 
+use crate::agents::Agent;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::hook::{self, Agent};
+use crate::hook;
 use crate::present::Screen;
 
 /// Keep what an agent says happens (for its hooks, not for people)
@@ -23,7 +24,7 @@ pub(crate) struct HookArgs {
 }
 
 pub(crate) fn run(args: &HookArgs, global: &Global, screen: &Screen) -> Result<(), Failure> {
-    match Agent::named(&args.agent) {
+    match args.agent.parse::<Agent>().ok() {
         Some(agent) => hook::run(agent, global, args.strict, screen),
         // A newer agent's name in an older program is no reason to disturb the agent.
         None if !args.strict => Ok(()),

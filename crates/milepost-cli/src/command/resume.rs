@@ -10,9 +10,9 @@ use milepost::model::{CheckpointId, Class, Phase, RunId};
 use milepost::{Error, Exit, Milepost, ReasonCode};
 use serde::Serialize;
 
+use crate::agents::Agent;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::hook::Agent;
 use crate::present::words::{self, bold};
 use crate::present::{damage, resume as page};
 use crate::resumption::{self, Lead};
@@ -146,7 +146,7 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
         .collect();
     let is_here = |candidate: &&Candidate| {
         let record = candidate.summary.intact();
-        record.is_some_and(|record| record.worktree.as_ref().or(record.project.as_ref()) == Some(&here))
+        record.is_some_and(|record| record.place() == Some(&here))
     };
     let chosen = stopped.iter().find(is_here).or(stopped.first());
     Ok(chosen.map(|candidate| (candidate.summary.run_id.clone(), stopped.len() - 1)))
@@ -295,7 +295,7 @@ fn rerun(from: &Examined, run: &RunId) -> Result<(), Failure> {
         .exits(Exit::Failed)
         .hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
     }
-    allowed(from, run)?;
+    allowed(from)?;
     let mut again = Command::new(this_program()?);
     again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
     go_to(&mut again, record.and_then(|record| record.project.as_deref()))?;
@@ -322,12 +322,8 @@ fn cannot_start(name: &str, e: &std::io::Error) -> Failure {
     Failure::told(ReasonCode::Usage, format!("{name} cannot be started: {e}")).exits(exit)
 }
 
-fn allowed(from: &Examined, run: &RunId) -> Result<(), Failure> {
-    if from.decision.eligible {
-        return Ok(());
-    }
-    let why = page::against(from);
-    Err(Error::NotResumable { run: run.clone(), reason: from.decision.reason_code, why }.into())
+fn allowed(from: &Examined) -> Result<(), Failure> {
+    if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
 /// Starts an agent in the run's worktree, with the brief as its first message.
@@ -338,12 +334,12 @@ fn with(
     args: &ResumeArgs,
     context: &Context<'_>,
 ) -> Result<(), Failure> {
-    let Some(agent) = Agent::named(name) else {
+    let Ok(agent) = name.parse::<Agent>() else {
         let names = Agent::ALL.map(Agent::name).join(", ");
         return Err(Failure::usage(format!("no agent {name:?}; known are {names}")));
     };
     let lead = Lead::of(mp, from);
-    allowed(from, &lead.run_id)?;
+    allowed(from)?;
     let record = from.detail.summary.intact();
     if let (Some(own), true) =
         (way_back(record, agent), record.is_some_and(|r| r.agent.as_deref() == Some(name)))
@@ -352,12 +348,14 @@ fn with(
     }
     let brief = resumption::brief(mp, from, args.budget.unwrap_or(BUDGET), usize::MAX)?;
     let message = format!("{}\n{}", lead.for_an_agent(), brief.markdown);
-    let (program, before): (&str, &[&str]) = match agent {
-        Agent::ClaudeCode => ("claude", &[]),
-        Agent::Gemini => ("gemini", &["-i"]),
-        Agent::Codex => ("codex", &[]),
-        Agent::OpenCode => ("opencode", &["--prompt"]),
-    };
+    let (program, before): (_, &[&str]) = (
+        agent.program(),
+        match agent {
+            Agent::ClaudeCode | Agent::Codex => &[],
+            Agent::Gemini => &["-i"],
+            Agent::OpenCode => &["--prompt"],
+        },
+    );
     let mut command = Command::new(program);
     command.args(before).arg(message);
     // Its first hook continues this run, and need not be told again.

@@ -103,7 +103,7 @@ fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
 
 /// Where a run works: its branch, and its folder unless that is this one.
 fn place(record: &RunRecord, here: &str) -> String {
-    let folder = record.worktree.as_ref().or(record.project.as_ref()).map_or("", String::as_str);
+    let folder = record.place().map_or("", String::as_str);
     match (&record.branch, is_here(record, here)) {
         (Some(branch), true) => branch.clone(),
         (Some(branch), false) => format!("{branch} in {folder}"),
@@ -113,7 +113,7 @@ fn place(record: &RunRecord, here: &str) -> String {
 }
 
 fn is_here(record: &RunRecord, here: &str) -> bool {
-    record.worktree.as_ref().or(record.project.as_ref()).is_some_and(|place| place == here)
+    record.place().is_some_and(|place| place == here)
 }
 
 /// One run on a page.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use milepost::engine::{RunSummary, RunsQuery};
-use milepost::model::{Class, RunId};
+use milepost::model::{Class, LogLine, RunId, RunRecord};
 use milepost::resume::{Decision, Standing};
 use milepost::store::StoreError;
 use milepost::{Error, Exit, Milepost, ReasonCode, Status};
@@ -146,7 +146,7 @@ impl Runs {
         let stopped: Vec<_> = self.stopped.iter().chain(&self.open).filter(eligible).collect();
         let is_here = |run: &&&Stands| {
             let record = run.summary.intact();
-            record.is_some_and(|r| r.worktree.as_ref().or(r.project.as_ref()).is_some_and(|w| w == here))
+            record.is_some_and(|r| r.place().is_some_and(|w| w == here))
         };
         match (stopped.iter().find(is_here), stopped.first(), &self.live[..], &self.ended[..]) {
             (Some(_), ..) => "milepost resume".to_owned(),
@@ -225,11 +225,11 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
             let record = summary.intact();
             let title = record.and_then(|record| record.title.clone());
             let prompt = record.and_then(|record| {
-                let said = record.working.log.iter().find_map(|line| line.text.strip_prefix("prompt: "));
+                let said = record.working.log.iter().find_map(LogLine::prompt);
                 said.map(|said| said.lines().next().unwrap_or_default().to_owned())
             });
             let about = title.or_else(|| latest.and_then(|header| header.summary.clone())).or(prompt);
-            let place = record.and_then(|record| record.worktree.as_ref().or(record.project.as_ref()));
+            let place = record.and_then(RunRecord::place);
             let place = match place {
                 Some(place) if *place == here => "here".to_owned(),
                 Some(place) => place.rsplit('/').next().unwrap_or_default().to_owned(),

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use milepost::capture::Sighting;
 use milepost::engine::{Due, Finish, Opening, Start};
-use milepost::model::{Change, Class, FileRef, Interruption, Owner, RunId, RunRecord, Source, Status};
+use milepost::model::{
+    Change, Class, FileRef, Interruption, LogLine, Owner, RunId, RunRecord, Source, Status,
+};
 use milepost::owner;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost, Save};
 
-use super::event::{Agent, Beginning, HookEvent, What};
+use super::event::{Beginning, HookEvent, What};
 use super::offer;
+use crate::agents::Agent;
 use crate::config::Prompts;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -21,8 +24,6 @@ use crate::failure::Failure;
 const PROMPT: usize = 16 * 1024;
 /// How long a look at the workspace may take.
 const LOOK: Duration = Duration::from_secs(1);
-/// How a line of the log begins that is what the person said.
-const SAID: &str = "prompt: ";
 
 /// One event on its way into a run.
 struct Hook<'a> {
@@ -50,7 +51,7 @@ pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Resu
             if text.trim().is_empty() {
                 return hook.keep(Vec::new()).map(|()| None);
             }
-            hook.keep(vec![Change::Note(format!("{SAID}{text}"))]).map(|()| None)
+            hook.keep(vec![Change::Note(format!("{}{text}", LogLine::PROMPT))]).map(|()| None)
         }
         What::Tool(tool) => {
             let root = context.config.place.root.clone();

@@ -8,39 +8,7 @@ use milepost::model::Class;
 use serde_json::Value;
 
 use super::tool::Tool;
-
-/// The agents whose hooks are understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Agent {
-    /// Claude Code.
-    ClaudeCode,
-    /// Gemini CLI.
-    Gemini,
-    /// Codex CLI.
-    Codex,
-    /// OpenCode.
-    OpenCode,
-}
-
-impl Agent {
-    /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::ClaudeCode, Self::Gemini, Self::Codex, Self::OpenCode];
-
-    /// The name that commands and stores use.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Gemini => "gemini",
-            Self::Codex => "codex",
-            Self::OpenCode => "opencode",
-        }
-    }
-
-    /// The agent of a name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.name() == name)
-    }
-}
+use crate::agents::Agent;
 
 /// How a session begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

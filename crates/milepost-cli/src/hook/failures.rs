@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Agent;
 use super::event::HookEvent;
+use crate::agents::Agent;
 use crate::config;
 use crate::failure::Failure;
 

@@ -12,8 +12,8 @@ use std::io::Read as _;
 
 use serde_json::Value;
 
-pub(crate) use self::event::Agent;
 use self::event::HookEvent;
+use crate::agents::Agent;
 use crate::cli::Global;
 use crate::config::Config;
 use crate::context::Context;

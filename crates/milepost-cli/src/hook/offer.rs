@@ -8,8 +8,8 @@ use milepost::model::{RunId, RunRecord};
 use milepost::resume::Standing;
 use serde_json::json;
 
-use super::event::Agent;
 use super::failures;
+use crate::agents::Agent;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::words;
@@ -69,7 +69,7 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
 }
 
 fn is_here(record: &RunRecord, context: &Context<'_>) -> bool {
-    let worktree = record.worktree.as_ref().or(record.project.as_ref());
+    let worktree = record.place();
     let branch = &context.config.place.branch;
     worktree == Some(&context.here())
         && (record.branch.is_none() || branch.is_none() || record.branch == *branch)

@@ -2,47 +2,17 @@
 
 use std::fmt::Write as _;
 
-use milepost::ReasonCode;
 use milepost::engine::Examined;
-use milepost::resume::Standing;
 
 use super::words::{bold, clean, counted, dim, yellow};
 use crate::resumption::Lead;
-
-/// What stands against continuing it.
-pub(crate) fn against(from: &Examined) -> String {
-    let record = from.detail.summary.intact();
-    match from.decision.reason_code {
-        _ if from.decision.standing == Standing::Ended => "it is completed".into(),
-        ReasonCode::ResumeRunActive => match from.decision.standing {
-            Standing::Waiting => "its owner lives and waits".into(),
-            Standing::Stalled => "its owner lives and has long been silent".into(),
-            _ => "it is at work".into(),
-        },
-        ReasonCode::ResumeClaimed => match &from.taken_by {
-            Some(run) => format!("run {run} continues it"),
-            None => "another run continues it".into(),
-        },
-        ReasonCode::ResumeMissingCheckpoint => "it has no checkpoint that is intact".into(),
-        ReasonCode::ResumeAttemptLimitReached => {
-            format!(
-                "it was continued {} without getting anywhere",
-                counted(record.map_or(0, |r| r.attempts), "time")
-            )
-        }
-        ReasonCode::ResumeBlockedCooldown => "it was continued a moment ago".into(),
-        ReasonCode::ResumeNonIdempotentStep => "the step that was under way must not be done twice".into(),
-        ReasonCode::ResumeUnknownInterruptionClass => "its owner cannot be seen from here".into(),
-        _ => String::new(),
-    }
-}
 
 /// One line: whether it may be continued, and why.
 pub(crate) fn verdict(lead: &Lead, from: &Examined) -> String {
     let code = from.decision.reason_code;
     match from.decision.eligible {
         true => format!("{} can be continued: {} ({code})\n", lead.run_id, lead.why()),
-        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, against(from)),
+        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, from.against()),
     }
 }
 
@@ -56,7 +26,7 @@ pub(crate) fn page(
     let mut text = String::new();
     let _ = match from.decision.eligible {
         true => writeln!(text, "{}\n", bold(&format!("Resume {}?", lead.name()))),
-        false => writeln!(text, "{}  {}\n", bold(&lead.name()), yellow(&against(from))),
+        false => writeln!(text, "{}  {}\n", bold(&lead.name()), yellow(&from.against())),
     };
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{}  {}", bold(&format!("{name:<11}")), clean(value));

@@ -123,8 +123,7 @@ fn doing(record: Option<&RunRecord>, tasks: &[Task]) -> Option<String> {
     let step = working.open_steps.last().and_then(|step| step.step_id.clone());
     let task = tasks.iter().find(|task| task.status() == "in_progress");
     let task = task.map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));
-    let said =
-        working.log.iter().rev().find_map(|line| line.text.strip_prefix("prompt: ").map(str::to_owned));
+    let said = working.log.iter().rev().find_map(|line| line.prompt().map(str::to_owned));
     task.or(step).or_else(|| working.task_summary.clone()).or(said).map(|text| first_line(&text))
 }
 

@@ -10,7 +10,8 @@ use super::blocks::{Block, Grain, blocks, normal, said};
 use super::front::written;
 use super::{Brief, Kind};
 use crate::model::{
-    Body, CriterionStatus, Decision, Manifest, Outcome, OutcomeResult, PathText, RunRecord, StepState, Task,
+    Body, CriterionStatus, Decision, LogLine, Manifest, Outcome, OutcomeResult, PathText, RunRecord,
+    StepState, Task,
 };
 
 /// What a brief is made of.
@@ -38,8 +39,6 @@ const FILES: usize = 200;
 const NEWEST: usize = 20;
 /// Characters of a text that was not written for a brief.
 const LONG: usize = 240;
-/// How a line of the log begins that is what the user said.
-const PROMPT: &str = "prompt: ";
 
 /// Makes a brief.
 pub fn compose(facts: &Facts<'_>) -> String {
@@ -149,7 +148,7 @@ fn phase_name(phase: &crate::model::Phase) -> String {
 /// What the user said, as hooks note it in the log.
 fn prompts<'a>(facts: &Facts<'a>) -> Vec<&'a str> {
     let log = facts.body.map(|body| body.log.as_slice()).unwrap_or_default();
-    log.iter().filter_map(|line| line.text.strip_prefix(PROMPT)).collect()
+    log.iter().filter_map(LogLine::prompt).collect()
 }
 
 fn problem(facts: &Facts<'_>) -> Vec<String> {
@@ -236,9 +235,7 @@ fn technical(facts: &Facts<'_>) -> Vec<String> {
     } else if let Some(branch) = facts.record.and_then(|record| record.branch.as_deref()) {
         lines.push(format!("- Branch: {branch} (at the session's start)"));
     }
-    if let Some(worktree) =
-        facts.record.and_then(|record| record.worktree.as_ref().or(record.project.as_ref()))
-    {
+    if let Some(worktree) = facts.record.and_then(RunRecord::place) {
         lines.push(format!("- Folder: {worktree} (run)"));
     }
     lines
@@ -271,7 +268,7 @@ fn play(facts: &Facts<'_>) -> Vec<String> {
         let status = step.step_status.map_or("unknown", |status| status.as_str());
         lines.push(format!("- Step → {} → {status} (step)", step_name(step)));
     }
-    let notes: Vec<_> = body.log.iter().filter(|line| !line.text.starts_with(PROMPT)).collect();
+    let notes: Vec<_> = body.log.iter().filter(|line| line.prompt().is_none()).collect();
     for line in notes.iter().skip(notes.len().saturating_sub(NEWEST)) {
         lines.push(format!("- {} → {} → noted (log)", line.at.strftime("%Y-%m-%d %H:%M"), flat(&line.text)));
     }

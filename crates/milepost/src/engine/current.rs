@@ -63,7 +63,7 @@ impl Milepost {
         let gone = |r: &RunRecord| matches!(self.liveness(r), Some(Liveness::Dead | Liveness::PresumedDead));
         let here: Vec<RunId> = open
             .iter()
-            .filter(|r| r.worktree.as_ref().or(r.project.as_ref()) == asker.worktree.as_ref() && !gone(r))
+            .filter(|r| r.place() == asker.worktree.as_ref() && !gone(r))
             .map(|r| r.run_id.clone())
             .collect();
         match here.as_slice() {

@@ -120,7 +120,7 @@ impl Milepost {
             let from = self.examine(run, take_over)?;
             let (true, Some(shown)) = (from.decision.eligible, &from.shown) else {
                 self.tell(run, EventType::ResumeRefused, &from.decision, &by_run)?;
-                return Err(self.not_resumable(run, &from));
+                return Err(from.refusal());
             };
             let parent = shown.entry.header.snapshot_id.clone();
             let record = match &from.detail.summary.record {
@@ -270,28 +270,42 @@ impl Milepost {
         })?;
         Ok(())
     }
+}
 
-    fn not_resumable(&self, run: &RunId, from: &Examined) -> Error {
-        let record = from.detail.summary.record.as_ref().ok();
+impl Examined {
+    /// What stands against continuing it, for people; empty where nothing does.
+    pub fn against(&self) -> String {
+        let record = self.detail.summary.intact();
         let owner = record.and_then(|record| record.owner.as_ref());
         let owner = owner.map_or("its owner".to_owned(), |owner| {
             format!("{} (pid {})", owner.name.as_deref().unwrap_or("a process"), owner.pid)
         });
-        let why = match from.decision.reason_code {
-            ReasonCode::ResumeRunActive => format!("{owner} is alive"),
-            ReasonCode::ResumeUnknownInterruptionClass => format!("{owner} cannot be seen from here"),
-            ReasonCode::ResumeClaimed => {
-                format!("run {} continues it", from.taken_by.as_ref().map_or("another", RunId::as_str))
+        match (self.decision.reason_code, self.decision.standing) {
+            (ReasonCode::ResumeAllowed, _) => String::new(),
+            (ReasonCode::ResumeRunActive, Standing::Waiting) => format!("{owner} is alive and waits"),
+            (ReasonCode::ResumeRunActive, Standing::Stalled) => {
+                format!("{owner} is alive and has long been silent")
             }
-            _ if from.decision.standing == Standing::Ended => "it is completed".into(),
-            ReasonCode::ResumeMissingCheckpoint => "it has no checkpoint that is intact".into(),
-            ReasonCode::ResumeAttemptLimitReached => {
-                format!("it was continued {} times", record.map_or(0, |record| record.attempts))
+            (ReasonCode::ResumeRunActive, _) => format!("{owner} is alive"),
+            (ReasonCode::ResumeUnknownInterruptionClass, _) => format!("{owner} cannot be seen from here"),
+            (ReasonCode::ResumeClaimed, _) => {
+                format!("run {} continues it", self.taken_by.as_ref().map_or("another", RunId::as_str))
             }
-            ReasonCode::ResumeBlockedCooldown => "it was continued a moment ago".into(),
+            (_, Standing::Ended) => "it is completed".into(),
+            (ReasonCode::ResumeMissingCheckpoint, _) => "it has no checkpoint that is intact".into(),
+            (ReasonCode::ResumeAttemptLimitReached, _) => {
+                let attempts = record.map_or(0, |record| record.attempts);
+                format!("it was continued {attempts} times without getting anywhere")
+            }
+            (ReasonCode::ResumeBlockedCooldown, _) => "it was continued a moment ago".into(),
             _ => "the step that was under way must not be done twice".into(),
-        };
-        Error::NotResumable { run: run.clone(), reason: from.decision.reason_code, why }
+        }
+    }
+
+    /// The refusal to continue it.
+    pub fn refusal(&self) -> Error {
+        let run = self.detail.summary.run_id.clone();
+        Error::NotResumable { run, reason: self.decision.reason_code, why: self.against() }
     }
 }
 

@@ -272,6 +272,16 @@ record! {
     }
 }
 
+impl LogLine {
+    /// How a line begins that is what a person said to an agent.
+    pub const PROMPT: &str = "prompt: ";
+
+    /// What a person said to an agent, if the line is that.
+    pub fn prompt(&self) -> Option<&str> {
+        self.text.strip_prefix(Self::PROMPT)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{FromRaw, Path};

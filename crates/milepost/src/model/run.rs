@@ -263,6 +263,11 @@ impl RunRecord {
         }
     }
 
+    /// Where it works: its worktree, or the project's root outside repositories.
+    pub fn place(&self) -> Option<&String> {
+        self.worktree.as_ref().or(self.project.as_ref())
+    }
+
     /// Whether the run has not ended.
     pub fn is_open(&self) -> bool {
         !self.status.is_terminal()
