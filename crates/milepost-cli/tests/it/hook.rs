@@ -118,6 +118,15 @@ impl Drop for FakeAgent {
     }
 }
 
+/// A store, and a session in it that worked and was killed.
+fn a_session_is_killed(env: &TestEnvironment) {
+    env.run(&["init"]).exits(0);
+    let mut agent = FakeAgent::new(env, "claude-code");
+    begins(&mut agent, "s1");
+    agent.works("s1");
+    agent.dies();
+}
+
 fn begins(agent: &mut FakeAgent, session: &str) -> Option<String> {
     let answer = agent.hears(session, "SessionStart", json!({ "source": "startup" }))?;
     answer["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned)
@@ -165,11 +174,7 @@ fn a_killed_session_is_continued_by_another_agent_that_knows() {
 #[test]
 fn of_three_that_start_at_once_one_gets_the_brief() {
     let env = TestEnvironment::repository();
-    env.run(&["init"]).exits(0);
-    let mut first = FakeAgent::new(&env, "claude-code");
-    begins(&mut first, "s1");
-    first.works("s1");
-    first.dies();
+    a_session_is_killed(&env);
     let answers: Vec<Option<String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = ["a", "b", "c"]
             .map(|session| {
@@ -192,11 +197,7 @@ fn of_three_that_start_at_once_one_gets_the_brief() {
 #[test]
 fn a_session_in_which_nothing_happens_leaves_nothing_and_uses_nothing_up() {
     let env = TestEnvironment::repository();
-    env.run(&["init"]).exits(0);
-    let mut first = FakeAgent::new(&env, "claude-code");
-    begins(&mut first, "s1");
-    first.works("s1");
-    first.dies();
+    a_session_is_killed(&env);
     for i in 0..4 {
         let mut idle = FakeAgent::new(&env, "claude-code");
         let session = format!("idle{i}");
