@@ -71,9 +71,9 @@ impl<S: Store> Store for AskAgain<S> {
         // Half of the retries come from a transaction that was given up, so that others may write in between.
         let given_up = self.chance.below(2) == 0;
         if extra > 0 && given_up {
-            self.inner.write(run, &mut |view| {
-                let _ = decide(&view.clone());
-                Verdict::Nothing
+            self.inner.write(run, &mut |view| match decide(&view.clone()) {
+                Verdict::More => Verdict::More,
+                _ => Verdict::Nothing,
             })?;
         }
         let here = extra - u64::from(extra > 0 && given_up);
@@ -139,8 +139,9 @@ impl<S: Store> Store for LoseRequests<S> {
         }
         let mut lose = false;
         let receipt = self.inner.write(run, &mut |view| {
-            lose = matches!(decide(view), Verdict::Commit(_));
-            Verdict::Nothing
+            let verdict = decide(view);
+            lose = matches!(verdict, Verdict::Commit(_));
+            if let Verdict::More = verdict { verdict } else { Verdict::Nothing }
         })?;
         if lose { Err(lost()) } else { Ok(receipt) }
     }

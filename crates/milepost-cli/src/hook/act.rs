@@ -90,10 +90,7 @@ fn agent_process() -> Option<Owner> {
         "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "tcsh", "csh", "pwsh", "busybox", "env", "nice",
         "timeout", "setsid", "sudo", "milepost",
     ];
-    let all = owner::ancestors();
-    all.into_iter()
-        .filter_map(owner::describe)
-        .find(|owner| !owner.name.as_deref().is_some_and(|name| BETWEEN.contains(&name)))
+    owner::nearest_ancestor_but(&BETWEEN)
 }
 
 impl Hook<'_> {

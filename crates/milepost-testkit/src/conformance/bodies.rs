@@ -3,7 +3,7 @@
 use milepost::store::Store;
 
 use crate::chance::{edited, text};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, shown};
 
 const LARGE: usize = 64 * 1024;
 
@@ -120,7 +120,7 @@ pub fn after_pruning_at_every_put(store: &dyn Store) {
                 commit.marks.push((view.slot.sequence(), marks));
             }
             if view.count >= 20 {
-                let oldest = view.oldest.iter().find(|entry| !entry.marks.protects());
+                let oldest = shown(view).oldest.iter().find(|entry| !entry.marks.protects());
                 commit.drops.extend(oldest.map(|entry| entry.header.sequence));
             }
         });

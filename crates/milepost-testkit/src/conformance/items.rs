@@ -1,11 +1,11 @@
 //! Items are durable on their own, in order, until a decision takes them.
 
 use milepost::model::{Criterion, CriterionStatus, Fields, Item, Path, Phase};
-use milepost::store::Store;
+use milepost::store::{Commit, Store, Verdict};
 
 use super::write::refused_by_rules;
 use crate::doc;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, shown};
 
 /// Items come back in the order they were pushed, over commits and kinds.
 pub fn come_in_order(store: &dyn Store) {
@@ -51,7 +51,7 @@ pub fn are_consumed_from_the_front(store: &dyn Store) {
     });
     ledger.check();
     assert_eq!(ledger.items().len(), 4);
-    ledger.commit(|view, commit| commit.consume = view.items.len());
+    ledger.commit(|view, commit| commit.consume = shown(view).items.len());
     ledger.check();
     ledger.commit(|_, commit| commit.push.push(doc::item("again")));
     ledger.check();
@@ -75,6 +75,35 @@ pub fn are_kept_otherwise(store: &dyn Store) {
     assert_eq!(ledger.items().len(), 3);
 }
 
+/// A decision that asks for more is shown it beside what it saw before, in one transaction; one that was shown all and
+/// asks again is refused. What was not shown cannot be taken.
+pub fn are_shown_when_asked_for(store: &dyn Store) {
+    let mut ledger = Ledger::begin(store, "items-asked");
+    ledger.put_many(3);
+    ledger.commit(|_, commit| commit.push.extend((0..3).map(|n| doc::item(format!("{n}")))));
+    let mut seen = Vec::new();
+    let asked = store.write(ledger.run(), &mut |view| {
+        seen.push(view.clone());
+        Verdict::More
+    });
+    refused_by_rules(asked);
+    let last = seen.last().expect("the store never asked for a decision");
+    assert_eq!(shown(last).items, ledger.items());
+    assert_eq!(shown(last).oldest.len(), 3);
+    for view in &seen {
+        assert_eq!((&view.record, &view.slot, view.count), (&last.record, &last.slot, last.count));
+        assert_eq!((&view.latest, view.waiting), (&last.latest, 3));
+    }
+    ledger.check();
+    let taken = store.write(ledger.run(), &mut |view| {
+        let mut commit = Commit::of(doc::next_record(ledger.run(), view));
+        commit.consume = view.more.as_ref().map_or(1, |more| more.items.len() + 1);
+        Verdict::Commit(Box::new(commit))
+    });
+    refused_by_rules(taken);
+    ledger.check();
+}
+
 /// More items than the view shows cannot be taken, and nothing of such a commit is written.
 pub fn beyond_the_view_are_refused(store: &dyn Store) {
     let mut ledger = Ledger::begin(store, "items-beyond");
@@ -83,7 +112,7 @@ pub fn beyond_the_view_are_refused(store: &dyn Store) {
         refused_by_rules(ledger.attempt(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
             commit.push.push(doc::item("never"));
-            commit.consume = view.items.len() + 1;
+            commit.consume = shown(view).items.len() + 1;
         }));
         ledger.check();
         ledger.commit(|_, commit| commit.push.push(doc::item(format!("{count}"))));

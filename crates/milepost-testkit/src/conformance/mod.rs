@@ -67,7 +67,8 @@ macro_rules! __each_rule {
                     oldest_passes_over_protected_ones
                 }
                 items::{
-                    come_in_order, are_consumed_from_the_front, are_kept_otherwise, beyond_the_view_are_refused
+                    come_in_order, are_consumed_from_the_front, are_kept_otherwise, are_shown_when_asked_for,
+                    beyond_the_view_are_refused
                 }
                 events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}

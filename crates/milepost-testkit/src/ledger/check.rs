@@ -8,7 +8,7 @@ use milepost::store::{
     StoreError,
 };
 
-use super::{Ledger, view};
+use super::{Ledger, shown, view};
 
 impl Ledger<'_> {
     /// Compares everything the store says about the run.
@@ -65,7 +65,9 @@ impl Ledger<'_> {
         assert!(seen.slot.stamp() > self.last_stamp, "{run}: next stamp {}", seen.slot.stamp());
         assert_eq!(seen.count, self.rows.len() as u64, "{run}: count of the view");
         assert_eq!(seen.latest, self.newest(), "{run}: latest of the view");
-        assert_eq!(seen.items, self.items, "{run}: items of the view");
+        let more = shown(&seen);
+        assert_eq!(seen.waiting, self.items.len() as u64, "{run}: how many items wait");
+        assert_eq!(more.items, self.items, "{run}: items of the view");
         let mut oldest = Vec::new();
         let mut open = 0;
         for entry in self.entries() {
@@ -76,8 +78,8 @@ impl Ledger<'_> {
             }
         }
         let sequences = |of: &[Entry]| of.iter().map(|e| e.header.sequence).collect::<Vec<_>>();
-        assert_eq!(sequences(&seen.oldest), sequences(&oldest), "{run}: oldest of the view");
-        assert_eq!(seen.oldest, oldest, "{run}: oldest of the view");
+        assert_eq!(sequences(&more.oldest), sequences(&oldest), "{run}: oldest of the view");
+        assert_eq!(more.oldest, oldest, "{run}: oldest of the view");
     }
 
     fn check_headers(&self, store: &dyn Store) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use milepost::model::{Event, Item, Marks, RunId, RunRecord};
 use milepost::seal::Sealed;
-use milepost::store::{Commit, Entry, Receipt, RunView, Store, StoreError, Verdict};
+use milepost::store::{Commit, Entry, More, Receipt, RunView, Store, StoreError, Verdict};
 
 pub use check::good;
 
@@ -104,6 +104,9 @@ impl<'a> Ledger<'a> {
         let mut last = None;
         let run = &self.run;
         let receipt = self.store.write(run, &mut |view| {
+            if view.more.is_none() {
+                return Verdict::More;
+            }
             let mut commit = Commit::of(doc::next_record(run, view));
             fill(view, &mut commit);
             last = Some((view.slot.clone(), commit.clone()));
@@ -189,11 +192,19 @@ impl<'a> Ledger<'a> {
 pub fn view(store: &dyn Store, run: &RunId) -> RunView {
     let mut seen = None;
     let mut look = |view: &RunView| {
+        if view.more.is_none() {
+            return Verdict::More;
+        }
         seen = Some(view.clone());
         Verdict::Nothing
     };
     store.write(run, &mut look).unwrap();
     seen.expect("the store never asked for a decision")
+}
+
+/// What a view shows to a decision that asked for more.
+pub fn shown(view: &RunView) -> &More {
+    view.more.as_ref().expect("the store was asked for more and did not show it")
 }
 
 fn entry(sealed: &Sealed, marks: &Marks) -> Entry {

@@ -40,6 +40,18 @@ pub(super) fn check(changes: &[Change], limits: &Limits) -> Result<(), Invalid> 
     })
 }
 
+/// Whether what a change becomes depends on the items that wait already.
+pub(super) fn depends_on_waiting(change: &Change) -> bool {
+    match change {
+        Change::Task(_) | Change::Criterion(_) | Change::Step(_) | Change::Context(_) => true,
+        Change::Note(_) | Change::Decision { .. } => false,
+        Change::Item(item) => match item {
+            Item::Task(_) | Item::Todo(_) | Item::Criterion(_) | Item::Step(_) | Item::Context(_) => true,
+            Item::Outcome(_) | Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => false,
+        },
+    }
+}
+
 /// Turns changes into items, each seeing those before it. `items` are those that wait already.
 pub(super) fn resolve(
     changes: &[Change],

@@ -13,7 +13,7 @@ use crate::store::{Commit, Verdict};
 
 /// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
 /// would take them from, so that the cost of a write does not grow with what was recorded.
-const WAITING: usize = 2 * OUTCOMES;
+const WAITING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
     /// Adds items to a run, which is opened if it is not there.
@@ -39,7 +39,13 @@ impl Milepost {
             if record.recent.iter().any(|r| r.token == token) {
                 return Verdict::Nothing;
             }
-            let mut items = view.items.clone();
+            let full = view.waiting + changes.len() as u64 > WAITING;
+            let whole = full || changes.iter().any(change::depends_on_waiting);
+            if whole && view.more.is_none() {
+                return Verdict::More;
+            }
+            let mut items = view.more.as_ref().map(|more| more.items.clone()).unwrap_or_default();
+            let known = items.len();
             if let Err(e) = change::resolve(changes, &record, &mut items, moment.at, &self.settings.limits) {
                 refused = Some(e);
                 return Verdict::Nothing;
@@ -49,11 +55,8 @@ impl Milepost {
             record.heartbeat = Some(moment.at);
             record.interruption = None;
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
-            let (consume, push) = if items.len() > WAITING {
-                (view.items.len(), settle(&mut record, items))
-            } else {
-                (0, items.split_off(view.items.len()))
-            };
+            let (consume, push) =
+                if full { (known, settle(&mut record, items)) } else { (0, items.split_off(known)) };
             let mut commit = Commit::of(record);
             commit.consume = consume;
             commit.push = push;

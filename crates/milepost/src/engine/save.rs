@@ -18,7 +18,7 @@ use crate::model::{
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
-use crate::store::{Commit, Find, HeaderQuery, Outline, Row, RunView, StoreError, Verdict};
+use crate::store::{Commit, Entry, Find, HeaderQuery, More, Outline, Row, RunView, StoreError, Verdict};
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,14 +183,19 @@ fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Option<Save
     {
         return (Verdict::Nothing, Ok(None));
     }
-    match decide_or_fail(view, request) {
+    let Some(more) = &view.more else { return (Verdict::More, Ok(None)) };
+    match decide_or_fail(view, more, request) {
         Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(Some(saved))),
         Ok((None, saved)) => (Verdict::Nothing, Ok(Some(saved))),
         Err(e) => (Verdict::Nothing, Err(e)),
     }
 }
 
-fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commit>, Saved), Error> {
+fn decide_or_fail(
+    view: &RunView,
+    more: &More,
+    request: &Request<'_>,
+) -> Result<(Option<Commit>, Saved), Error> {
     let save = request.save;
     let now = request.moment.at;
     let source = save.draft.source.unwrap_or(Source::Manual);
@@ -247,7 +252,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         session_id: &session_id,
         parent: view.latest.as_ref().map(|e| e.header.snapshot_id.clone()).or_else(|| record.parent.clone()),
     };
-    let mut items = view.items.clone();
+    let mut items = more.items.clone();
     change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
     let body = compose::compose(&mut record, &items, &save.draft, frame)?;
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
@@ -279,7 +284,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
         record.interruption.clone_from(&save.interruption);
     }
     let mut commit = Commit::of(record);
-    commit.consume = view.items.len();
+    commit.consume = more.items.len();
     match (fold, &view.latest) {
         (Fold::Keep, _) | (_, None) => {
             let sealed = seal::seal(unsealed, &view.slot)?;
@@ -299,7 +304,7 @@ fn decide_or_fail(view: &RunView, request: &Request<'_>) -> Result<(Option<Commi
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, marked(Marks::default(), save)));
             }
-            prune(view, request, sequence, &mut commit, &mut saved, &mut events)?;
+            prune((view.count, &more.oldest), request, sequence, &mut commit, &mut saved, &mut events)?;
             commit.puts.push(sealed);
         }
         (fold, Some(latest)) => {
@@ -358,7 +363,7 @@ fn marked(mut marks: Marks, save: &Save) -> Marks {
 
 /// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at.
 fn prune(
-    view: &RunView,
+    (count, oldest): (u64, &[Entry]),
     request: &Request<'_>,
     newest: u64,
     commit: &mut Commit,
@@ -367,7 +372,7 @@ fn prune(
 ) -> Result<(), Error> {
     let record = &commit.record;
     let facts = RunFacts {
-        count: view.count + 1,
+        count: count + 1,
         newest,
         newest_at: Some(request.moment.at),
         latest_failed: record.latest_failed,
@@ -376,7 +381,7 @@ fn prune(
         latest_capture: record.captures.latest,
     };
     let retention = request.settings.retention(record.profile);
-    let oldest: Vec<_> = view.oldest.iter().map(Outline::of).collect();
+    let oldest: Vec<_> = oldest.iter().map(Outline::of).collect();
     let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
     for (entry, _) in oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep) {
         commit.drops.push(entry.sequence);

@@ -232,8 +232,9 @@ impl Milepost {
         }
         let with_events = known.events.is_empty();
         self.write(run, &mut |view| {
+            let Some(more) = &view.more else { return Verdict::More };
             let mut commit = Commit::of(record.clone());
-            commit.consume = view.items.len();
+            commit.consume = more.items.len();
             commit.push.clone_from(&items);
             if with_events {
                 commit.events.clone_from(&events);

@@ -41,14 +41,18 @@ pub fn describe(pid: u32) -> Option<Owner> {
     if cfg!(target_os = "linux") && stat.is_none() {
         return None;
     }
-    Some(Owner {
+    Some(owner(pid, stat))
+}
+
+fn owner(pid: u32, stat: Option<Stat>) -> Owner {
+    Owner {
         pid,
         start_ticks: stat.as_ref().map(|s| s.start_ticks),
         boot_id: clock::boot_id().map(str::to_owned),
         pid_namespace: pid_namespace(),
         machine_id: machine_id(),
         name: stat.map(|s| s.name),
-    })
+    }
 }
 
 /// Judges a recorded owner. `interval` is how often its heartbeat is due.
@@ -88,13 +92,35 @@ pub fn is_this_process(owner: &Owner) -> bool {
 
 /// The pids of this process's ancestors, nearest first.
 pub fn ancestors() -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut pid = std::process::id();
-    while let Some(parent) = stat(pid).map(|s| s.parent).filter(|p| *p > 0 && !found.contains(p)) {
-        found.push(parent);
-        pid = parent;
-    }
-    found
+    lineage().map(|(pid, _)| pid).collect()
+}
+
+/// The nearest ancestor of this process whose name is none of these.
+pub fn nearest_ancestor_but(names: &[&str]) -> Option<Owner> {
+    let other = |stat: &Stat| !names.contains(&stat.name.as_str());
+    let (pid, stat) = lineage().find(|(_, stat)| stat.as_ref().is_some_and(other))?;
+    Some(owner(pid, stat))
+}
+
+/// This process's ancestors, nearest first, each looked at when it is asked for. The last one may not let itself be seen.
+fn lineage() -> impl Iterator<Item = (u32, Option<Stat>)> {
+    let mut next = Some(parent());
+    let mut seen = Vec::new();
+    std::iter::from_fn(move || {
+        // Pids may change hands meanwhile: none is looked at twice.
+        let pid = next.take().filter(|pid| *pid > 0 && !seen.contains(pid))?;
+        seen.push(pid);
+        let stat = stat(pid);
+        next = stat.as_ref().map(|stat| stat.parent);
+        Some((pid, stat))
+    })
+}
+
+fn parent() -> u32 {
+    #[cfg(unix)]
+    return std::os::unix::process::parent_id();
+    #[cfg(not(unix))]
+    return 0;
 }
 
 struct Stat {
@@ -105,7 +131,7 @@ struct Stat {
 }
 
 fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(&String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?))
+    clock::read_short(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
 }
 
 /// The name may hold anything, parentheses and spaces included: what follows counts from the last `)`.
@@ -126,8 +152,7 @@ fn pid_namespace() -> Option<String> {
 }
 
 fn machine_id() -> Option<String> {
-    let read =
-        |path| std::fs::read_to_string(path).ok().map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    let read = |path| clock::read_short(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
 }
 

@@ -28,6 +28,9 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 /// latest failed, completed, with a state and with a workspace), and one more can always go for the one that comes.
 pub const OLDEST_SHOWN: usize = 6;
 
+/// What is wrong with a decision that was shown all and asks for more.
+const MORE_THAN_ALL: &str = "a decision that asks for more than there is";
+
 /// How many events a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
 
@@ -146,6 +149,15 @@ pub struct RunView {
     pub count: u64,
     /// The newest checkpoint; `None` also where its row is damaged.
     pub latest: Option<Entry>,
+    /// How many items wait, at most; those that cannot be read count too.
+    pub waiting: u64,
+    /// What costs more to show. A decision that needs it and is not shown it says `Verdict::More`.
+    pub more: Option<More>,
+}
+
+/// What a view shows to a decision that asked for it.
+#[derive(Debug, Clone, Default)]
+pub struct More {
     /// The oldest checkpoints without a gap, oldest first, up to and including the `OLDEST_SHOWN`-th that no mark protects.
     /// A damaged row ends the list.
     pub oldest: Vec<Entry>,
@@ -167,7 +179,7 @@ pub struct Commit {
     pub record: RunRecord,
     /// Items to add.
     pub push: Vec<Item>,
-    /// How many of the view's items to take away, from the front.
+    /// How many of the items that `More` showed to take away, from the front.
     pub consume: usize,
     /// Events to add.
     pub events: Vec<Event>,
@@ -195,6 +207,8 @@ pub enum Verdict {
     Commit(Box<Commit>),
     /// Change nothing.
     Nothing,
+    /// Show `RunView::more` and ask again.
+    More,
 }
 
 /// A pure decision about one run. A store may call it more than once; only the last answer counts.
@@ -505,7 +519,8 @@ pub fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn Store>, Sto
 /// - Sequences grow within a run, stamps within the store; neither goes back, whatever the clock does.
 /// - Damage to one row is reported for that row and leaves every other usable.
 pub trait Store: Send + Sync {
-    /// Decides about one run and carries the decision out. The run is made if it is not there.
+    /// Decides about one run and carries the decision out. The run is made if it is not there. A decision that asks for
+    /// more is shown it in the same transaction; one that was shown all and asks again breaks the rules.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
 
     /// Reads one run.

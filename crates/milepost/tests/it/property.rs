@@ -4,6 +4,7 @@
 use milepost::model::Marks;
 use milepost::store::{Store, StoreError, Upkeep};
 use milepost_testkit::chance::{edited, text};
+use milepost_testkit::ledger::shown;
 use milepost_testkit::{Ledger, doc};
 use proptest::prelude::*;
 
@@ -93,7 +94,7 @@ impl History<'_> {
                 let doc = ledger.doc(label).state(self.state.clone());
                 ledger.commit(|view, commit| {
                     commit.puts.push(doc.seal(&view.slot));
-                    let open = view.oldest.iter().filter(|entry| !entry.marks.protects());
+                    let open = shown(view).oldest.iter().filter(|entry| !entry.marks.protects());
                     commit.drops.extend(open.take(2).map(|entry| entry.header.sequence));
                 });
             }

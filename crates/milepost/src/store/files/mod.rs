@@ -28,8 +28,8 @@ use self::history::{History, Unread};
 use self::state::{RowRef, RunLog};
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Part, Receipt, Row, RunQuery,
-    RunRow, RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, MORE_THAN_ALL, OpenOptions, Outline, Part, Receipt,
+    Row, RunQuery, RunRow, RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
 };
 use crate::atomic::{self, Mode};
 use crate::model::RunId;
@@ -175,6 +175,7 @@ impl Store for FilesStore {
         let view = log.as_deref().unwrap_or(&RunLog::default()).view(stamp);
         match decide(&view) {
             Verdict::Nothing => Ok(Receipt::default()),
+            Verdict::More => Err(StoreError::Rules(MORE_THAN_ALL)),
             Verdict::Commit(commit) => self.commit(run, log, &view, *commit),
         }
     }

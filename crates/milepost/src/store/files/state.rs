@@ -9,7 +9,7 @@ use super::log::{Change, Piece, Read};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
 use crate::seal::{Header, verify};
 use crate::store::{
-    Cursor, Damage, DamageKind, EVENTS_KEPT, Entry, OLDEST_SHOWN, Part, Row, RunRow, RunView, Slot,
+    Cursor, Damage, DamageKind, EVENTS_KEPT, Entry, More, OLDEST_SHOWN, Part, Row, RunRow, RunView, Slot,
 };
 
 /// A checkpoint that intact lines speak of.
@@ -304,8 +304,9 @@ impl RunLog {
                 Some(RowRef::Live(live)) => Some(live.entry.clone()),
                 _ => None,
             },
-            oldest,
-            items: self.items.iter().cloned().collect(),
+            waiting: self.items.len() as u64,
+            // All of it is in memory anyway.
+            more: Some(More { oldest, items: self.items.iter().cloned().collect() }),
         }
     }
 

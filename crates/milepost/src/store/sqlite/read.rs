@@ -268,6 +268,16 @@ pub(super) fn runs(tx: &Connection, query: &RunQuery) -> Result<Vec<RunRow>> {
     lines.into_iter().map(|line| run_row(tx, fresh, line)).collect()
 }
 
+/// The first and the last number of a run's pending items, however many there are.
+pub(super) fn item_numbers(tx: &Connection, n: i64) -> Result<Option<(i64, i64)>> {
+    let ends =
+        "SELECT (SELECT min(n) FROM item WHERE run_n = ?1), (SELECT max(n) FROM item WHERE run_n = ?1)";
+    tx.prepare_cached(ends)?.query_row([n], |row| {
+        let (first, last): (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
+        Ok(first.zip(last))
+    })
+}
+
 /// Pending items with their numbers; a damaged one is reported in its place.
 #[allow(clippy::type_complexity)]
 pub(super) fn items(tx: &Connection, n: i64) -> Result<Vec<(i64, std::result::Result<Item, Damage>)>> {

@@ -10,7 +10,8 @@ use crate::model::{CheckpointId, Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::{
-    Commit, Damage, Decide, EVENTS_KEPT, OLDEST_SHOWN, Part, Receipt, Row, RunView, Slot, StoreError, Verdict,
+    Commit, Damage, Decide, EVENTS_KEPT, MORE_THAN_ALL, More, OLDEST_SHOWN, Part, Receipt, Row, RunView,
+    Slot, StoreError, Verdict,
 };
 
 /// Events in a row at most.
@@ -53,9 +54,18 @@ fn write_once(
     let tx = db.begin().map_err(failed)?;
     let fresh = Fresh::load(&tx).map_err(failed)?;
     let mut line = read::line(&tx, &fresh, run).map_err(failed)?;
-    let (view, places) = view(&tx, &fresh, line.as_ref()).map_err(failed)?;
+    let (mut view, mut places) = view(&tx, &fresh, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
-    let Verdict::Commit(commit) = decide(&view) else { return Ok(Receipt::default()) };
+    let mut verdict = decide(&view);
+    if let (Verdict::More, Some(line), None) = (&verdict, &line, &view.more) {
+        view.more = Some(more(&tx, &fresh, line, &mut places).map_err(failed)?);
+        verdict = decide(&view);
+    }
+    let commit = match verdict {
+        Verdict::Commit(commit) => commit,
+        Verdict::Nothing => return Ok(Receipt::default()),
+        Verdict::More => return Err(StoreError::Rules(MORE_THAN_ALL)),
+    };
     check(run, &view, &commit)?;
     if let Some(line) = &line {
         for (sequence, marks) in &commit.marks {
@@ -130,23 +140,30 @@ fn view(tx: &Connection, fresh: &Fresh, line: Option<&RunLine>) -> Result<(RunVi
     let stamp = next_stamp(tx, fresh)?;
     let Some(line) = line else {
         let slot = Slot::issue(1, stamp);
-        let view = RunView { record: None, slot, count: 0, latest: None, oldest: vec![], items: vec![] };
+        let more = Some(More::default());
+        let view = RunView { record: None, slot, count: 0, latest: None, waiting: 0, more };
         return Ok((view, ItemPlaces { shown: vec![], next: 1 }));
     };
-    let all = read::items(tx, line.n)?;
+    let numbers = read::item_numbers(tx, line.n)?;
     // A damaged item keeps its number until it is dealt with; new ones come after it.
-    let next = all.last().map_or(1, |(n, _)| n + 1);
-    let items: Vec<_> = all.into_iter().filter_map(|(n, item)| Some((n, item.ok()?))).collect();
-    let places = ItemPlaces { shown: items.iter().map(|(n, _)| *n).collect(), next };
+    let places = ItemPlaces { shown: vec![], next: numbers.map_or(1, |(_, last)| last.saturating_add(1)) };
     let view = RunView {
         record: line.record.as_ref().ok().map(|record| (**record).clone()),
         slot: Slot::issue(line.last_sequence + 1, stamp),
         count: line.count,
         latest: read::newest(tx, fresh, line.n)?.and_then(Row::good),
-        oldest: read::oldest(tx, fresh, line.n, OLDEST_SHOWN)?,
-        items: items.into_iter().map(|(_, item)| item).collect(),
+        waiting: numbers.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
+        more: None,
     };
     Ok((view, places))
+}
+
+fn more(tx: &Connection, fresh: &Fresh, line: &RunLine, places: &mut ItemPlaces) -> Result<More> {
+    let oldest = read::oldest(tx, fresh, line.n, OLDEST_SHOWN)?;
+    let intact = read::items(tx, line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
+    let items;
+    (places.shown, items) = intact.unzip();
+    Ok(More { oldest, items })
 }
 
 /// Whether the decision keeps the trait's rules.
@@ -167,7 +184,8 @@ fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<()
     if ids.len() < commit.puts.len() {
         return Err(StoreError::Rules("the same checkpoint twice"));
     }
-    if commit.record.run_id != *run || commit.consume > view.items.len() {
+    if commit.record.run_id != *run || commit.consume > view.more.as_ref().map_or(0, |more| more.items.len())
+    {
         return Err(StoreError::Rules("a record of another run, or items that are not there"));
     }
     Ok(())
@@ -215,7 +233,7 @@ impl Work<'_> {
         let mut there = Vec::new();
         for &sequence in drops.iter().filter(|sequence| !fresh.has_removed(line.n, **sequence)) {
             let waiting = fresh.of(line.n).any(|row| row.sequence == sequence)
-                || self.view.oldest.iter().any(|entry| entry.header.sequence == sequence);
+                || self.view.more.iter().flat_map(|more| &more.oldest).any(|e| e.header.sequence == sequence);
             let settled = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
             if waiting || self.tx.prepare_cached(settled)?.exists(params![line.n, integer(sequence)])? {
                 there.push(sequence);

@@ -155,7 +155,7 @@ fn a_commit_is_there_whole() {
     })
     .unwrap();
     change(&store, &r, |view, commit| {
-        assert_eq!(view.items.len(), 2);
+        assert_eq!((view.waiting, view.more.as_ref().unwrap().items.len()), (2, 2));
         commit.consume = 1;
     })
     .unwrap();
