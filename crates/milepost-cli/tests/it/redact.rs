@@ -121,8 +121,10 @@ fn plant(env: &TestEnvironment, secrets: &[(String, String)]) {
             &ended,
         ];
         env.run_on(input.as_bytes(), &args).exits(0);
-        let pass = format!("--password={secret}");
-        env.run(&["run", "--title", &text, "--", "true", "--header", &ended, &pass]).exits(0);
+        // No folder is called like an address: a path has no two slashes in a row.
+        let folder = if secret.contains("://") { "." } else { secret };
+        let (pass, watch) = (format!("--password={secret}"), format!("--watch={folder}"));
+        env.run(&["run", "--title", &text, &watch, "--", "true", "--header", &ended, &pass]).exits(0);
         if !secret.contains([' ', '\n', '@']) {
             of(&["mark", "latest", "--tag", secret]);
         }

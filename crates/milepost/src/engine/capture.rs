@@ -6,6 +6,7 @@ use super::{Milepost, Save};
 use crate::capture::{self, Process, Scope, Sighting, Since};
 use crate::model::{CaptureWhen, Captures, PathText, Profile, RunId, RunRecord, Source, Workspace};
 use crate::owner::Liveness;
+use crate::redact::{self, Redaction};
 use crate::{Error, trigger};
 
 /// What a capture is joined with: a save that finds another newest capture begins anew.
@@ -118,13 +119,20 @@ impl Before {
     }
 }
 
-/// What a run remembers of a look.
-pub(super) fn remember(captures: &mut Captures, sighting: &Sighting, now: jiff::Timestamp) {
+/// What a run remembers of a look. A folder whose name holds a secret is watched by whoever names it, and not remembered:
+/// nothing could be replaced in it.
+pub(super) fn remember(
+    captures: &mut Captures,
+    sighting: &Sighting,
+    redaction: Redaction,
+    now: jiff::Timestamp,
+) {
+    let may_stay = |folder: &str| redaction == Redaction::Off || redact::text(folder).is_none();
     captures.at = Some(now);
     let seen = sighting.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
     captures.peak_rss = captures.peak_rss.max(seen);
     for folder in &sighting.watch {
-        if !captures.watch.contains(folder) {
+        if !captures.watch.contains(folder) && may_stay(folder) {
             captures.watch.push(folder.clone());
         }
     }

@@ -231,7 +231,7 @@ fn decide_or_fail(
         if seen.only_after.is_some_and(|latest| latest != record.captures.latest) {
             return Err(Error::CaptureMoved);
         }
-        capture::remember(&mut record.captures, seen.sighting, now);
+        capture::remember(&mut record.captures, seen.sighting, request.redaction, now);
     }
     let reopens = view.record.as_ref().is_some_and(|record| !record.is_open());
     let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
