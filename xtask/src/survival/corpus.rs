@@ -1,6 +1,6 @@
 //! Labelled documents: `NAME.md`, and beside it `NAME.facts` with a fact a line: `must|rule|should|can`, `text|path`, what.
 //! Those in `tuning` may be looked at while the algorithm is changed; those in `held-out` were written and labelled
-//! without knowledge of it, so that they say how it does on text that it was not made for.
+//! from the format alone, without sight of the code or its results, and are not changed to suit either.
 
 use std::collections::BTreeSet;
 use std::fmt;
