@@ -1,4 +1,6 @@
 //! Labelled documents: `NAME.md`, and beside it `NAME.facts` with a fact a line: `must|rule|should|can`, `text|path`, what.
+//! Those in `tuning` may be looked at while the algorithm is changed; those in `held-out` were written and labelled
+//! from the format alone, without sight of the code or its results, and are not changed to suit either.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,6 +8,22 @@ use std::fmt;
 use anyhow::{Context, Result, bail};
 
 use crate::shell::root;
+
+/// Which documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Half {
+    Tuning,
+    HeldOut,
+}
+
+impl fmt::Display for Half {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tuning => "tuning",
+            Self::HeldOut => "held-out",
+        })
+    }
+}
 
 pub struct Document {
     pub name: String,
@@ -83,9 +101,9 @@ fn normal(text: &str) -> String {
     bare.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// All documents, by name.
-pub fn read() -> Result<Vec<Document>> {
-    let folder = root().join("xtask/corpus");
+/// All documents of a half, by name.
+pub fn read(half: Half) -> Result<Vec<Document>> {
+    let folder = root().join("xtask/corpus").join(half.to_string());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).context("the corpus is not there")? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -100,14 +118,21 @@ fn document(folder: &std::path::Path, name: String) -> Result<Document> {
     let labels = std::fs::read_to_string(folder.join(format!("{name}.facts")))?;
     let mut facts = Vec::new();
     let whole = Kept::of(&text);
+    let mut seen = BTreeSet::new();
     for line in labels.lines() {
         let mut words = line.splitn(3, ' ');
         let (Some(rank), Some(kind), Some(what)) = (words.next(), words.next(), words.next()) else {
             bail!("{name}.facts: {line:?} is no fact");
         };
         let fact = Fact { rank: rank.to_owned(), is_path: kind == "path", what: what.to_owned() };
-        if !["must", "rule", "should", "can"].contains(&rank) || !fact.survives(&whole) {
+        if !["must", "rule", "should", "can"].contains(&rank) || !["text", "path"].contains(&kind) {
+            bail!("{name}.facts: {line:?} is no fact");
+        }
+        if !fact.survives(&whole) {
             bail!("{name}.facts: {line:?} is not in the document");
+        }
+        if !seen.insert(normal(what)) {
+            bail!("{name}.facts: {line:?} is there twice");
         }
         facts.push(fact);
     }
@@ -115,7 +140,7 @@ fn document(folder: &std::path::Path, name: String) -> Result<Document> {
 }
 
 /// The share of facts that is left, over all documents together.
-pub fn share(documents: &[&Document], weights: Weight, cut: impl Fn(&str) -> String) -> f64 {
+pub fn share(documents: &[Document], weights: Weight, cut: impl Fn(&str) -> String) -> f64 {
     let (mut left, mut all) = (0, 0);
     for document in documents {
         let kept = Kept::of(&cut(&document.text));
@@ -125,4 +150,40 @@ pub fn share(documents: &[&Document], weights: Weight, cut: impl Fn(&str) -> Str
         }
     }
     left as f64 / all as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reading refuses a label that is not in its document, that is there twice, or that has no known rank.
+    #[test]
+    fn every_label_stands_once_in_its_document() {
+        for half in [Half::Tuning, Half::HeldOut] {
+            let documents = read(half).unwrap();
+            assert!(documents.len() >= 30, "{half} has {} documents", documents.len());
+            for document in &documents {
+                assert!(!document.facts.is_empty(), "{half}/{} has no labels", document.name);
+            }
+        }
+    }
+
+    #[test]
+    fn labels_that_say_nothing_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.md"), "The *pump* runs -> dry\n").unwrap();
+        for (labels, problem) in [
+            ("must text The pump stands\n", "is not in the document"),
+            ("must text the pump runs\ncan text The `pump` runs\n", "is there twice"),
+            ("maybe text The pump\n", "is no fact"),
+            ("must word The pump\n", "is no fact"),
+            ("must text\n", "is no fact"),
+        ] {
+            std::fs::write(folder.path().join("a.facts"), labels).unwrap();
+            let refused = document(folder.path(), "a".to_owned()).err().map(|error| error.to_string());
+            assert!(refused.as_ref().is_some_and(|said| said.contains(problem)), "{labels:?}: {refused:?}");
+        }
+        std::fs::write(folder.path().join("a.facts"), "must text The pump runs → dry\n").unwrap();
+        assert_eq!(document(folder.path(), "a".to_owned()).unwrap().facts.len(), 1);
+    }
 }

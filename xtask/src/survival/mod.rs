@@ -1,6 +1,7 @@
 //! `cargo xtask survival`: which share of labelled facts is left when briefs are fitted to a budget, beside plain ways to
-//! cut a text. The corpus is in `xtask/corpus`: every second document is for tuning, the others are reported and held to
-//! bounds. `--tuning` shows the first half, `--documents` each document, a name what one becomes; `--check` fails where a bound is missed.
+//! cut a text. The corpus is in `xtask/corpus`: `tuning` is what the algorithm was tuned on, `held-out` is reported and
+//! held to bounds. `--tuning` takes the first instead, `--documents` shows each document, a name what one becomes;
+//! `--check` fails where a bound is missed.
 
 mod corpus;
 mod truncate;
@@ -8,7 +9,7 @@ mod truncate;
 use anyhow::{Result, bail, ensure};
 use milepost::brief::{Brief, Fit, Gauge, Overflow};
 
-use corpus::{Document, Weight};
+use corpus::{Document, Half, Weight};
 
 const BUDGETS: [u64; 6] = [250, 500, 750, 1000, 1500, 2000];
 /// The least weighted share at a budget, on the half that was not tuned on.
@@ -32,17 +33,16 @@ fn fitted(text: &str, budget: u64) -> String {
 }
 
 pub fn run(args: &[&str]) -> Result<()> {
-    let documents = corpus::read()?;
-    ensure!(documents.len() >= 30, "the corpus has {} documents", documents.len());
-    let tuning = usize::from(!args.contains(&"--tuning"));
-    let half: Vec<_> = documents.iter().skip(tuning).step_by(2).collect();
-    let facts: usize = half.iter().map(|document| document.facts.len()).sum();
-    println!("{} documents, {facts} facts, {}", half.len(), Gauge::default().name());
+    let half = if args.contains(&"--tuning") { Half::Tuning } else { Half::HeldOut };
+    let documents = corpus::read(half)?;
+    ensure!(documents.len() >= 30, "{half} has {} documents", documents.len());
+    let facts: usize = documents.iter().map(|document| document.facts.len()).sum();
+    println!("{half}: {} documents, {facts} facts, {}", documents.len(), Gauge::default().name());
     if args.contains(&"--documents") {
-        for document in &half {
+        for document in &documents {
+            let only = std::slice::from_ref(document);
             let shares = CUTS.map(|(name, cut)| {
-                let at =
-                    BUDGETS.map(|budget| corpus::share(&[document], Weight::Equal, |text| cut(text, budget)));
+                let at = BUDGETS.map(|budget| corpus::share(only, Weight::Equal, |text| cut(text, budget)));
                 format!("{name} {}", at.map(|share| format!("{:.0}", share * 100.0)).join(" "))
             });
             println!("{} ({} facts): {}", document.name, document.facts.len(), shares.join(", "));
@@ -50,7 +50,7 @@ pub fn run(args: &[&str]) -> Result<()> {
         return Ok(());
     }
     if let Some(name) = args.iter().find(|arg| !arg.starts_with("--")) {
-        return explain(&documents, name);
+        return explain(half, &documents, name);
     }
     let mut missed = Vec::new();
     for weights in [Weight::ByRank, Weight::Equal] {
@@ -58,7 +58,7 @@ pub fn run(args: &[&str]) -> Result<()> {
         println!("|---{}|", "|---".repeat(BUDGETS.len()));
         let mut ours = [0.0; BUDGETS.len()];
         for (n, (name, cut)) in CUTS.into_iter().enumerate() {
-            let shares = BUDGETS.map(|budget| corpus::share(&half, weights, |text| cut(text, budget)));
+            let shares = BUDGETS.map(|budget| corpus::share(&documents, weights, |text| cut(text, budget)));
             println!("| {name} |{} |", shares.map(|share| format!(" {:.1}% ", share * 100.0)).join("|"));
             if n == 0 {
                 ours = shares;
@@ -92,9 +92,9 @@ pub fn run(args: &[&str]) -> Result<()> {
 }
 
 /// One document at every budget, with the facts that are gone.
-fn explain(documents: &[Document], name: &str) -> Result<()> {
+fn explain(half: Half, documents: &[Document], name: &str) -> Result<()> {
     let Some(document) = documents.iter().find(|document| document.name == name) else {
-        bail!("no document {name} in the corpus");
+        bail!("no document {name} in {half}");
     };
     for budget in BUDGETS {
         let text = fitted(&document.text, budget);
