@@ -124,12 +124,14 @@ pub fn run(short: bool) -> Result<Vec<Line>> {
     let ours = || ok(&mut command());
     ours()?;
     let bare = || ok(Command::new("sh").args(["-c", "/bin/true; exit $?"]));
-    let (ours, bare) = pairs(if short { 20 } else { 100 }, ours, bare)?;
     let mut floor = Floor::new(folder.path())?;
-    let mut fsync = Sample::default();
-    for _ in 0..50 {
+    let (mut runs, mut bares, mut fsync) = (Sample::default(), Sample::default(), Sample::default());
+    for _ in 0..if short { 20 } else { 100 } {
+        bares.time(bare)?;
+        runs.time(ours)?;
         fsync.time(|| floor.write(&[b'x'; 4096]))?;
     }
+    let (ours, bare) = (runs, bares);
     let syncs = count(&mut command()).unwrap_or(3);
     let allowed = bare.median() * 3 + fsync.median() * u32::try_from(syncs)?;
     let base = bare.median() + fsync.median() * u32::try_from(syncs)?;
