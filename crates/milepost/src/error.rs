@@ -322,7 +322,7 @@ impl Error {
                 StoreError::Damaged(damage) => (damage_reason(damage), Exit::Damaged),
                 StoreError::NoRun(_) => (R::RunNotFound, Exit::NotFound),
                 StoreError::NoCheckpoint(..) => (R::CheckpointNotFound, Exit::NotFound),
-                StoreError::Exists(_) => (R::CheckpointIdInvalid, Exit::Failed),
+                StoreError::Exists(_) | StoreError::Named(_) => (R::CheckpointIdInvalid, Exit::Failed),
                 StoreError::MarksMoved(..) => (R::StoreBusy, Exit::Busy),
                 StoreError::Rules(_) => (R::CheckpointSchemaInvalid, Exit::Failed),
                 StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
@@ -411,7 +411,10 @@ impl Error {
                 StoreError::NoRun(_) => "`milepost runs` lists the runs".into(),
                 StoreError::NoCheckpoint(..) => "`milepost list` shows what is there".into(),
                 StoreError::MarksMoved(..) => "try again".into(),
-                StoreError::Exists(_) | StoreError::Rules(_) | StoreError::Read { .. } => return None,
+                StoreError::Exists(_)
+                | StoreError::Named(_)
+                | StoreError::Rules(_)
+                | StoreError::Read { .. } => return None,
                 StoreError::ReadOnly { .. } => {
                     "check the permissions, or name another store with --store".into()
                 }

@@ -147,6 +147,30 @@ fn a_budget_is_kept_or_refused_with_the_numbers() {
 }
 
 #[test]
+fn of_many_that_save_the_same_brief_at_once_one_does() {
+    for store in [None, Some("files:store")] {
+        let mut env = TestEnvironment::new();
+        if let Some(url) = store {
+            env.set("MILEPOST_STORE", url);
+        }
+        env.write("chk.md", EXAMPLE);
+        env.save(&["--run", "first"]);
+        let env = &env;
+        let codes: Vec<_> = std::thread::scope(|scope| {
+            let save = |n: usize| {
+                let run = format!("r{n}");
+                move || env.run(&["save", "--no-capture", "--run", &run, "--brief", "chk.md"]).code
+            };
+            let all: Vec<_> = (0..8).map(|n| scope.spawn(save(n))).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{store:?}: {codes:?}");
+        assert!(codes.iter().all(|code| [0, 1].contains(code)), "{store:?}: {codes:?}");
+        assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 2, "{store:?}");
+    }
+}
+
+#[test]
 fn a_brief_is_carried_forward() {
     let env = TestEnvironment::new();
     env.write("chk.md", EXAMPLE);

@@ -50,6 +50,7 @@ macro_rules! __each_rule {
                 write::{
                     run_appears_with_its_first_commit, nothing_changes_nothing, several_puts_in_one_commit,
                     foreign_run_is_refused, duplicate_id_is_refused, duplicate_id_within_a_commit_is_refused,
+                    taken_name_is_refused,
                     panic_in_the_decision_changes_nothing, unknown_runs_and_checkpoints
                 }
                 order::{

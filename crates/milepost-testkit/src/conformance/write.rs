@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use milepost::model::RunId;
+use milepost::model::{Marks, RunId};
 use milepost::store::{EventQuery, HeaderQuery, Store, StoreError, Verdict};
 
 use crate::doc::{self, Doc};
@@ -101,6 +101,34 @@ pub fn duplicate_id_is_refused(store: &dyn Store) {
     let fresh = second.doc("fresh-0");
     second.put(&fresh);
     second.check();
+}
+
+/// A name that has to be new is refused where something has it, as its id or as a tag, in this run or another. Nothing of
+/// such a commit is written, and the same without the name is.
+pub fn taken_name_is_refused(store: &dyn Store) {
+    let mut first = Ledger::begin(store, "write-names-1");
+    let mut second = Ledger::begin(store, "write-names-2");
+    let tagged = first.doc("tagged").id("write-names-tagged");
+    first.commit(|view, commit| {
+        commit.puts.push(tagged.seal(&view.slot));
+        let marks = Marks { revision: 1, tags: vec!["write-names-tag".into()], ..Marks::default() };
+        commit.marks.push((view.slot.sequence(), marks));
+        commit.new_names.push("write-names-free".into());
+    });
+    for name in ["write-names-tag", "write-names-tagged"] {
+        for ledger in [&mut first, &mut second] {
+            let doc = ledger.doc(format!("never-{name}"));
+            let answer = ledger.attempt(|view, commit| {
+                commit.puts.push(doc.seal(&view.slot));
+                commit.push.push(doc::item("never"));
+                commit.new_names.extend(["write-names-free".to_owned(), name.to_owned()]);
+            });
+            assert!(matches!(&answer, Err(StoreError::Named(taken)) if taken == name), "{name}: {answer:?}");
+            ledger.check();
+            ledger.put(&doc);
+            ledger.check();
+        }
+    }
 }
 
 /// An id may not stand twice in one commit either.

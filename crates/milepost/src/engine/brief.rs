@@ -161,20 +161,17 @@ impl Milepost {
         }
     }
 
-    /// Refuses a brief whose own id something in the store has already.
-    pub(super) fn check_brief_id(&self, markdown: &str) -> Result<(), Error> {
-        let Some(id) = crate::brief::id_of(markdown) else { return Ok(()) };
+    /// What is said of a brief whose own id something in the store has already.
+    pub(super) fn brief_exists(&self, id: String) -> Result<Error, Error> {
+        let mut place = "a damaged checkpoint".to_owned();
         for find in [Find::Id(&id), Find::Name(&id)] {
             let rows = self.store.headers(&HeaderQuery { find, limit: 1, ..HeaderQuery::default() })?;
-            if let Some(row) = rows.into_iter().next() {
-                let place = match row {
-                    Row::Good(entry) => format!("{}@{}", entry.header.run_id, entry.header.sequence),
-                    Row::Damaged { .. } => "a damaged checkpoint".to_owned(),
-                };
-                return Err(Error::BriefExists { id: id.clone(), place });
+            if let Some(entry) = rows.into_iter().find_map(Row::good) {
+                place = format!("{}@{}", entry.header.run_id, entry.header.sequence);
+                break;
             }
         }
-        Ok(())
+        Ok(Error::BriefExists { id, place })
     }
 }
 

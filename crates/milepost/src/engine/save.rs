@@ -104,9 +104,6 @@ impl Milepost {
         }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
-        if let Some(brief) = &save.draft.brief {
-            self.check_brief_id(brief)?;
-        }
         let mut moment = self.clock.moment();
         let id = match &save.promised {
             Some((id, at)) => {
@@ -140,6 +137,7 @@ impl Milepost {
             (Ok(_), Some(Err(e))) => return Err(e),
             // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
             (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => self.already(&id)?,
+            (Err(Error::Store(StoreError::Named(id))), _) => return Err(self.brief_exists(id)?),
             (Err(e), _) => return Err(e),
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
@@ -285,6 +283,7 @@ fn decide_or_fail(
     }
     let mut commit = Commit::of(record);
     commit.consume = more.items.len();
+    commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::brief::id_of));
     match (fold, &view.latest) {
         (Fold::Keep, _) | (_, None) => {
             let sealed = seal::seal(unsealed, &view.slot)?;

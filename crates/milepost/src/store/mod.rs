@@ -183,6 +183,9 @@ pub struct Commit {
     pub consume: usize,
     /// Events to add.
     pub events: Vec<Event>,
+    /// Names that nothing in the store may have yet, neither as its id nor as a tag or an imported id; where something
+    /// does, the commit is refused with `Named`.
+    pub new_names: Vec<String>,
 }
 
 impl Commit {
@@ -196,6 +199,7 @@ impl Commit {
             push: Vec::new(),
             consume: 0,
             events: Vec::new(),
+            new_names: Vec::new(),
         }
     }
 }
@@ -460,6 +464,9 @@ pub enum StoreError {
     /// A checkpoint with this id is there already.
     #[error("checkpoint {0} exists already")]
     Exists(CheckpointId),
+    /// Something has this name already.
+    #[error("something is called {0} already")]
+    Named(String),
     /// Marks were set by somebody else since they were read: their revision is not the next one.
     #[error("the marks of {0}@{1} have changed meanwhile")]
     MarksMoved(RunId, u64),
@@ -496,6 +503,21 @@ pub enum StoreError {
         /// The store.
         place: String,
     },
+}
+
+/// Refuses names that something has. `headers` answers a query inside the write.
+fn check_names(
+    names: &[String],
+    headers: impl Fn(&HeaderQuery<'_>) -> Result<Vec<Row>, StoreError>,
+) -> Result<(), StoreError> {
+    for name in names {
+        for find in [Find::Id(name), Find::Name(name)] {
+            if !headers(&HeaderQuery { find, limit: 1, ..HeaderQuery::default() })?.is_empty() {
+                return Err(StoreError::Named(name.clone()));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl From<Damage> for StoreError {

@@ -14,7 +14,7 @@ use super::{FilesStore, read_error};
 use crate::atomic::{self, Mode};
 use crate::model::{CheckpointId, RunId, RunRecord};
 use crate::seal::Verified;
-use crate::store::{Commit, Receipt, RunView, StoreError};
+use crate::store::{Commit, Receipt, RunView, Store, StoreError, check_names};
 
 /// Lines beyond twice the live checkpoints before a log is written anew.
 const SPARE_LINES: u64 = 256;
@@ -46,6 +46,7 @@ impl FilesStore {
         }
         let ids: Vec<_> = commit.puts.iter().map(|put| &put.header().snapshot_id).collect();
         self.check_ids(run, state, &ids)?;
+        check_names(&commit.new_names, |query| self.headers(query))?;
 
         let base = view.slot.stamp();
         let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_A_STAMP);

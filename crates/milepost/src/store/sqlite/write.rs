@@ -5,13 +5,13 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 use super::connection::Db;
 use super::fresh::{self, Fresh};
 use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
-use super::{SqliteStore, frames, memo, upkeep};
+use super::{SqliteStore, frames, list, memo, upkeep};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::{
     Commit, Damage, Decide, EVENTS_KEPT, MORE_THAN_ALL, More, OLDEST_SHOWN, Part, Receipt, Row, RunView,
-    Slot, StoreError, Verdict,
+    Slot, StoreError, Verdict, check_names,
 };
 
 /// Events in a row at most.
@@ -74,6 +74,7 @@ fn write_once(
             }
         }
     }
+    check_names(&commit.new_names, |query| list::headers(&tx, query).map_err(failed))?;
     let work = Work { tx: &tx, run, view: &view, commit: &commit, places: &places };
     let plain = match &line {
         Some(line) => work.is_plain(line).map_err(failed)?,
