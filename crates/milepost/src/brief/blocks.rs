@@ -1,6 +1,7 @@
 //! A section's content taken apart: list items, table rows, paragraphs, fences, comments. Pieces lie end to end.
 //! In: the content of a section. Out: blocks by their place in it. Also: what an item, a row or a status says.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::parse::fence;
@@ -57,8 +58,9 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         let line = rest.get(..rest.find('\n').map_or(rest.len(), |n| n + 1)).unwrap_or(rest);
         let end = at + line.len();
         let last = found.last().map(|(block, _)| *block);
-        let bare = line.trim();
-        let indent = line.len() - line.trim_start().len();
+        let begins = line.trim_start();
+        let bare = begins.trim_end();
+        let indent = line.len() - begins.len();
         let inside = last == Some(Block::Item) && indent >= base + 2;
         // What goes on is part of the block before it.
         let goes_on = if let Some((mark, n)) = open {
@@ -74,14 +76,15 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         };
         let block = if goes_on {
             None
+        } else if bare.is_empty() && last != Some(Block::Item) {
+            Some(Block::Blank)
         } else if bare.is_empty() {
             let next = rest.get(line.len()..).unwrap_or_default();
             let blanks = next.len() - next.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let indented =
                 next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
             let is_item = grain == Grain::Lines && is_item(next.trim_start());
-            (!(last == Some(Block::Item) && indented && blanks < next.len() && !is_item))
-                .then_some(Block::Blank)
+            (!indented || blanks == next.len() || is_item).then_some(Block::Blank)
         } else if let Some(mark) = fence(line) {
             open = Some(mark);
             (!inside).then_some(Block::Code)
@@ -128,10 +131,8 @@ fn is_heading(bare: &str) -> bool {
 }
 
 fn is_rule(bare: &str) -> bool {
-    ['-', '*', '_'].iter().any(|mark| {
-        let n = bare.chars().filter(|c| c == mark).count();
-        n >= 3 && bare.chars().all(|c| c == *mark || c == ' ')
-    })
+    let Some(mark @ (b'-' | b'*' | b'_')) = bare.bytes().next() else { return false };
+    bare.bytes().all(|b| b == mark || b == b' ') && bare.bytes().filter(|b| *b == mark).count() >= 3
 }
 
 fn is_item(bare: &str) -> bool {
@@ -171,13 +172,15 @@ pub(super) fn said(item: &str) -> &str {
 pub(super) fn cells(row: &str) -> Vec<&str> {
     let row = row.trim();
     let row = row.strip_prefix('|').unwrap_or(row);
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(4);
     let (mut start, mut at) = (0, 0);
     let bytes = row.as_bytes();
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 1,
-            b'`' => {
+    let special = |b: &u8| matches!(b, b'\\' | b'`' | b'|');
+    while let Some(n) = bytes.get(at..).and_then(|rest| rest.iter().position(special)) {
+        at += n;
+        match bytes.get(at) {
+            Some(b'\\') => at += 1,
+            Some(b'`') => {
                 // Code ends at as many marks as it began with; where it does not end, it is no code.
                 let n = bytes.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'`').count();
                 at += n;
@@ -185,11 +188,10 @@ pub(super) fn cells(row: &str) -> Vec<&str> {
                 at += close.unwrap_or(0);
                 continue;
             }
-            b'|' => {
+            _ => {
                 found.push(row.get(start..at).unwrap_or_default().trim());
                 start = at + 1;
             }
-            _ => {}
         }
         at += 1;
     }
@@ -214,11 +216,11 @@ fn code_end(bytes: &[u8], n: usize) -> Option<usize> {
 }
 
 /// Text without the marks of Markdown around code and emphasis, with escaped pipes as pipes.
-pub(super) fn unmarked(text: &str) -> String {
+pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let link = text.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(name, _)| name);
     let bare = link.unwrap_or(text).trim_matches(|c| matches!(c, '`' | '*' | ' '));
-    bare.replace("\\|", "|")
+    if bare.contains('\\') { Cow::Owned(bare.replace("\\|", "|")) } else { Cow::Borrowed(bare) }
 }
 
 /// Text as it is compared: small letters, one blank between words, no marks, one kind of arrow.

@@ -245,7 +245,7 @@ impl Kind {
         if name.is_empty() {
             return (Self::Other, true);
         }
-        let own = |kind: &Self| kind.as_str().to_lowercase() == name;
+        let own = |kind: &Self| kind.as_str().eq_ignore_ascii_case(&name);
         if let Some(kind) =
             ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]).find(|k| own(k))
         {

@@ -2,24 +2,28 @@
 
 /// Takes text apart at the ends of its sentences.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
     let mut found = Vec::new();
-    let mut start = 0;
-    let mut chars = text.char_indices().peekable();
-    let mut before = ' ';
-    while let Some((at, c)) = chars.next() {
-        let next = chars.peek().map(|(_, next)| *next);
-        let after = at + c.len_utf8();
-        let ends = match c {
-            '。' | '！' | '？' => true,
-            // Not after a single letter or digit, as in "e.g." or "1."
-            '.' | '!' | '?' => next == Some(' ') && before.is_alphanumeric() && begins_sentence(text, after),
-            _ => false,
+    let (mut start, mut at) = (0, 0);
+    let mark = |b: &u8| matches!(b, b'.' | b'!' | b'?' | 0xe3 | 0xef);
+    while let Some(n) = bytes.get(at..).and_then(|rest| rest.iter().position(mark)) {
+        at += n;
+        let (before, rest) = text.split_at(at);
+        let len = rest.chars().next().map_or(1, char::len_utf8);
+        let ends = match len {
+            // Not after a mark, as in "etc.).", nor within a number.
+            1 => {
+                bytes.get(at + 1) == Some(&b' ')
+                    && before.chars().next_back().is_some_and(char::is_alphanumeric)
+                    && begins_sentence(text, at + 1)
+            }
+            _ => rest.starts_with(['。', '！', '？']),
         };
+        at += len;
         if ends {
-            found.push(text.get(start..after).unwrap_or_default().trim());
-            start = after;
+            found.push(text.get(start..at).unwrap_or_default().trim());
+            start = at;
         }
-        before = c;
     }
     found.push(text.get(start..).unwrap_or_default().trim());
     found.retain(|sentence| !sentence.is_empty());
@@ -118,9 +122,10 @@ fn least(text: &str) -> usize {
     let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
     let mut words = 0;
     let mut wide = 0;
-    for (at, c) in text.char_indices().skip_while(|(at, _)| *at < begins) {
-        words += usize::from(c == ' ');
-        wide += usize::from(!c.is_ascii());
+    for (at, byte) in text.bytes().enumerate().skip(begins) {
+        words += usize::from(byte == b' ');
+        // The first byte of a character beyond ASCII.
+        wide += usize::from(byte >= 0xc0);
         if words >= 3 || wide >= 8 {
             return at;
         }
@@ -128,12 +133,23 @@ fn least(text: &str) -> usize {
     text.len()
 }
 
+/// The line up to a place, with a sign that it was cut, if that is worth it.
 fn shortened(text: &str, end: usize) -> Option<String> {
     let kept = text.get(..end)?.trim_end_matches([' ', ',', ';', ':', '(', '→', '-', '.', '—', '–']);
     // Marks that were opened and not closed would swallow what follows.
-    let bare = if kept.matches("**").count() % 2 == 1 { kept.replacen("**", "", 1) } else { kept.to_owned() };
-    let bare = if bare.matches('`').count() % 2 == 1 { bare.replace('`', "") } else { bare };
-    (bare.len() + 4 < text.len() && !bare.trim().is_empty()).then(|| format!("{bare}…\n"))
+    let is_bold = kept.contains('*') && kept.matches("**").count() % 2 == 1;
+    let bold = if is_bold { kept.find("**") } else { None };
+    let mut short = String::with_capacity(kept.len() + 4);
+    short.push_str(kept.get(..bold.unwrap_or(0)).unwrap_or_default());
+    short.push_str(kept.get(bold.map_or(0, |at| at + 2)..).unwrap_or_default());
+    if kept.matches('`').count() % 2 == 1 {
+        short.retain(|c| c != '`');
+    }
+    if short.len() + 4 >= text.len() || short.trim().is_empty() {
+        return None;
+    }
+    short.push_str("…\n");
+    Some(short)
 }
 
 #[cfg(test)]
