@@ -146,9 +146,9 @@ impl<'a> Artifact<'a> {
 
 /// Whether the first word of a status is one of these.
 fn says_one_of(status: &str, words: &[&str]) -> bool {
-    let word = status.trim_start_matches(|c: char| !c.is_alphabetic());
-    let end = word.find(|c: char| !c.is_alphabetic()).unwrap_or(word.len());
-    word.get(..end).is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
+    let mut parts = status.split(|c: char| !c.is_alphabetic());
+    let first = parts.find(|part| !part.is_empty());
+    first.is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
 }
 
 fn is_status(text: &str) -> bool {

@@ -158,8 +158,9 @@ fn is_definition(text: &[u8]) -> bool {
 
 /// Finds headings line by line; `None` where that did not reach the end.
 fn scan(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<()> {
-    let all = text.get(start..).unwrap_or_default();
-    if all.contains('\r') && all.split('\r').skip(1).any(|after| !after.starts_with('\n')) {
+    let all = text.as_bytes().get(start..).unwrap_or_default();
+    // A carriage return alone ends a line too.
+    if memchr::memchr_iter(b'\r', all).any(|n| all.get(n + 1) != Some(&b'\n')) {
         return None;
     }
     let mut fence = None;

@@ -1,5 +1,7 @@
 //! Shorter forms of a line: its first clause, its first words. What is cut ends in `…`.
 
+use memchr::{memchr_iter, memchr2_iter};
+
 /// Takes text apart at the ends of its sentences.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
@@ -83,33 +85,40 @@ fn ends_clause(text: &str, at: usize) -> bool {
 /// The first clause of a line, if there is more: at least three words of it, or eight letters without blanks.
 pub(super) fn lead(line: &str) -> Option<String> {
     let text = line.trim_end();
-    let end = (least(text).saturating_sub(1)..text.len()).find(|at| ends_clause(text, *at))?;
-    shortened(text, end)
+    let from = least(text).saturating_sub(1);
+    let may_end = |byte| matches!(byte, b' ' | b';' | b'.' | b'!' | b'?' | 0xe3 | 0xef);
+    let mut ends = text.bytes().enumerate().skip(from).filter(|(_, byte)| may_end(*byte));
+    shortened(text, ends.find(|(at, _)| ends_clause(text, *at))?.0)
 }
 
 /// A step without its outcome: up to the second arrow.
 pub(super) fn without_outcome(line: &str) -> Option<String> {
     let text = line.trim_end();
     let bytes = text.as_bytes();
-    let is_arrow = |at: &usize| match bytes.get(*at) {
-        Some(0xe2) => bytes.get(at + 1..at + 3) == Some(&[0x86, 0x92]),
-        Some(b'-') => bytes.get(at + 1) == Some(&b'>'),
-        _ => false,
+    let is_arrow = |at: &usize| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        rest.starts_with("→".as_bytes()) || rest.starts_with(b"->")
     };
-    let second = (0..text.len()).filter(is_arrow).nth(1)?;
+    let second = memchr2_iter(0xe2, b'-', bytes).filter(is_arrow).nth(1)?;
     shortened(text, second)
 }
 
 /// The first words of a line, if there are more.
 pub(super) fn words(line: &str, most: usize) -> Option<String> {
     let text = line.trim_end();
-    let mut n = 0;
-    let mut letters = 0;
-    for (at, c) in text.char_indices() {
-        letters += if c.is_ascii() { 1 } else { 3 };
-        if c == ' ' {
-            n += 1;
-        }
+    // A character takes at least two bytes where it counts for three.
+    if text.len() * 3 / 2 <= most * 9 && memchr_iter(b' ', text.as_bytes()).count() <= most {
+        return None;
+    }
+    let (mut n, mut letters) = (0, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        // The bytes of a character after its first count for nothing.
+        letters += match byte {
+            ..0x80 => 1,
+            0x80..0xc0 => 0,
+            0xc0.. => 3,
+        };
+        n += usize::from(byte == b' ');
         if n > most || letters > most * 9 {
             return shortened(text, at);
         }

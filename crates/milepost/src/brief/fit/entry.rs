@@ -56,13 +56,13 @@ pub(super) struct Entry<'a> {
     pub(super) file: Option<Artifact<'a>>,
     /// What it costs, once it is weighed.
     cost: Option<u64>,
-    /// What is to be done to it when it is weighed.
-    pending: Vec<Way>,
+    /// What is to be done to it when it is weighed, in this order; where it would be more, it is weighed.
+    pending: [Option<Way>; 4],
 }
 
 impl<'a> Entry<'a> {
     pub(super) fn line(part: usize, rank: Rank, text: Cow<'a, str>) -> Self {
-        Self { rank, part, shown: Shown::Whole, text, file: None, cost: None, pending: Vec::new() }
+        Self { rank, part, shown: Shown::Whole, text, file: None, cost: None, pending: [None; 4] }
     }
 
     pub(super) fn file(part: usize, file: Artifact<'a>) -> Self {
@@ -92,17 +92,21 @@ impl<'a> Entry<'a> {
             self.text = Cow::Owned([&self.text, "\n"].concat());
         }
         self.cost = Some(gauge.quarters(&self.text));
-        for way in std::mem::take(&mut self.pending) {
+        for way in std::mem::take(&mut self.pending).into_iter().flatten() {
             self.change(way, gauge);
         }
     }
 
     /// Does something to a line, now or when it is weighed.
     pub(super) fn change(&mut self, way: Way, gauge: &Gauge<'_>) {
-        let Some(cost) = self.cost else {
-            self.pending.push(way);
-            return;
-        };
+        if self.cost.is_none() {
+            if let Some(free) = self.pending.iter_mut().find(|way| way.is_none()) {
+                *free = Some(way);
+                return;
+            }
+            self.weigh(gauge);
+        }
+        let cost = self.cost();
         let Some(text) = way.of(&self.text) else { return };
         let new = gauge.quarters(&text);
         // What is cut has to be cheaper for it.

@@ -1,9 +1,9 @@
 //! Files as paths, grouped by their folders: `- src/: a.rs, b.rs`. Each path stands there once.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 use super::super::Gauge;
+use super::seeded::{Map, Set};
 
 /// Where a path stands: in which folder, and there where.
 pub(super) type Place = (usize, usize);
@@ -26,17 +26,23 @@ struct Folder<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Folders<'a> {
     all: Vec<Folder<'a>>,
-    known: HashMap<Cow<'a, str>, usize>,
-    paths: HashSet<Cow<'a, str>>,
+    known: Map<Cow<'a, str>, usize>,
+    paths: Set<Cow<'a, str>>,
+    /// Room to put together what is weighed.
+    line: String,
 }
 
 impl<'a> Folders<'a> {
-    /// Adds a path, unless it stood there before.
-    pub(super) fn add(&mut self, path: &Cow<'a, str>) -> Option<Place> {
-        if !self.paths.insert(path.clone()) {
+    /// Adds a path, unless it stood there before; there will be no more than so many files.
+    pub(super) fn add(&mut self, path: Cow<'a, str>, files: usize) -> Option<Place> {
+        if self.paths.is_empty() {
+            self.paths.reserve(files);
+            self.known.reserve(files);
+        }
+        let (folder, name) = split(&path);
+        if !self.paths.insert(path) {
             return None;
         }
-        let (folder, name) = split(path);
         let n = *self.known.entry(folder).or_insert_with_key(|folder| {
             let (names, live, weighed, cost) = (Vec::new(), 0, 0, 0);
             self.all.push(Folder { folder: folder.clone(), names, live, weighed, cost });
@@ -52,12 +58,17 @@ impl<'a> Folders<'a> {
     pub(super) fn weigh(&mut self, (folder, name): Place, gauge: &Gauge<'_>) -> (u64, u64) {
         let Some(folder) = self.all.get_mut(folder) else { return (0, 0) };
         let Some(Some(name)) = folder.names.get(name) else { return (0, 0) };
-        let name = gauge.quarters(&[", ", name].concat());
+        let mut cost = |parts: [&str; 3]| {
+            self.line.clear();
+            self.line.extend(parts);
+            gauge.quarters(&self.line)
+        };
+        let name = cost([", ", name, ""]);
         folder.weighed += 1;
         if folder.weighed > 1 {
             return (name, 0);
         }
-        folder.cost = gauge.quarters(&["- ", &folder.folder, ": \n"].concat());
+        folder.cost = cost(["- ", &folder.folder, ": \n"]);
         (name, folder.cost)
     }
 
@@ -90,7 +101,7 @@ impl<'a> Folders<'a> {
 /// A path as a folder and a name; one whose marks would be misread has no folder.
 fn split<'a>(path: &Cow<'a, str>) -> (Cow<'a, str>, Cow<'a, str>) {
     let at = match path.rfind('/') {
-        Some(slash) if slash + 1 < path.len() && !path.contains([',', ':']) => slash + 1,
+        Some(slash) if slash + 1 < path.len() && !path.bytes().any(|b| matches!(b, b',' | b':')) => slash + 1,
         _ => 0,
     };
     match path {

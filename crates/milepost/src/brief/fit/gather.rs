@@ -3,22 +3,24 @@
 //! the sections they belong to.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use super::super::artifact::Artifact;
-use super::super::blocks::{Block, Grain, blocks, cells, said};
+use super::super::blocks::{Block, Grain, blocks, cells, said, trimmed};
 use super::super::{Brief, Kind, Section};
 use super::clip::sentences;
 use super::entry::Entry;
 use super::page::Page;
+use super::seeded::{Seeded, Set};
 use super::{Fit, PREAMBLE, Rank};
 
 pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
-    let mut page = Page::new(how.gauge, how.budget, how.whole.as_deref());
+    // About as many lines as there are.
+    let lines = brief.text().len() / 64;
+    let mut page = Page::new(how.gauge, how.budget, how.whole.as_deref(), lines);
     if let Some(front) = brief.front() {
         page.set_front(brief.slice(front.range.clone()));
     }
-    let mut seen = Seen::with_capacity(brief.text().len() / 64);
+    let mut seen = Seen::with_capacity_and_hasher(lines, Seeded::default());
     let preamble = brief.preamble();
     if !preamble.trim().is_empty() {
         let part = page.add_part(Kind::Other, PREAMBLE, "", None);
@@ -61,7 +63,7 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
 }
 
 /// Lines that stand there already, by their part.
-type Seen<'a> = HashSet<(usize, &'a str)>;
+type Seen<'a> = Set<(usize, &'a str)>;
 
 /// The heading's lines.
 fn heading<'a>(brief: &'a Brief, section: &Section) -> &'a str {
@@ -81,7 +83,7 @@ fn verbatim<'a>(brief: &'a Brief, section: &Section) -> &'a str {
 fn entries<'a>(page: &mut Page<'a>, seen: &mut Seen<'a>, part: usize, rank: Rank, content: &'a str) {
     for (block, range) in blocks(content, Grain::Lines) {
         let source = content.get(range).unwrap_or_default();
-        let bare = source.trim();
+        let bare = trimmed(source);
         let says_something = block.says_something() || block == Block::Heading;
         if !says_something || bare.is_empty() || !seen.insert((part, bare)) {
             continue;
@@ -117,7 +119,7 @@ pub(super) fn lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'
         }
         Block::Item => {
             let bare = source.trim_end();
-            if bare.contains('\n') {
+            if memchr::memchr(b'\n', bare.as_bytes()).is_some() {
                 let indent = source.get(..source.len() - source.trim_start().len()).unwrap_or_default();
                 add(Cow::Owned(format!("{indent}- {}", words(said(bare)))));
             } else if source.get(bare.len()..) == Some("\n") {

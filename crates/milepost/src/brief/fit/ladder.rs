@@ -23,13 +23,29 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     let technical = of(page, |rank| rank == Rank::Technical);
     let finished = of(page, |rank| rank == Rank::Artifact { finished: true });
     let active = of(page, |rank| rank == Rank::Artifact { finished: false });
-    let (older_steps, recent_steps) = split(&steps);
-    let (older_files, recent_files) = split(&active);
+    let (older_steps, recent_steps) = split(&steps, RECENT);
+    let (older_files, recent_files) = split(&active, RECENT);
 
+    let (many_steps, few_steps) = split(older_steps, MANY);
+    let (many_finished, few_finished) = split(&finished, MANY);
+    let (many_active, few_active) = split(&active, MANY);
     // In the order in which they go.
     page.weigh_last(
-        [&delta, &reversed(&other), &crumbs, older_steps, &finished, &active, recent_steps, &technical]
-            .concat(),
+        [
+            &delta,
+            &reversed(&other),
+            &crumbs,
+            many_finished,
+            many_steps,
+            many_active,
+            few_steps,
+            few_finished,
+            few_active,
+            recent_files,
+            recent_steps,
+            &technical,
+        ]
+        .concat(),
     );
     page.landed()?;
     page.drop_containers();
@@ -46,9 +62,9 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     shorten(page, older_files, &[Way::Lead])?;
     paths(page, older_files)?;
     dense(page)?;
-    remove(page, but_newest(&finished, MANY))?;
-    remove(page, but_newest(older_steps, MANY))?;
-    remove(page, but_newest(&active, MANY))?;
+    remove(page, many_finished)?;
+    remove(page, many_steps)?;
+    remove(page, many_active)?;
     remove(page, older_steps)?;
     front(page, &["checkpoint:", "created:"])?;
     shorten(page, recent_steps, &[Way::WithoutOutcome, Way::Lead])?;
@@ -83,13 +99,9 @@ pub(super) fn of(page: &Page<'_>, wanted: impl Fn(Rank) -> bool) -> Vec<usize> {
     all.filter(|(_, entry)| wanted(entry.rank)).map(|(at, _)| at).collect()
 }
 
-fn split(all: &[usize]) -> (&[usize], &[usize]) {
-    all.split_at(all.len().saturating_sub(RECENT))
-}
-
-/// All but so many of the newest.
-fn but_newest(all: &[usize], n: usize) -> &[usize] {
-    all.get(..all.len().saturating_sub(n)).unwrap_or_default()
+/// The newest ones apart from those before them.
+fn split(all: &[usize], newest: usize) -> (&[usize], &[usize]) {
+    all.split_at(all.len().saturating_sub(newest))
 }
 
 fn reversed(all: &[usize]) -> Vec<usize> {

@@ -10,6 +10,7 @@ mod gather;
 mod ladder;
 mod notice;
 mod page;
+mod seeded;
 mod shrink;
 
 use std::ops::ControlFlow;

@@ -19,23 +19,23 @@ pub(super) enum Telling {
 
 /// The notice of some omissions, with the command that shows all of it.
 pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling) -> String {
-    let command = whole.map_or("see the original".to_owned(), |whole| format!("`{whole}`"));
+    let (mark, command) = whole.map_or(("", "see the original"), |whole| ("`", whole));
     if telling == Telling::Shrunk {
         let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
-        return format!("# Left Out\nShrunk, {lines} lines: {command}\n");
+        return format!("# Left Out\nShrunk, {lines} lines: {mark}{command}{mark}\n");
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut told = String::from("## Left Out\n");
     for o in omitted.iter().take(NAMED) {
-        let name: String = o.section.chars().take(32).collect();
-        told.push(match (telling, o.left_out, o.cut_short) {
-            (Telling::Full, 0, cut) => format!("{name} {cut} cut"),
-            (Telling::Full, gone, 0) => format!("{name} {gone} of {}", o.entries),
-            (Telling::Full, gone, cut) => format!("{name} {gone} of {}, {cut} cut", o.entries),
-            (_, gone, cut) => format!("{name} {}", gone + cut),
-        });
+        told.extend(o.section.chars().take(32));
+        told += &match (telling, o.left_out, o.cut_short) {
+            (Telling::Full, 0, cut) => format!(" {cut} cut; "),
+            (Telling::Full, gone, 0) => format!(" {gone} of {}; ", o.entries),
+            (Telling::Full, gone, cut) => format!(" {gone} of {}, {cut} cut; ", o.entries),
+            (_, gone, cut) => format!(" {}; ", gone + cut),
+        };
     }
     if omitted.len() > NAMED {
-        told.push(format!("{} more sections", omitted.len() - NAMED));
+        told += &format!("{} more sections; ", omitted.len() - NAMED);
     }
-    format!("## Left Out\n{}; all: {command}\n", told.join("; "))
+    told + &format!("all: {mark}{command}{mark}\n")
 }

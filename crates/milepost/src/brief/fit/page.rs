@@ -56,7 +56,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(gauge: Gauge<'a>, budget: u64, whole: Option<&'a str>) -> Self {
+    pub(super) fn new(gauge: Gauge<'a>, budget: u64, whole: Option<&'a str>, lines: usize) -> Self {
         // A name that is longer than what it leads to does not help.
         let whole = whole.filter(|command| gauge.quarters(command) <= 4 * 28);
         Self {
@@ -65,8 +65,8 @@ impl<'a> Page<'a> {
             whole,
             front: Text { text: Cow::Borrowed(""), cost: 0 },
             parts: Vec::new(),
-            entries: Vec::new(),
-            unweighed: Vec::new(),
+            entries: Vec::with_capacity(lines),
+            unweighed: Vec::with_capacity(lines),
             total: 0,
             lossy: false,
             telling: Telling::Full,
@@ -254,7 +254,7 @@ impl<'a> Page<'a> {
         let Some(file) = &entry.file else { return ControlFlow::Continue(()) };
         self.lossy = true;
         self.total -= entry.cost();
-        match part.folders.add(&file.path) {
+        match part.folders.add(file.path.clone(), part.entries.len()) {
             Some(place) => {
                 let was_weighed = entry.is_weighed();
                 entry.leave_path(place);
