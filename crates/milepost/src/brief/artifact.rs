@@ -1,17 +1,19 @@
 //! One entry of the Artifact Trail: a row of a table or an item of a list, in whatever words it has.
 //! In: its source. Out: path, status, what changed; whether it is finished with.
 
+use std::borrow::Cow;
+
 use super::blocks::{Block, cells, said, unmarked};
 
 /// A file that was touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Artifact {
+pub(super) struct Artifact<'a> {
     /// Its path, without marks.
-    pub(super) path: String,
+    pub(super) path: Cow<'a, str>,
     /// What happened to it, in the writer's words; may be empty.
-    pub(super) status: String,
+    pub(super) status: Cow<'a, str>,
     /// What changed in it; may be empty.
-    pub(super) change: String,
+    pub(super) change: Cow<'a, str>,
 }
 
 /// Words for what became of a file, of which the first few mean that nobody works on it any more.
@@ -43,9 +45,9 @@ const OTHER: [&str; 13] = [
     "unchanged",
 ];
 
-impl Artifact {
+impl<'a> Artifact<'a> {
     /// Reads an entry; `None` for what names no file.
-    pub(super) fn read(block: Block, source: &str) -> Option<Self> {
+    pub(super) fn read(block: Block, source: &'a str) -> Option<Self> {
         match block {
             Block::Row => Self::of_row(source),
             Block::Item => Self::of_item(source),
@@ -53,19 +55,20 @@ impl Artifact {
         }
     }
 
-    fn of_row(row: &str) -> Option<Self> {
+    fn of_row(row: &'a str) -> Option<Self> {
         let cells = cells(row);
         let path = unmarked(cells.first()?);
-        let cell = |n: usize| cells.get(n).map(|cell| cell.trim()).unwrap_or_default();
-        (!path.is_empty()).then(|| Self {
-            path,
-            status: unmarked(cell(1)),
-            change: cells.get(2..).unwrap_or_default().join(" | ").trim().to_owned(),
-        })
+        let status = unmarked(cells.get(1).copied().unwrap_or_default());
+        let change = match cells.get(2..).unwrap_or_default() {
+            [] => Cow::Borrowed(""),
+            [change] => Cow::Borrowed(*change),
+            several => Cow::Owned(several.join(" | ").trim().to_owned()),
+        };
+        (!path.is_empty()).then_some(Self { path, status, change })
     }
 
     /// `` `path` (created): text ``, `path - created - text`, `created: path`, `path: text` and the like.
-    fn of_item(item: &str) -> Option<Self> {
+    fn of_item(item: &'a str) -> Option<Self> {
         let text = said(item);
         let (path, rest) = match text.strip_prefix("**`").or_else(|| text.strip_prefix('`')) {
             Some(inside) => inside.split_once('`')?,
@@ -86,24 +89,28 @@ impl Artifact {
             _ => split_status(rest),
         };
         let change = change.trim_start_matches([':', '-', '–', '—', ',', ' ']).trim();
-        Some(Self { path: path.to_owned(), status: status.to_owned(), change: change.to_owned() })
+        Some(Self { path: path.into(), status: status.into(), change: change.into() })
+    }
+
+    /// The same without the text it was read from.
+    pub(super) fn into_owned(self) -> Artifact<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Artifact { path: own(self.path), status: own(self.status), change: own(self.change) }
     }
 
     /// Whether nobody works on it any more.
     pub(super) fn is_finished(&self) -> bool {
-        let first = first_word(&self.status);
-        FINISHED.contains(&first.as_str())
+        says_one_of(&self.status, &FINISHED)
     }
 
     pub(super) fn is_created(&self) -> bool {
-        matches!(first_word(&self.status).as_str(), "created" | "added" | "new")
+        says_one_of(&self.status, &["created", "added", "new"])
     }
 
     pub(super) fn is_modified(&self) -> bool {
-        matches!(
-            first_word(&self.status).as_str(),
-            "modified" | "updated" | "changed" | "edited" | "extended" | "fixed" | "rewritten"
-        )
+        const MODIFIED: [&str; 7] =
+            ["modified", "updated", "changed", "edited", "extended", "fixed", "rewritten"];
+        says_one_of(&self.status, &MODIFIED)
     }
 
     /// As a row of a table with three columns.
@@ -121,7 +128,9 @@ impl Artifact {
 
     /// In as few tokens as can be: the path, what happened, what changed.
     pub(super) fn dense(&self) -> String {
-        let mut line = format!("- {}", self.path);
+        let mut line = String::with_capacity(self.path.len() + self.status.len() + self.change.len() + 6);
+        line.push_str("- ");
+        line.push_str(&self.path);
         if !self.status.is_empty() {
             line.push(' ');
             line.push_str(&self.status);
@@ -135,15 +144,15 @@ impl Artifact {
     }
 }
 
-fn first_word(status: &str) -> String {
-    let word: String =
-        status.chars().skip_while(|c| !c.is_alphabetic()).take_while(|c| c.is_alphabetic()).collect();
-    word.to_lowercase()
+/// Whether the first word of a status is one of these.
+fn says_one_of(status: &str, words: &[&str]) -> bool {
+    let mut parts = status.split(|c: char| !c.is_alphabetic());
+    let first = parts.find(|part| !part.is_empty());
+    first.is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
 }
 
 fn is_status(text: &str) -> bool {
-    let first = first_word(text);
-    FINISHED.contains(&first.as_str()) || OTHER.contains(&first.as_str())
+    says_one_of(text, &FINISHED) || says_one_of(text, &OTHER)
 }
 
 fn looks_like_path(text: &str) -> bool {
@@ -168,10 +177,8 @@ mod tests {
 
     #[test]
     fn entries_in_many_words() {
-        let read = |block, source: &str| Artifact::read(block, source).map(|a| (a.path, a.status, a.change));
-        let all = |path: &str, status: &str, change: &str| {
-            Some((path.to_owned(), status.to_owned(), change.to_owned()))
-        };
+        let read = |block, source| Artifact::read(block, source).map(|a| (a.path, a.status, a.change));
+        let all = |path, status, change| Some((Cow::from(path), Cow::from(status), Cow::from(change)));
         assert_eq!(
             read(Block::Row, r"| `a\|b.rs` | created | x \| y |"),
             all("a|b.rs", "created", r"x \| y")

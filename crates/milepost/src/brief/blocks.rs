@@ -1,8 +1,12 @@
 //! A section's content taken apart: list items, table rows, paragraphs, fences, comments. Pieces lie end to end.
 //! In: the content of a section. Out: blocks by their place in it. Also: what an item, a row or a status says.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::{memchr, memchr3};
+
+use super::front::lines;
 use super::parse::fence;
 
 /// What a block is.
@@ -46,20 +50,22 @@ pub(super) enum Grain {
 
 /// Takes content apart. The ranges lie end to end and cover all of it.
 pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> {
-    let mut found: Vec<(Block, Range<usize>)> = Vec::new();
+    let mut found: Vec<(Block, Range<usize>)> = Vec::with_capacity(content.len() / 48);
     let mut open: Option<(char, usize)> = None;
     let mut comment = false;
     // How far the current item is indented.
     let mut base = 0;
-    let mut at = 0;
-    while at < content.len() {
-        let rest = content.get(at..).unwrap_or_default();
-        let line = rest.get(..rest.find('\n').map_or(rest.len(), |n| n + 1)).unwrap_or(rest);
+    let mut lines = lines(content, 0);
+    while let Some((at, line)) = lines.next() {
         let end = at + line.len();
+        let below = content.get(end..).unwrap_or_default();
         let last = found.last().map(|(block, _)| *block);
-        let bare = line.trim();
-        let indent = line.len() - line.trim_start().len();
+        let begins = line.trim_start();
+        let bare = begins.trim_end();
+        let indent = line.len() - begins.len();
+        let first = bare.as_bytes().first();
         let inside = last == Some(Block::Item) && indent >= base + 2;
+        let has_pipe = || first == Some(&b'|') || line.contains('|');
         // What goes on is part of the block before it.
         let goes_on = if let Some((mark, n)) = open {
             if fence(line).is_some_and(|(m, k)| m == mark && k >= n) && bare.chars().all(|c| c == mark) {
@@ -74,15 +80,17 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         };
         let block = if goes_on {
             None
+        } else if bare.is_empty() && last != Some(Block::Item) {
+            Some(Block::Blank)
         } else if bare.is_empty() {
-            let next = rest.get(line.len()..).unwrap_or_default();
-            let blanks = next.len() - next.trim_start_matches([' ', '\t', '\r', '\n']).len();
+            let blanks = below.len() - below.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let indented =
-                next.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
-            let is_item = grain == Grain::Lines && is_item(next.trim_start());
-            (!(last == Some(Block::Item) && indented && blanks < next.len() && !is_item))
-                .then_some(Block::Blank)
-        } else if let Some(mark) = fence(line) {
+                below.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
+            let is_item = grain == Grain::Lines && is_item(below.trim_start());
+            (!indented || blanks == below.len() || is_item).then_some(Block::Blank)
+        } else if let Some(b'`' | b'~') = first
+            && let Some(mark) = fence(bare)
+        {
             open = Some(mark);
             (!inside).then_some(Block::Code)
         } else if bare.starts_with("<!--") && !inside {
@@ -93,9 +101,9 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         } else if is_item(bare) && (indent < base + 2 || grain == Grain::Lines || last != Some(Block::Item)) {
             base = indent;
             Some(Block::Item)
-        } else if matches!(last, Some(Block::TableHead | Block::Row)) && line.contains('|') {
+        } else if matches!(last, Some(Block::TableHead | Block::Row)) && has_pipe() {
             Some(Block::Row)
-        } else if line.contains('|') && is_table_rule(rest.get(line.len()..).unwrap_or_default()) {
+        } else if has_pipe() && is_table_rule(below) {
             Some(Block::TableHead)
         } else if is_heading(bare) && indent < 4 {
             Some(Block::Heading)
@@ -109,15 +117,11 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
             (None, Some((_, range))) => range.end = end,
             (Some(Block::Blank), Some((Block::Blank, range))) => range.end = end,
             (Some(Block::TableHead), _) => {
-                let below = content.get(end..).unwrap_or_default();
-                let rule = below.find('\n').map_or(content.len(), |n| end + n + 1);
+                let rule = lines.next().map_or(end, |(at, line)| at + line.len());
                 found.push((Block::TableHead, at..rule));
-                at = rule;
-                continue;
             }
             (block, _) => found.push((block.unwrap_or(Block::Paragraph), at..end)),
         }
-        at = end;
     }
     found
 }
@@ -128,10 +132,8 @@ fn is_heading(bare: &str) -> bool {
 }
 
 fn is_rule(bare: &str) -> bool {
-    ['-', '*', '_'].iter().any(|mark| {
-        let n = bare.chars().filter(|c| c == mark).count();
-        n >= 3 && bare.chars().all(|c| c == *mark || c == ' ')
-    })
+    let Some(mark @ (b'-' | b'*' | b'_')) = bare.bytes().next() else { return false };
+    bare.bytes().all(|b| b == mark || b == b' ') && bare.bytes().filter(|b| *b == mark).count() >= 3
 }
 
 fn is_item(bare: &str) -> bool {
@@ -167,17 +169,28 @@ pub(super) fn said(item: &str) -> &str {
     ["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| text.strip_prefix(tick)).unwrap_or(text).trim()
 }
 
+/// Text without the blanks around it, of which there is mostly one at each end.
+pub(super) fn trimmed(text: &str) -> &str {
+    let inner = text.strip_prefix(' ').unwrap_or(text);
+    let inner = inner.strip_suffix([' ', '\n']).unwrap_or(inner);
+    match inner.as_bytes() {
+        [b'!'..=b'~', .., b'!'..=b'~'] => inner,
+        _ => inner.trim(),
+    }
+}
+
 /// The cells of a table's row. Pipes that are escaped or stand in code belong to their cell.
 pub(super) fn cells(row: &str) -> Vec<&str> {
-    let row = row.trim();
+    let row = trimmed(row);
     let row = row.strip_prefix('|').unwrap_or(row);
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(4);
     let (mut start, mut at) = (0, 0);
     let bytes = row.as_bytes();
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 1,
-            b'`' => {
+    while let Some(n) = bytes.get(at..).and_then(|rest| memchr3(b'\\', b'`', b'|', rest)) {
+        at += n;
+        match bytes.get(at) {
+            Some(b'\\') => at += 1,
+            Some(b'`') => {
                 // Code ends at as many marks as it began with; where it does not end, it is no code.
                 let n = bytes.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'`').count();
                 at += n;
@@ -185,15 +198,14 @@ pub(super) fn cells(row: &str) -> Vec<&str> {
                 at += close.unwrap_or(0);
                 continue;
             }
-            b'|' => {
-                found.push(row.get(start..at).unwrap_or_default().trim());
+            _ => {
+                found.push(trimmed(row.get(start..at).unwrap_or_default()));
                 start = at + 1;
             }
-            _ => {}
         }
         at += 1;
     }
-    let rest = row.get(start..).unwrap_or_default().trim();
+    let rest = trimmed(row.get(start..).unwrap_or_default());
     if !rest.is_empty() || start == 0 {
         found.push(rest);
     }
@@ -203,22 +215,23 @@ pub(super) fn cells(row: &str) -> Vec<&str> {
 /// Where a span of code that began with `n` marks ends.
 fn code_end(bytes: &[u8], n: usize) -> Option<usize> {
     let mut at = 0;
-    while at < bytes.len() {
+    while let Some(next) = memchr(b'`', bytes.get(at..)?) {
+        at += next;
         let marks = bytes.get(at..)?.iter().take_while(|b| **b == b'`').count();
+        at += marks;
         if marks == n {
-            return Some(at + n);
+            return Some(at);
         }
-        at += marks.max(1);
     }
     None
 }
 
 /// Text without the marks of Markdown around code and emphasis, with escaped pipes as pipes.
-pub(super) fn unmarked(text: &str) -> String {
-    let text = text.trim();
+pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
+    let text = trimmed(text);
     let link = text.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(name, _)| name);
     let bare = link.unwrap_or(text).trim_matches(|c| matches!(c, '`' | '*' | ' '));
-    bare.replace("\\|", "|")
+    if bare.contains('\\') { Cow::Owned(bare.replace("\\|", "|")) } else { Cow::Borrowed(bare) }
 }
 
 /// Text as it is compared: small letters, one blank between words, no marks, one kind of arrow.

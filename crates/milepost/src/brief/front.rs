@@ -79,10 +79,13 @@ pub(super) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
 
 /// The lines from `start`, each with where it begins and its end of line.
 pub(super) fn lines(text: &str, start: usize) -> impl Iterator<Item = (usize, &str)> {
+    let rest = text.get(start..).unwrap_or_default();
+    let last = (!rest.is_empty() && !rest.ends_with('\n')).then_some(text.len());
+    let ends = memchr::memchr_iter(b'\n', rest.as_bytes()).map(move |n| start + n + 1).chain(last);
     let mut at = start;
-    text.get(start..).unwrap_or_default().split_inclusive('\n').map(move |line| {
-        at += line.len();
-        (at - line.len(), line)
+    ends.map(move |end| {
+        let begins = std::mem::replace(&mut at, end);
+        (begins, text.get(begins..end).unwrap_or_default())
     })
 }
 

@@ -8,6 +8,7 @@ mod check;
 mod compose;
 mod fit;
 mod front;
+mod headings;
 mod merge;
 mod parse;
 mod section;

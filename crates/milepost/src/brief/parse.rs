@@ -3,9 +3,8 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
-
 use super::front::{self, Front, lines};
+use super::headings::{Heading, headings};
 use super::{Kind, Warning};
 
 /// One section: a heading and all that follows it up to the next one.
@@ -110,114 +109,6 @@ fn begins_section(kind: Kind, heading: &Heading, before: Option<&Section>) -> bo
     }
 }
 
-struct Heading {
-    text: String,
-    level: u8,
-    /// From the first byte of its first line to the end of its last.
-    range: Range<usize>,
-    /// A paragraph with `---` right below it, which people mean as a rule.
-    is_sloppy_rule: bool,
-}
-
-/// The headings of the document itself: not those in fences, quotes, lists or comments.
-fn headings(text: &str, start: usize) -> Vec<Heading> {
-    let outline = Outline::of(text, start);
-    let mut found = Vec::new();
-    let mut depth = 0_usize;
-    for (event, range) in Parser::new_ext(&outline.text, Options::empty()).into_offset_iter() {
-        match event {
-            Event::Start(tag) => {
-                if let (0, Tag::Heading { level, .. }) = (depth, &tag) {
-                    found.extend(heading(text, outline.lines(&range), *level));
-                }
-                depth += 1;
-            }
-            Event::End(_) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    found
-}
-
-/// A text with the same blocks and less to read: which blocks there are depends on how lines begin, so that plain text is
-/// as good as one letter. What could be or end something else stays as it is.
-struct Outline {
-    text: String,
-    /// Where each line begins, here and in the original; the end of both is the last.
-    starts: Vec<(usize, usize)>,
-}
-
-impl Outline {
-    fn of(text: &str, start: usize) -> Self {
-        let mut outline = Self { text: String::new(), starts: Vec::new() };
-        let mut at = start;
-        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            // A carriage return alone ends a line too.
-            let end = rest.as_bytes().iter().position(|b| matches!(b, b'\n' | b'\r'));
-            let (body, whole) = match end {
-                Some(n) if rest.as_bytes().get(n..n + 2) == Some(b"\r\n") => (n, n + 2),
-                Some(n) => (n, n + 1),
-                None => (rest.len(), rest.len()),
-            };
-            outline.starts.push((outline.text.len(), at));
-            outline.text.push_str(Self::short(rest.get(..body).unwrap_or_default()));
-            outline.text.push_str(rest.get(body..whole).unwrap_or_default());
-            at += whole;
-        }
-        outline.starts.push((outline.text.len(), text.len()));
-        outline
-    }
-
-    /// A line as far as it matters.
-    fn short(line: &str) -> &str {
-        let bytes = line.as_bytes();
-        // The ends of comments and of other HTML may stand anywhere.
-        if bytes.iter().any(|b| matches!(b, b'<' | b'>' | 0)) {
-            return line;
-        }
-        let indent = bytes.iter().take_while(|b| **b == b' ').count();
-        let rest = bytes.get(indent..).unwrap_or_default();
-        // A list item's content begins after its mark, and may be anything.
-        let mark = match rest {
-            [b'-' | b'*' | b'+', b' ', ..] => 2,
-            _ => 0,
-        };
-        match rest.get(mark) {
-            // No block begins like this: tables are not asked for.
-            Some(b) if b.is_ascii_alphabetic() || matches!(b, b'|' | b'"' | b'(' | b'@' | b'$') => {
-                line.get(..indent + mark + 1).unwrap_or(line)
-            }
-            _ => line,
-        }
-    }
-
-    /// The lines of the original that a range of this text covers.
-    fn lines(&self, range: &Range<usize>) -> Range<usize> {
-        let first = self.starts.partition_point(|(here, _)| *here <= range.start).saturating_sub(1);
-        let after = self.starts.partition_point(|(here, _)| *here < range.end.max(range.start + 1));
-        let original = |n: usize| self.starts.get(n).or(self.starts.last()).map_or(0, |(_, at)| *at);
-        original(first)..original(after)
-    }
-}
-
-/// A heading that stands on these lines.
-fn heading(text: &str, range: Range<usize>, level: HeadingLevel) -> Option<Heading> {
-    let source = text.get(range.clone())?.trim();
-    let (name, is_sloppy_rule) = match source.strip_prefix('#') {
-        Some(_) => {
-            let inside = source.trim_start_matches('#').trim();
-            let open = inside.trim_end_matches('#');
-            let closed = open.len() < inside.len() && (open.is_empty() || open.ends_with([' ', '\t']));
-            (if closed { open.trim() } else { inside }, false)
-        }
-        None => {
-            let (name, line) = source.rsplit_once(['\n', '\r'])?;
-            (name.trim(), line.trim() == "---")
-        }
-    };
-    Some(Heading { text: name.to_owned(), level: level as u8, range, is_sloppy_rule })
-}
-
 /// What an outer fence holds, where all of the document stands in one.
 fn unwrapped(text: &str, start: usize) -> Option<Range<usize>> {
     let (open, line) = lines(text, start).find(|(_, line)| !line.trim().is_empty())?;
@@ -250,31 +141,4 @@ pub(super) fn fence(line: &str) -> Option<(char, usize)> {
     let n = bare.chars().take_while(|c| *c == mark).count();
     let info = bare.get(n..).unwrap_or_default();
     (n >= 3 && !(mark == '`' && info.contains('`'))).then_some((mark, n))
-}
-
-/// Where headings are, and how deep.
-#[cfg(test)]
-pub(super) fn places(text: &str, start: usize) -> Vec<(usize, u8)> {
-    headings(text, start).iter().map(|h| (h.range.start, h.level)).collect()
-}
-
-/// The same from a text that was not made shorter.
-#[cfg(test)]
-pub(super) fn places_in_full(text: &str, start: usize) -> Vec<(usize, u8)> {
-    let mut found = Vec::new();
-    let mut depth = 0_usize;
-    for (event, range) in Parser::new_ext(&text[start..], Options::empty()).into_offset_iter() {
-        match event {
-            Event::Start(tag) => {
-                if let (0, Tag::Heading { level, .. }) = (depth, &tag) {
-                    let line = text[..start + range.start].rfind(['\n', '\r']).map_or(0, |at| at + 1);
-                    found.push((line.max(start), *level as u8));
-                }
-                depth += 1;
-            }
-            Event::End(_) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    found
 }

@@ -241,15 +241,19 @@ const WORDS: [(Kind, &[&str]); 14] = [
 impl Kind {
     /// The kind that a heading names, and whether it does so in the format's own words.
     pub fn of(heading: &str) -> (Self, bool) {
+        let own = |name: &str| {
+            let all = ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]);
+            all.copied().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
+        };
+        if let Some(kind) = own(heading) {
+            return (kind, true);
+        }
         let name = plain(heading);
         if name.is_empty() {
             return (Self::Other, true);
         }
-        let own = |kind: &Self| kind.as_str().to_lowercase() == name;
-        if let Some(kind) =
-            ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]).find(|k| own(k))
-        {
-            return (*kind, true);
+        if let Some(kind) = own(&name) {
+            return (kind, true);
         }
         if name == "delta" || name.starts_with("delta:") || name.starts_with("delta ") {
             return (Self::Delta, true);

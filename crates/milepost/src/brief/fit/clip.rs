@@ -1,25 +1,31 @@
 //! Shorter forms of a line: its first clause, its first words. What is cut ends in `…`.
 
+use memchr::{memchr_iter, memchr2_iter};
+
 /// Takes text apart at the ends of its sentences.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let bytes = text.as_bytes();
     let mut found = Vec::new();
-    let mut start = 0;
-    let mut chars = text.char_indices().peekable();
-    let mut before = ' ';
-    while let Some((at, c)) = chars.next() {
-        let next = chars.peek().map(|(_, next)| *next);
-        let after = at + c.len_utf8();
-        let ends = match c {
-            '。' | '！' | '？' => true,
-            // Not after a single letter or digit, as in "e.g." or "1."
-            '.' | '!' | '?' => next == Some(' ') && before.is_alphanumeric() && begins_sentence(text, after),
-            _ => false,
+    let (mut start, mut at) = (0, 0);
+    let mark = |b: &u8| matches!(b, b'.' | b'!' | b'?' | 0xe3 | 0xef);
+    while let Some(n) = bytes.get(at..).and_then(|rest| rest.iter().position(mark)) {
+        at += n;
+        let (before, rest) = text.split_at(at);
+        let len = rest.chars().next().map_or(1, char::len_utf8);
+        let ends = match len {
+            // Not after a mark, as in "etc.).", nor within a number.
+            1 => {
+                bytes.get(at + 1) == Some(&b' ')
+                    && before.chars().next_back().is_some_and(char::is_alphanumeric)
+                    && begins_sentence(text, at + 1)
+            }
+            _ => rest.starts_with(['。', '！', '？']),
         };
+        at += len;
         if ends {
-            found.push(text.get(start..after).unwrap_or_default().trim());
-            start = after;
+            found.push(text.get(start..at).unwrap_or_default().trim());
+            start = at;
         }
-        before = c;
     }
     found.push(text.get(start..).unwrap_or_default().trim());
     found.retain(|sentence| !sentence.is_empty());
@@ -79,33 +85,40 @@ fn ends_clause(text: &str, at: usize) -> bool {
 /// The first clause of a line, if there is more: at least three words of it, or eight letters without blanks.
 pub(super) fn lead(line: &str) -> Option<String> {
     let text = line.trim_end();
-    let end = (least(text).saturating_sub(1)..text.len()).find(|at| ends_clause(text, *at))?;
-    shortened(text, end)
+    let from = least(text).saturating_sub(1);
+    let may_end = |byte| matches!(byte, b' ' | b';' | b'.' | b'!' | b'?' | 0xe3 | 0xef);
+    let mut ends = text.bytes().enumerate().skip(from).filter(|(_, byte)| may_end(*byte));
+    shortened(text, ends.find(|(at, _)| ends_clause(text, *at))?.0)
 }
 
 /// A step without its outcome: up to the second arrow.
 pub(super) fn without_outcome(line: &str) -> Option<String> {
     let text = line.trim_end();
     let bytes = text.as_bytes();
-    let is_arrow = |at: &usize| match bytes.get(*at) {
-        Some(0xe2) => bytes.get(at + 1..at + 3) == Some(&[0x86, 0x92]),
-        Some(b'-') => bytes.get(at + 1) == Some(&b'>'),
-        _ => false,
+    let is_arrow = |at: &usize| {
+        let rest = bytes.get(*at..).unwrap_or_default();
+        rest.starts_with("→".as_bytes()) || rest.starts_with(b"->")
     };
-    let second = (0..text.len()).filter(is_arrow).nth(1)?;
+    let second = memchr2_iter(0xe2, b'-', bytes).filter(is_arrow).nth(1)?;
     shortened(text, second)
 }
 
 /// The first words of a line, if there are more.
 pub(super) fn words(line: &str, most: usize) -> Option<String> {
     let text = line.trim_end();
-    let mut n = 0;
-    let mut letters = 0;
-    for (at, c) in text.char_indices() {
-        letters += if c.is_ascii() { 1 } else { 3 };
-        if c == ' ' {
-            n += 1;
-        }
+    // A character takes at least two bytes where it counts for three.
+    if text.len() * 3 / 2 <= most * 9 && memchr_iter(b' ', text.as_bytes()).count() <= most {
+        return None;
+    }
+    let (mut n, mut letters) = (0, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        // The bytes of a character after its first count for nothing.
+        letters += match byte {
+            ..0x80 => 1,
+            0x80..0xc0 => 0,
+            0xc0.. => 3,
+        };
+        n += usize::from(byte == b' ');
         if n > most || letters > most * 9 {
             return shortened(text, at);
         }
@@ -118,9 +131,10 @@ fn least(text: &str) -> usize {
     let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
     let mut words = 0;
     let mut wide = 0;
-    for (at, c) in text.char_indices().skip_while(|(at, _)| *at < begins) {
-        words += usize::from(c == ' ');
-        wide += usize::from(!c.is_ascii());
+    for (at, byte) in text.bytes().enumerate().skip(begins) {
+        words += usize::from(byte == b' ');
+        // The first byte of a character beyond ASCII.
+        wide += usize::from(byte >= 0xc0);
         if words >= 3 || wide >= 8 {
             return at;
         }
@@ -128,12 +142,23 @@ fn least(text: &str) -> usize {
     text.len()
 }
 
+/// The line up to a place, with a sign that it was cut, if that is worth it.
 fn shortened(text: &str, end: usize) -> Option<String> {
     let kept = text.get(..end)?.trim_end_matches([' ', ',', ';', ':', '(', '→', '-', '.', '—', '–']);
     // Marks that were opened and not closed would swallow what follows.
-    let bare = if kept.matches("**").count() % 2 == 1 { kept.replacen("**", "", 1) } else { kept.to_owned() };
-    let bare = if bare.matches('`').count() % 2 == 1 { bare.replace('`', "") } else { bare };
-    (bare.len() + 4 < text.len() && !bare.trim().is_empty()).then(|| format!("{bare}…\n"))
+    let is_bold = kept.contains('*') && kept.matches("**").count() % 2 == 1;
+    let bold = if is_bold { kept.find("**") } else { None };
+    let mut short = String::with_capacity(kept.len() + 4);
+    short.push_str(kept.get(..bold.unwrap_or(0)).unwrap_or_default());
+    short.push_str(kept.get(bold.map_or(0, |at| at + 2)..).unwrap_or_default());
+    if kept.matches('`').count() % 2 == 1 {
+        short.retain(|c| c != '`');
+    }
+    if short.len() + 4 >= text.len() || short.trim().is_empty() {
+        return None;
+    }
+    short.push_str("…\n");
+    Some(short)
 }
 
 #[cfg(test)]

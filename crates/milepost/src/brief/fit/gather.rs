@@ -3,21 +3,24 @@
 //! the sections they belong to.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use super::super::artifact::Artifact;
-use super::super::blocks::{Block, Grain, blocks, cells, said};
+use super::super::blocks::{Block, Grain, blocks, cells, said, trimmed};
 use super::super::{Brief, Kind, Section};
 use super::clip::sentences;
+use super::entry::Entry;
 use super::page::Page;
+use super::seeded::{Seeded, Set};
 use super::{Fit, PREAMBLE, Rank};
 
-pub(super) fn page<'a>(brief: &'a Brief, how: &Fit<'a>) -> Page<'a> {
-    let mut page = Page::new(how.gauge, how.budget, how.whole.as_deref());
+pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
+    // About as many lines as there are.
+    let lines = brief.text().len() / 64;
+    let mut page = Page::new(how.gauge, how.budget, how.whole.as_deref(), lines);
     if let Some(front) = brief.front() {
         page.set_front(brief.slice(front.range.clone()));
     }
-    let mut seen = Seen::default();
+    let mut seen = Seen::with_capacity_and_hasher(lines, Seeded::default());
     let preamble = brief.preamble();
     if !preamble.trim().is_empty() {
         let part = page.add_part(Kind::Other, PREAMBLE, "", None);
@@ -59,22 +62,8 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &Fit<'a>) -> Page<'a> {
     page
 }
 
-/// Lines that stand there already, found by their length and their ends, which is cheaper than by all of them.
-#[derive(Default)]
-struct Seen<'a>(HashMap<Ends, &'a str>);
-
-/// A part, a line's length, its first bytes and its last.
-type Ends = (usize, usize, [u8; 8], [u8; 8]);
-
-impl<'a> Seen<'a> {
-    fn repeats(&mut self, part: usize, line: &'a str) -> bool {
-        let bytes = line.as_bytes();
-        let (mut first, mut last) = ([0; 8], [0; 8]);
-        bytes.iter().take(8).zip(&mut first).for_each(|(from, to)| *to = *from);
-        bytes.iter().rev().take(8).zip(&mut last).for_each(|(from, to)| *to = *from);
-        self.0.insert((part, bytes.len(), first, last), line) == Some(line)
-    }
-}
+/// Lines that stand there already, by their part.
+type Seen<'a> = Set<(usize, &'a str)>;
 
 /// The heading's lines.
 fn heading<'a>(brief: &'a Brief, section: &Section) -> &'a str {
@@ -94,55 +83,51 @@ fn verbatim<'a>(brief: &'a Brief, section: &Section) -> &'a str {
 fn entries<'a>(page: &mut Page<'a>, seen: &mut Seen<'a>, part: usize, rank: Rank, content: &'a str) {
     for (block, range) in blocks(content, Grain::Lines) {
         let source = content.get(range).unwrap_or_default();
-        let bare = source.trim();
-        if !(block.says_something() || block == Block::Heading) || bare.is_empty() || seen.repeats(part, bare)
-        {
+        let bare = trimmed(source);
+        let says_something = block.says_something() || block == Block::Heading;
+        if !says_something || bare.is_empty() || !seen.insert((part, bare)) {
             continue;
         }
         if let Rank::Artifact { .. } = rank
             && let Some(artifact) = Artifact::read(block, source)
         {
-            let finished = artifact.is_finished();
-            let rank = Rank::Artifact { finished };
-            page.add_entry(part, rank, Cow::Owned(artifact.dense()), Some(artifact.path));
+            page.add_entry(Entry::file(part, artifact));
             continue;
         }
-        lines(block, source, &mut |text| page.add_entry(part, rank, text, None));
+        lines(block, source, &mut |text| page.add_entry(Entry::line(part, rank, text)));
     }
 }
 
-/// A block as lines that can go one by one: rows without the marks of a table, text sentence by sentence.
+/// A block as lines that can go one by one, the end of the line left aside: rows without the marks of a table, text
+/// sentence by sentence.
 pub(super) fn lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'a, str>)) {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     match block {
         Block::Row => {
             let cells = cells(source);
             let (first, rest) = cells.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
             let rest: Vec<_> = rest.iter().filter(|cell| !cell.is_empty()).copied().collect();
             let colon = if rest.is_empty() { "" } else { ": " };
-            add(Cow::Owned(format!("- {first}{colon}{}\n", rest.join("; "))));
+            add(Cow::Owned(format!("- {first}{colon}{}", rest.join("; "))));
+        }
+        Block::Paragraph if source.trim().contains('\n') => {
+            let flat = words(source);
+            sentences(&flat).into_iter().for_each(|sentence| add(Cow::Owned(sentence.to_owned())));
         }
         Block::Paragraph => {
-            let flat: Cow<'a, str> = match source.trim().contains('\n') {
-                true => Cow::Owned(source.split_whitespace().collect::<Vec<_>>().join(" ")),
-                false => Cow::Borrowed(source.trim()),
-            };
-            for sentence in sentences(&flat) {
-                add(Cow::Owned(format!("{sentence}\n")));
-            }
+            sentences(source.trim()).into_iter().for_each(|sentence| add(Cow::Borrowed(sentence)));
         }
         Block::Item => {
             let bare = source.trim_end();
-            if bare.contains('\n') {
+            if memchr::memchr(b'\n', bare.as_bytes()).is_some() {
                 let indent = source.get(..source.len() - source.trim_start().len()).unwrap_or_default();
-                let text = said(bare).split_whitespace().collect::<Vec<_>>().join(" ");
-                add(Cow::Owned(format!("{indent}- {text}\n")));
-            } else if source.ends_with('\n') && bare.len() + 1 == source.len() {
+                add(Cow::Owned(format!("{indent}- {}", words(said(bare)))));
+            } else if source.get(bare.len()..) == Some("\n") {
                 add(Cow::Borrowed(source));
             } else {
-                add(Cow::Owned(format!("{bare}\n")));
+                add(Cow::Borrowed(bare));
             }
         }
-        _ if source.ends_with('\n') => add(Cow::Borrowed(source)),
-        _ => add(Cow::Owned(format!("{source}\n"))),
+        _ => add(Cow::Borrowed(source)),
     }
 }

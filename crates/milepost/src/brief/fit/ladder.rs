@@ -3,22 +3,18 @@
 
 use std::ops::ControlFlow;
 
-use super::clip;
+use super::entry::Way;
+use super::notice::Telling;
 use super::page::Page;
-use super::{Kind, Rank};
+use super::{Flow, Kind, Rank};
 
 /// So many of the newest steps, and of the newest files, are recent.
 const RECENT: usize = 5;
 /// More than so many old steps, or paths, tell a reader little.
 const MANY: usize = 24;
-/// Words that a step or an entry of an unknown section keeps before it goes.
-const FEW: usize = 12;
-
-type Flow = ControlFlow<()>;
 
 /// Goes down until it fits.
 pub(super) fn descend(page: &mut Page<'_>) -> Flow {
-    page.landed()?;
     let nothing_known = !page.parts.iter().any(|part| part.kind.must_keep());
     let delta = of(page, |rank| rank == Rank::Delta);
     let other = of(page, |rank| rank == Rank::Other);
@@ -27,47 +23,63 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     let technical = of(page, |rank| rank == Rank::Technical);
     let finished = of(page, |rank| rank == Rank::Artifact { finished: true });
     let active = of(page, |rank| rank == Rank::Artifact { finished: false });
-    let (older_steps, recent_steps) = split(&steps);
-    let (older_files, recent_files) = split(&active);
+    let (older_steps, recent_steps) = split(&steps, RECENT);
+    let (older_files, recent_files) = split(&active, RECENT);
 
-    let holders: Vec<_> = (0..page.parts.len()).collect();
-    holders.into_iter().for_each(|part| page.drop_heading(part));
+    let (many_steps, few_steps) = split(older_steps, MANY);
+    let (many_finished, few_finished) = split(&finished, MANY);
+    let (many_active, few_active) = split(&active, MANY);
+    // In the order in which they go.
+    page.weigh_last(
+        [
+            &delta,
+            &reversed(&other),
+            &crumbs,
+            many_finished,
+            many_steps,
+            many_active,
+            few_steps,
+            few_finished,
+            few_active,
+            recent_files,
+            recent_steps,
+            &technical,
+        ]
+        .concat(),
+    );
     page.landed()?;
-    let gone = |page: &Page<'_>, entries: &[usize]| page.exceeds_without(entries);
-    if !gone(page, &delta) {
-        shorten(page, &delta, &[lead, few])?;
-    }
+    page.drop_containers();
+    page.landed()?;
+    shorten(page, &delta, &[Way::Lead, Way::Few])?;
     remove(page, &delta)?;
     if !nothing_known {
-        if !gone(page, &other) {
-            shorten(page, &other, &[lead, few])?;
-        }
+        shorten(page, &other, &[Way::Lead, Way::Few])?;
         remove(page, &reversed(&other))?;
     }
     paths(page, &finished)?;
-    shorten(page, older_steps, &[clip::without_outcome, lead, few])?;
+    shorten(page, older_steps, &[Way::WithoutOutcome, Way::Lead, Way::Few])?;
     remove(page, &crumbs)?;
-    shorten(page, older_files, &[lead])?;
+    shorten(page, older_files, &[Way::Lead])?;
     paths(page, older_files)?;
     dense(page)?;
-    remove(page, but_newest(&finished, MANY))?;
-    remove(page, but_newest(older_steps, MANY))?;
-    remove(page, but_newest(&active, MANY))?;
+    remove(page, many_finished)?;
+    remove(page, many_steps)?;
+    remove(page, many_active)?;
     remove(page, older_steps)?;
     front(page, &["checkpoint:", "created:"])?;
-    shorten(page, recent_steps, &[clip::without_outcome, lead])?;
-    shorten(page, &technical, &[lead])?;
+    shorten(page, recent_steps, &[Way::WithoutOutcome, Way::Lead])?;
+    shorten(page, &technical, &[Way::Lead])?;
     paths(page, recent_files)?;
-    page.brief_notice = true;
+    page.telling = Telling::Brief;
     page.landed()?;
-    shorten(page, recent_steps, &[few])?;
+    shorten(page, recent_steps, &[Way::Few])?;
     remove(page, recent_steps)?;
     front(page, &["checkpoint:"])?;
     remove(page, &reversed(&technical))?;
     remove(page, &finished)?;
     remove(page, &active)?;
     if nothing_known {
-        shorten(page, &other, &[lead, few])?;
+        shorten(page, &other, &[Way::Lead, Way::Few])?;
         remove(page, &reversed(&other))?;
     }
     ControlFlow::Continue(())
@@ -87,38 +99,21 @@ pub(super) fn of(page: &Page<'_>, wanted: impl Fn(Rank) -> bool) -> Vec<usize> {
     all.filter(|(_, entry)| wanted(entry.rank)).map(|(at, _)| at).collect()
 }
 
-fn split(all: &[usize]) -> (&[usize], &[usize]) {
-    all.split_at(all.len().saturating_sub(RECENT))
-}
-
-/// All but so many of the newest.
-fn but_newest(all: &[usize], n: usize) -> &[usize] {
-    all.get(..all.len().saturating_sub(n)).unwrap_or_default()
+/// The newest ones apart from those before them.
+fn split(all: &[usize], newest: usize) -> (&[usize], &[usize]) {
+    all.split_at(all.len().saturating_sub(newest))
 }
 
 fn reversed(all: &[usize]) -> Vec<usize> {
     all.iter().rev().copied().collect()
 }
 
-/// A way to make a line shorter, if it can be.
-pub(super) type Shorter = fn(&str) -> Option<String>;
-
-pub(super) fn lead(line: &str) -> Option<String> {
-    clip::lead(line)
-}
-
-fn few(line: &str) -> Option<String> {
-    clip::words(line, FEW)
-}
-
 /// Makes entries shorter, all of them in one way before the next.
-pub(super) fn shorten(page: &mut Page<'_>, entries: &[usize], ways: &[Shorter]) -> Flow {
+pub(super) fn shorten(page: &mut Page<'_>, entries: &[usize], ways: &[Way]) -> Flow {
     for way in ways {
         for at in entries {
-            let shorter = page.entries.get(*at).and_then(|entry| way(&entry.text.text));
-            if let Some(text) = shorter {
-                page.cut(*at, text)?;
-            }
+            page.change(*at, *way);
+            page.landed()?;
         }
     }
     ControlFlow::Continue(())

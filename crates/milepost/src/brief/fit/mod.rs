@@ -4,10 +4,16 @@
 //! What must be kept is verbatim on every rung of the first ladder; the second one shrinks it, and says so.
 
 mod clip;
+mod entry;
+mod folders;
 mod gather;
 mod ladder;
+mod notice;
 mod page;
+mod seeded;
 mod shrink;
+
+use std::ops::ControlFlow;
 
 use super::{Brief, Gauge, Kind};
 use page::Page;
@@ -112,15 +118,15 @@ pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
         });
     }
     let mut page = gather::page(brief, how);
-    if ladder::descend(&mut page).is_break() {
-        return Ok(fitted(&page, how, false));
+    if let ControlFlow::Break(landing) = ladder::descend(&mut page) {
+        return Ok(fitted(landing, how));
     }
     let needed = page.tokens();
     match how.overflow {
-        Overflow::Exceed => Ok(Fitted { exceeds: true, ..fitted(&page, how, false) }),
+        Overflow::Exceed => Ok(Fitted { exceeds: true, ..fitted(page.landing(), how) }),
         Overflow::Shrink => match shrink::descend(&mut page, brief) {
-            std::ops::ControlFlow::Break(()) => Ok(fitted(&page, how, true)),
-            std::ops::ControlFlow::Continue(()) => Err(OverBudget {
+            ControlFlow::Break(landing) => Ok(Fitted { shrunk: true, ..fitted(landing, how) }),
+            ControlFlow::Continue(()) => Err(OverBudget {
                 budget: how.budget,
                 needed: page.tokens(),
                 sections: vec![("the shortest there is".to_owned(), page.tokens())],
@@ -133,15 +139,25 @@ pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
     }
 }
 
-fn fitted(page: &Page<'_>, how: &Fit<'_>, shrunk: bool) -> Fitted {
-    let markdown = page.markdown();
+/// A rung that fits.
+#[derive(Debug)]
+struct Landing {
+    markdown: String,
+    tokens: u64,
+    omitted: Vec<Omitted>,
+}
+
+/// Goes on down, or ends where it fits.
+type Flow = ControlFlow<Landing>;
+
+fn fitted(landing: Landing, how: &Fit<'_>) -> Fitted {
     Fitted {
-        tokens: how.gauge.tokens(&markdown),
-        markdown,
+        markdown: landing.markdown,
+        tokens: landing.tokens,
         budget: how.budget,
         counter: how.gauge.name(),
-        omitted: page.omitted(),
-        shrunk,
+        omitted: landing.omitted,
+        shrunk: false,
         exceeds: false,
     }
 }

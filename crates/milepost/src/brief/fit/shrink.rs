@@ -5,18 +5,17 @@ use std::ops::ControlFlow;
 
 use super::super::blocks::{Block, Grain, blocks};
 use super::super::{Brief, Kind};
-use super::ladder::{front, lead, of, parts_of, remove, shorten};
+use super::entry::{Entry, Way};
+use super::ladder::{front, of, parts_of, remove, shorten};
+use super::notice::Telling;
 use super::page::Page;
-use super::{Rank, gather};
+use super::{Flow, Rank, gather};
 
 /// In the order in which they give way.
 const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
 
-type Flow = ControlFlow<()>;
-
 pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
-    page.shrunk = true;
-    page.brief_notice = true;
+    page.telling = Telling::Shrunk;
     for part in parts_of(page, Kind::LeftOut) {
         page.open(part);
     }
@@ -24,7 +23,7 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     front(page, &["checkpoint:"])?;
     for kind in ORDER {
         let lines = of(page, |rank| rank == Rank::Must(kind));
-        shorten(page, &lines, &[lead])?;
+        shorten(page, &lines, &[Way::Lead])?;
     }
     front(page, &[])?;
     join(page)?;
@@ -63,7 +62,7 @@ fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
                 let source = content.get(range).unwrap_or_default();
                 if (block.says_something() || block == Block::Heading) && !source.trim().is_empty() {
                     gather::lines(block, source, &mut |text| {
-                        page.add_entry(part, Rank::Must(kind), text, None)
+                        page.add_entry(Entry::line(part, Rank::Must(kind), text))
                     });
                 }
             }
@@ -77,6 +76,7 @@ fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
 /// Lets the longest lines go, the first line of each section last; what comes next and rules count as shorter than they
 /// are, what is told at length elsewhere as longer.
 fn longest_first(page: &mut Page<'_>) -> Flow {
+    page.weigh_all();
     let mut lines: Vec<(u64, usize)> = Vec::new();
     for kind in ORDER {
         let factor = match kind {
@@ -86,7 +86,7 @@ fn longest_first(page: &mut Page<'_>) -> Flow {
         };
         let all = of(page, |rank| rank == Rank::Must(kind));
         let rest = all.iter().skip(1);
-        lines.extend(rest.filter_map(|at| Some((page.entries.get(*at)?.text.cost * factor, *at))));
+        lines.extend(rest.filter_map(|at| Some((page.entries.get(*at)?.cost() * factor, *at))));
     }
     lines.sort_by_key(|(weight, at)| (std::cmp::Reverse(*weight), *at));
     lines.into_iter().try_for_each(|(_, at)| page.remove(at))

@@ -86,7 +86,7 @@ fn upsert_fact(lists: &mut [&mut List], block: Block, source: &str) {
 
 fn upsert_artifact(
     lists: &mut [&mut List],
-    mut new: Artifact,
+    mut new: Artifact<'_>,
     columns: Option<usize>,
     block: Block,
     source: &str,
@@ -96,7 +96,8 @@ fn upsert_artifact(
     for list in lists.iter_mut() {
         loop {
             let same = |(at, block, text): (usize, Block, &str)| {
-                Artifact::read(block, text).filter(|old| old.path == new.path).map(|old| (at, old))
+                let old = Artifact::read(block, text).filter(|old| old.path == new.path)?;
+                Some((at, old.into_owned()))
             };
             let Some((at, old)) = list.entries().find_map(same) else { break };
             list.remove(at);
@@ -126,7 +127,7 @@ fn upsert_artifact(
 }
 
 /// An artifact in a table of so many columns.
-fn row(artifact: &Artifact, columns: usize) -> String {
+fn row(artifact: &Artifact<'_>, columns: usize) -> String {
     let row = artifact.row();
     if columns <= 3 { row } else { format!("{row}{}", "  |".repeat(columns - 3)) }
 }

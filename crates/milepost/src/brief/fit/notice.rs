@@ -1,0 +1,41 @@
+//! What stands at the end of a page that does not hold everything: how much of which section is missing, and the command
+//! that shows all of it.
+
+use super::Omitted;
+
+/// So many sections are named.
+const NAMED: usize = 6;
+
+/// In how many words it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// What is gone and what is cut, of how much.
+    Full,
+    /// One number a section.
+    Brief,
+    /// One number, with the mark of what was shrunk.
+    Shrunk,
+}
+
+/// The notice of some omissions, with the command that shows all of it.
+pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling) -> String {
+    let (mark, command) = whole.map_or(("", "see the original"), |whole| ("`", whole));
+    if telling == Telling::Shrunk {
+        let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
+        return format!("# Left Out\nShrunk, {lines} lines: {mark}{command}{mark}\n");
+    }
+    let mut told = String::from("## Left Out\n");
+    for o in omitted.iter().take(NAMED) {
+        told.extend(o.section.chars().take(32));
+        told += &match (telling, o.left_out, o.cut_short) {
+            (Telling::Full, 0, cut) => format!(" {cut} cut; "),
+            (Telling::Full, gone, 0) => format!(" {gone} of {}; ", o.entries),
+            (Telling::Full, gone, cut) => format!(" {gone} of {}, {cut} cut; ", o.entries),
+            (_, gone, cut) => format!(" {}; ", gone + cut),
+        };
+    }
+    if omitted.len() > NAMED {
+        told += &format!("{} more sections; ", omitted.len() - NAMED);
+    }
+    told + &format!("all: {mark}{command}{mark}\n")
+}

@@ -1,0 +1,197 @@
+//! The headings of a document, as CommonMark has them: not those in fences, quotes, lists or comments.
+//! In: any text. Out: headings by their place in it. Most lines show by how they begin that they are no heading, or that
+//! they are one, whatever stands around them; from the first that does not, CommonMark's parser reads on.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
+
+use super::front::lines;
+
+/// One heading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Heading {
+    /// What it says, without marks.
+    pub(super) text: String,
+    /// How deep it is.
+    pub(super) level: u8,
+    /// From the first byte of its first line to the end of its last.
+    pub(super) range: Range<usize>,
+    /// A paragraph with `---` right below it, which people mean as a rule.
+    pub(super) is_sloppy_rule: bool,
+}
+
+/// The headings of the document itself, from `start` on.
+pub(super) fn headings(text: &str, start: usize) -> Vec<Heading> {
+    let mut found = Vec::new();
+    if scan(text, start, &mut found).is_none() {
+        // Nothing is open where a heading begins in the first column, so that reading can begin there.
+        let from = found.pop().map_or(start, |last| last.range.start);
+        found.extend(parsed(text, from));
+    }
+    found
+}
+
+/// What CommonMark's parser finds from `start` on.
+pub(super) fn parsed(text: &str, start: usize) -> Vec<Heading> {
+    let mut found = Vec::new();
+    let mut depth = 0_usize;
+    let rest = text.get(start..).unwrap_or_default();
+    for (event, range) in Parser::new_ext(rest, Options::empty()).into_offset_iter() {
+        match event {
+            Event::Start(tag) => {
+                if let (0, Tag::Heading { level, .. }) = (depth, &tag) {
+                    let lines = whole_lines(rest, &range);
+                    found.extend(heading(text, start + lines.start..start + lines.end, *level as u8));
+                }
+                depth += 1;
+            }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The lines that a range lies on. A carriage return alone ends a line too.
+fn whole_lines(text: &str, range: &Range<usize>) -> Range<usize> {
+    let ends = |b: &u8| matches!(b, b'\n' | b'\r');
+    let bytes = text.as_bytes();
+    let before = bytes.get(..range.start).unwrap_or_default();
+    let start = before.iter().rposition(ends).map_or(0, |at| at + 1);
+    let last = range.end.max(range.start + 1) - 1;
+    let after = bytes.get(last..).unwrap_or_default();
+    let end = after.iter().position(ends).map_or(text.len(), |n| {
+        let at = last + n;
+        at + if bytes.get(at..at + 2) == Some(b"\r\n") { 2 } else { 1 }
+    });
+    start..end
+}
+
+/// A heading that stands on these lines.
+fn heading(text: &str, range: Range<usize>, level: u8) -> Option<Heading> {
+    let source = text.get(range.clone())?.trim();
+    let (name, is_sloppy_rule) = match source.strip_prefix('#') {
+        Some(_) => {
+            let inside = source.trim_start_matches('#').trim();
+            let open = inside.trim_end_matches('#');
+            let closed = open.len() < inside.len() && (open.is_empty() || open.ends_with([' ', '\t']));
+            (if closed { open.trim() } else { inside }, false)
+        }
+        None => {
+            let (name, line) = source.rsplit_once(['\n', '\r'])?;
+            (name.trim(), line.trim() == "---")
+        }
+    };
+    Some(Heading { text: name.to_owned(), level, range, is_sloppy_rule })
+}
+
+/// What a line begins like.
+enum Line {
+    Blank,
+    /// Text, an item, a quote: nothing that a heading in the first column could be part of.
+    Text,
+    /// A line across.
+    Rule,
+    Heading(HeadingLevel),
+    /// A fence of so many marks.
+    Fence(u8, usize),
+    Comment,
+    /// What it is depends on what stands around it.
+    Unclear,
+}
+
+impl Line {
+    /// A line without its end.
+    fn of(line: &[u8], below_text: bool) -> Self {
+        let indent = line.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        let rest = line.get(indent..).unwrap_or_default();
+        let Some(first) = rest.first() else { return Self::Blank };
+        let same = || rest.iter().take_while(|b| *b == first).count();
+        let found = match first {
+            b'#' => {
+                let n = same();
+                match (HeadingLevel::try_from(n), rest.get(n)) {
+                    (Ok(level), None | Some(b' ' | b'\t')) => Self::Heading(level),
+                    (_, Some(..b' ')) => Self::Unclear,
+                    _ => Self::Text,
+                }
+            }
+            b'`' | b'~' => match same() {
+                n if n < 3 || *first == b'`' && rest.iter().skip(n).any(|b| b == first) => Self::Text,
+                n => Self::Fence(*first, n),
+            },
+            b'<' if rest.starts_with(b"<!--") => Self::Comment,
+            b'<' if matches!(rest.get(1), Some(b' ' | b'=' | b'0'..=b'9')) => Self::Text,
+            b'[' if is_definition(rest) => Self::Unclear,
+            b'=' if below_text && rest.iter().skip(same()).all(|b| *b <= b' ') => Self::Unclear,
+            b'-' | b'*' | b'+' | b'>' | b'0'..=b'9' => {
+                let is_mark =
+                    |b: &u8| matches!(b, b'-' | b'*' | b'+' | b'>' | b'.' | b')' | b'0'..=b'9' | ..=b' ');
+                match rest.iter().position(|b| !is_mark(b)) {
+                    Some(n) if is_definition(rest.get(n..).unwrap_or_default()) => Self::Unclear,
+                    Some(_) => Self::Text,
+                    // Nothing but marks: a line across, or items without text, or what underlines a heading.
+                    None if same() >= 3 && same() == rest.trim_ascii_end().len() && !below_text => Self::Rule,
+                    None => Self::Unclear,
+                }
+            }
+            b'<' | ..b' ' => Self::Unclear,
+            _ => Self::Text,
+        };
+        match found {
+            // Perhaps part of an item.
+            Self::Heading(_) | Self::Fence(..) | Self::Comment if indent > 0 => Self::Unclear,
+            found => found,
+        }
+    }
+}
+
+/// Whether this may be where a link is defined: `[name]: address`.
+fn is_definition(text: &[u8]) -> bool {
+    if text.first() != Some(&b'[') {
+        return false;
+    }
+    let Some(end) = text.iter().position(|b| *b == b']') else { return true };
+    text.get(end + 1) == Some(&b':') || text.get(end - 1) == Some(&b'\\')
+}
+
+/// Finds headings line by line; `None` where that did not reach the end.
+fn scan(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<()> {
+    let all = text.as_bytes().get(start..).unwrap_or_default();
+    // A carriage return alone ends a line too.
+    if memchr::memchr_iter(b'\r', all).any(|n| all.get(n + 1) != Some(&b'\n')) {
+        return None;
+    }
+    let mut fence = None;
+    let mut comment = false;
+    let mut below_text = false;
+    for (at, whole) in lines(text, start) {
+        let line = whole.strip_suffix('\n').unwrap_or(whole);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if let Some((mark, n)) = fence {
+            fence = (!closes(line, mark, n)?).then_some((mark, n));
+            continue;
+        }
+        let kind = if comment { Line::Comment } else { Line::of(line.as_bytes(), below_text) };
+        below_text = matches!(kind, Line::Text);
+        match kind {
+            Line::Blank | Line::Text | Line::Rule => {}
+            Line::Heading(level) => found.extend(heading(text, at..at + whole.len(), level as u8)),
+            Line::Fence(mark, n) => fence = Some((mark, n)),
+            Line::Comment => comment = !line.contains("-->"),
+            Line::Unclear => return None,
+        }
+    }
+    Some(())
+}
+
+/// Whether a line closes a fence; `None` for one that nearly does.
+fn closes(line: &str, mark: u8, n: usize) -> Option<bool> {
+    let bare = line.trim_ascii();
+    if bare.len() < n || bare.bytes().any(|b| b != mark) {
+        return Some(false);
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    (indent < 4 && line.trim_matches(' ').len() == bare.len()).then_some(true)
+}
