@@ -58,7 +58,6 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
             }
         }
     }
-    page.reserve();
     page
 }
 

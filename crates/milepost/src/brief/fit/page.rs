@@ -51,8 +51,6 @@ pub(super) struct Page<'a> {
     lossy: bool,
     /// How what is left out is told.
     pub(super) telling: Telling,
-    /// What telling it costs at most, in many words and in few.
-    notices: [u64; 2],
 }
 
 impl<'a> Page<'a> {
@@ -70,7 +68,6 @@ impl<'a> Page<'a> {
             total: 0,
             lossy: false,
             telling: Telling::Full,
-            notices: [0; 2],
         }
     }
 
@@ -128,22 +125,14 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Fixes what telling of omissions costs at most, once all entries are known.
-    pub(super) fn reserve(&mut self) {
-        let all = self.count(|_| (true, true));
-        let cost = |telling| self.gauge.quarters(&notice(&all, self.whole, telling));
-        let brief = cost(Telling::Brief).max(cost(Telling::Shrunk));
-        self.notices = [cost(Telling::Full).max(brief), brief];
-    }
-
     /// Quarters of a token, as far as they are known: all of them once everything that is there is weighed.
     pub(super) fn total(&self) -> u64 {
-        let notice = match (self.lossy, self.telling) {
-            (false, _) => 0,
-            (true, Telling::Full) => self.notices[0],
-            (true, Telling::Brief | Telling::Shrunk) => self.notices[1],
-        };
-        self.total + notice
+        self.total + self.notice().map_or(0, |notice| self.gauge.quarters(&notice))
+    }
+
+    /// What is told of omissions, where there are some.
+    fn notice(&self) -> Option<String> {
+        self.lossy.then(|| notice(&self.omitted(), self.whole, self.telling))
     }
 
     pub(super) fn tokens(&self) -> u64 {
@@ -160,6 +149,11 @@ impl<'a> Page<'a> {
         while let Some(at) = self.unweighed.pop() {
             self.weigh(at);
         }
+    }
+
+    /// Quarters of a token that an entry takes, once it is weighed.
+    pub(super) fn cost(&self, at: usize) -> u64 {
+        self.entries.get(at).map_or(0, Entry::cost)
     }
 
     fn weigh(&mut self, at: usize) {
@@ -182,10 +176,15 @@ impl<'a> Page<'a> {
 
     /// Ends the descent where it fits.
     pub(super) fn landed(&mut self) -> Flow {
-        while self.tokens() <= self.budget {
+        // What is told of omissions costs something too, but is not worth its words before the rest fits.
+        while self.gauge.whole(self.total) <= self.budget {
             if let Some(at) = self.unweighed.pop() {
                 self.weigh(at);
                 continue;
+            }
+            // Pieces together may cost a little less than each by itself.
+            if self.tokens() > self.budget + self.budget / 32 {
+                break;
             }
             let landing = self.landing();
             // A counter of somebody else's may see more in the whole than in its parts.
@@ -290,23 +289,19 @@ impl<'a> Page<'a> {
             }
             part.folders.write(&mut out);
         }
-        let omitted =
-            self.count(|shown| (shown == Shown::Gone, matches!(shown, Shown::Cut | Shown::Path(_))));
-        if self.lossy {
-            out.push_str(&notice(&omitted, self.whole, self.telling));
-        }
-        Landing { tokens: self.gauge.tokens(&out), markdown: out, omitted }
+        out.extend(self.notice());
+        Landing { tokens: self.gauge.tokens(&out), markdown: out, omitted: self.omitted() }
     }
 
     /// Counts section by section what is gone and what is cut.
-    fn count(&self, how: impl Fn(Shown) -> (bool, bool)) -> Vec<Omitted> {
+    fn omitted(&self) -> Vec<Omitted> {
         let mut found: Vec<Omitted> = Vec::new();
         for part in &self.parts {
             let entries = part.entries.iter().filter_map(|at| self.entries.get(*at));
             let (mut left_out, mut cut_short) = (0, 0);
-            for (gone, cut) in entries.map(|entry| how(entry.shown)) {
-                left_out += u64::from(gone);
-                cut_short += u64::from(cut);
+            for entry in entries {
+                left_out += u64::from(entry.shown == Shown::Gone);
+                cut_short += u64::from(matches!(entry.shown, Shown::Cut | Shown::Path(_)));
             }
             if left_out + cut_short > 0 {
                 let entries = part.entries.len() as u64;

@@ -1,10 +1,10 @@
-//! The second ladder, for where that which must be kept is larger than the budget. It cuts lines to their first clause,
-//! then to a few words, then lets the longest go, and is marked on the page. It reaches any budget from 60 tokens up.
+//! The second ladder, for where that which must be kept is larger than the budget. It puts lines together, cuts the very
+//! long ones to their first clause, lets the longest go, and is marked on the page. It reaches any budget from 60 tokens up.
 
 use std::ops::ControlFlow;
 
 use super::super::blocks::{Block, Grain, blocks};
-use super::super::{Brief, Kind};
+use super::super::{Brief, Kind, QUARTERS};
 use super::entry::{Entry, Way};
 use super::ladder::{front, of, parts_of, remove, shorten};
 use super::notice::Telling;
@@ -14,6 +14,9 @@ use super::{Flow, Rank, gather};
 /// In the order in which they give way.
 const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
 
+/// Quarters of a token beyond which a line may tell more than one thing.
+const LONG: u64 = 30 * QUARTERS;
+
 pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     page.telling = Telling::Shrunk;
     for part in parts_of(page, Kind::LeftOut) {
@@ -21,16 +24,16 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     }
     open(page, brief)?;
     front(page, &["checkpoint:"])?;
-    for kind in ORDER {
-        let lines = of(page, |rank| rank == Rank::Must(kind));
-        shorten(page, &lines, &[Way::Lead])?;
-    }
     front(page, &[])?;
     join(page)?;
+    page.weigh_all();
+    let all = of(page, |rank| matches!(rank, Rank::Must(_)));
+    let long: Vec<_> = all.into_iter().filter(|at| page.cost(*at) > LONG).collect();
+    shorten(page, &long, &[Way::Lead])?;
     longest_first(page)?;
-    for kind in [Kind::Decisions, Kind::State, Kind::Rules, Kind::Intent, Kind::Next, Kind::Problem] {
-        let mut lines = of(page, |rank| rank == Rank::Must(kind));
-        lines.reverse();
+    for kind in [Kind::Next, Kind::Problem] {
+        let lines = of(page, |rank| rank == Rank::Must(kind));
+        shorten(page, &lines, &[Way::Lead, Way::Few])?;
         remove(page, &lines)?;
     }
     page.landed()
@@ -67,16 +70,15 @@ fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
                 }
             }
         }
-        page.reserve();
         page.landed()?;
     }
     ControlFlow::Continue(())
 }
 
-/// Lets the longest lines go, the first line of each section last; what comes next and rules count as shorter than they
-/// are, what is told at length elsewhere as longer.
+/// Lets the longest lines go, whole: half a line costs as much as a short one and says less. The first of the problem and
+/// of what comes next go last; what comes next and rules count as shorter than they are, what is told at length elsewhere
+/// as longer.
 fn longest_first(page: &mut Page<'_>) -> Flow {
-    page.weigh_all();
     let mut lines: Vec<(u64, usize)> = Vec::new();
     for kind in ORDER {
         let factor = match kind {
@@ -85,8 +87,8 @@ fn longest_first(page: &mut Page<'_>) -> Flow {
             _ => 5,
         };
         let all = of(page, |rank| rank == Rank::Must(kind));
-        let rest = all.iter().skip(1);
-        lines.extend(rest.filter_map(|at| Some((page.entries.get(*at)?.cost() * factor, *at))));
+        let rest = all.iter().skip(usize::from(matches!(kind, Kind::Problem | Kind::Next)));
+        lines.extend(rest.map(|at| (page.cost(*at) * factor, *at)));
     }
     lines.sort_by_key(|(weight, at)| (std::cmp::Reverse(*weight), *at));
     lines.into_iter().try_for_each(|(_, at)| page.remove(at))
