@@ -71,9 +71,11 @@ impl Kept {
     pub fn of(text: &str) -> Self {
         let mut paths = BTreeSet::new();
         for line in text.lines() {
-            // A group: a folder, then names.
+            // A group: a folder, then names, some with what changed.
             if let Some((folder, names)) = line.strip_prefix("- ").and_then(|rest| rest.split_once("/: ")) {
-                paths.extend(names.split(", ").map(|name| format!("{folder}/{name}")));
+                let names = names.split("; ").flat_map(|some| some.split(", "));
+                let bare = names.map(|name| name.split_once(": ").map_or(name, |(name, _)| name));
+                paths.extend(bare.map(|name| format!("{folder}/{name}")));
             }
         }
         Self { text: normal(text), paths }

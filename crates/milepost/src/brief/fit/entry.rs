@@ -19,6 +19,8 @@ pub(super) enum Shown {
     Whole,
     /// In part.
     Cut,
+    /// Among the files of its folder, with what changed in it.
+    Noted(Place),
     /// Its path, among those of its folder.
     Path(Place),
     /// Not at all.
@@ -119,9 +121,9 @@ impl<'a> Entry<'a> {
         (self.text, self.cost) = (Cow::Owned(text), Some(new));
     }
 
-    /// Leaves of a file its path, which has not been weighed.
-    pub(super) fn leave_path(&mut self, place: Place) {
-        (self.shown, self.cost) = (Shown::Path(place), None);
+    /// Shows a file in another way, which has not been weighed.
+    pub(super) fn show(&mut self, shown: Shown) {
+        (self.shown, self.cost) = (shown, None);
     }
 
     /// Says what the path costs.

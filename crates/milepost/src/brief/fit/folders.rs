@@ -1,4 +1,5 @@
-//! Files as paths, grouped by their folders: `- src/: a.rs, b.rs`. Each path stands there once.
+//! Files grouped by their folders, some with what changed in them: `- src/: a.rs: parses; b.rs, c.rs`. Each path stands
+//! there once.
 
 use std::borrow::Cow;
 
@@ -8,12 +9,20 @@ use super::seeded::{Map, Set};
 /// Where a path stands: in which folder, and there where.
 pub(super) type Place = (usize, usize);
 
+/// A file in its folder.
+#[derive(Debug)]
+struct Name<'a> {
+    name: Cow<'a, str>,
+    /// What changed in it; may be empty.
+    note: Cow<'a, str>,
+}
+
 /// Files of one folder, by their names.
 #[derive(Debug)]
 struct Folder<'a> {
     folder: Cow<'a, str>,
     /// None where it is gone.
-    names: Vec<Option<Cow<'a, str>>>,
+    names: Vec<Option<Name<'a>>>,
     /// How many of them are there.
     live: usize,
     /// How many of them are weighed.
@@ -33,8 +42,8 @@ pub(super) struct Folders<'a> {
 }
 
 impl<'a> Folders<'a> {
-    /// Adds a path, unless it stood there before; there will be no more than so many files.
-    pub(super) fn add(&mut self, path: Cow<'a, str>, files: usize) -> Option<Place> {
+    /// Adds a path with a note, unless it stood there before; there will be no more than so many files.
+    pub(super) fn add(&mut self, path: Cow<'a, str>, note: Cow<'a, str>, files: usize) -> Option<Place> {
         if self.paths.is_empty() {
             self.paths.reserve(files);
             self.known.reserve(files);
@@ -50,37 +59,51 @@ impl<'a> Folders<'a> {
         });
         let folder = self.all.get_mut(n)?;
         folder.live += 1;
-        folder.names.push(Some(name));
+        folder.names.push(Some(Name { name, note }));
         Some((n, folder.names.len() - 1))
     }
 
-    /// What a name costs, and what its folder costs where that has not been weighed yet.
+    /// Lets a note go.
+    pub(super) fn drop_note(&mut self, (folder, name): Place) {
+        let name = self.all.get_mut(folder).and_then(|folder| folder.names.get_mut(name));
+        if let Some(Some(name)) = name {
+            name.note = Cow::Borrowed("");
+        }
+    }
+
+    /// What a name costs with its note, and what its folder costs where nothing in it was weighed before.
     pub(super) fn weigh(&mut self, (folder, name): Place, gauge: &Gauge<'_>) -> (u64, u64) {
         let Some(folder) = self.all.get_mut(folder) else { return (0, 0) };
         let Some(Some(name)) = folder.names.get(name) else { return (0, 0) };
-        let mut cost = |parts: [&str; 3]| {
+        let mut cost = |parts: [&str; 4]| {
             self.line.clear();
             self.line.extend(parts);
             gauge.quarters(&self.line)
         };
-        let name = cost([", ", name, ""]);
+        let colon = if name.note.is_empty() { "" } else { ": " };
+        let name = cost(["; ", &name.name, colon, &name.note]);
         folder.weighed += 1;
         if folder.weighed > 1 {
             return (name, 0);
         }
-        folder.cost = cost(["- ", &folder.folder, ": \n"]);
+        folder.cost = cost(["- ", &folder.folder, ": \n", ""]);
         (name, folder.cost)
     }
 
-    /// Removes a name; of one that is weighed, gives back what its folder cost if it was the last of them.
-    pub(super) fn remove(&mut self, (folder, name): Place, is_weighed: bool) -> u64 {
+    /// Takes a name off those that are weighed; gives what its folder cost if it was the last of them.
+    pub(super) fn unweigh(&mut self, (folder, _): Place) -> u64 {
         let Some(folder) = self.all.get_mut(folder) else { return 0 };
-        if folder.names.get_mut(name).and_then(Option::take).is_none() {
-            return 0;
+        folder.weighed -= 1;
+        if folder.weighed == 0 { folder.cost } else { 0 }
+    }
+
+    /// Removes a name that is not weighed.
+    pub(super) fn remove(&mut self, (folder, name): Place) {
+        if let Some(folder) = self.all.get_mut(folder)
+            && folder.names.get_mut(name).and_then(Option::take).is_some()
+        {
+            folder.live -= 1;
         }
-        folder.live -= 1;
-        folder.weighed -= usize::from(is_weighed);
-        if is_weighed && folder.weighed == 0 { folder.cost } else { 0 }
     }
 
     pub(super) fn write(&self, out: &mut String) {
@@ -88,10 +111,14 @@ impl<'a> Folders<'a> {
             out.push_str("- ");
             out.push_str(&folder.folder);
             let mut between = if folder.folder.is_empty() { "" } else { ": " };
-            for name in folder.names.iter().flatten() {
+            for Name { name, note } in folder.names.iter().flatten() {
                 out.push_str(between);
                 out.push_str(name);
                 between = ", ";
+                if !note.is_empty() {
+                    out.extend([": ", note]);
+                    between = "; ";
+                }
             }
             out.push('\n');
         }

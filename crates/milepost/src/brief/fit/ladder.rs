@@ -1,5 +1,5 @@
-//! The first ladder. What must be kept stays as it is; of everything else, what is worth least per token goes first.
-//! Oldest first within each rung, so that what is recent is detailed longest.
+//! The first ladder. What must be kept stays as it is; of everything else, what is worth least per token goes first, so
+//! that files, which are worth most, go last. Oldest first within each rung, so that what is recent is detailed longest.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use super::{Flow, Kind, Rank};
 
 /// So many of the newest steps, and of the newest files, are recent.
 const RECENT: usize = 5;
-/// More than so many old steps, or paths, tell a reader little.
+/// More than so many paths tell a reader little.
 const MANY: usize = 24;
 
 /// Goes down until it fits.
@@ -26,7 +26,6 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     let (older_steps, recent_steps) = split(&steps, RECENT);
     let (older_files, recent_files) = split(&active, RECENT);
 
-    let (many_steps, few_steps) = split(older_steps, MANY);
     let (many_finished, few_finished) = split(&finished, MANY);
     let (many_active, few_active) = split(&active, MANY);
     // In the order in which they go.
@@ -35,15 +34,13 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
             &delta,
             &reversed(&other),
             &crumbs,
+            older_steps,
             many_finished,
-            many_steps,
             many_active,
-            few_steps,
+            recent_steps,
+            &reversed(&technical),
             few_finished,
             few_active,
-            recent_files,
-            recent_steps,
-            &technical,
         ]
         .concat(),
     );
@@ -56,25 +53,23 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
         shorten(page, &other, &[Way::Lead, Way::Few])?;
         remove(page, &reversed(&other))?;
     }
-    paths(page, &finished)?;
-    shorten(page, older_steps, &[Way::WithoutOutcome, Way::Lead, Way::Few])?;
-    remove(page, &crumbs)?;
-    shorten(page, older_files, &[Way::Lead])?;
-    paths(page, older_files)?;
-    dense(page)?;
-    remove(page, many_finished)?;
-    remove(page, many_steps)?;
-    remove(page, many_active)?;
-    remove(page, older_steps)?;
     front(page, &["checkpoint:", "created:"])?;
-    shorten(page, recent_steps, &[Way::WithoutOutcome, Way::Lead])?;
-    shorten(page, &technical, &[Way::Lead])?;
-    paths(page, recent_files)?;
+    grouped(page, &[finished.as_slice(), &active].concat())?;
+    remove(page, &crumbs)?;
+    shorten(page, older_steps, &[Way::WithoutOutcome, Way::Lead, Way::Few])?;
+    dense(page)?;
+    remove(page, older_steps)?;
+    paths(page, &finished)?;
+    remove(page, many_finished)?;
+    remove(page, many_active)?;
+    front(page, &["checkpoint:"])?;
     page.telling = Telling::Brief;
     page.landed()?;
-    shorten(page, recent_steps, &[Way::Few])?;
+    front(page, &[])?;
+    shorten(page, &technical, &[Way::Lead])?;
     remove(page, recent_steps)?;
-    front(page, &["checkpoint:"])?;
+    paths(page, older_files)?;
+    paths(page, recent_files)?;
     remove(page, &reversed(&technical))?;
     remove(page, &finished)?;
     remove(page, &active)?;
@@ -121,6 +116,10 @@ pub(super) fn shorten(page: &mut Page<'_>, entries: &[usize], ways: &[Way]) -> F
 
 pub(super) fn remove(page: &mut Page<'_>, entries: &[usize]) -> Flow {
     entries.iter().try_for_each(|at| page.remove(*at))
+}
+
+fn grouped(page: &mut Page<'_>, entries: &[usize]) -> Flow {
+    entries.iter().try_for_each(|at| page.group(*at))
 }
 
 fn paths(page: &mut Page<'_>, entries: &[usize]) -> Flow {

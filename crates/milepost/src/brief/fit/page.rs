@@ -160,7 +160,7 @@ impl<'a> Page<'a> {
         let Some(entry) = self.entries.get_mut(at).filter(|entry| !entry.is_weighed()) else { return };
         match entry.shown {
             Shown::Gone => {}
-            Shown::Path(place) => {
+            Shown::Noted(place) | Shown::Path(place) => {
                 let Some(part) = self.parts.get_mut(entry.part) else { return };
                 let (name, folder) = part.folders.weigh(place, &self.gauge);
                 entry.set_cost(name);
@@ -232,7 +232,12 @@ impl<'a> Page<'a> {
         match entry.shown {
             Shown::Gone => return ControlFlow::Continue(()),
             Shown::Whole | Shown::Cut => {}
-            Shown::Path(place) => self.total -= part.folders.remove(place, entry.is_weighed()),
+            Shown::Noted(place) | Shown::Path(place) => {
+                if entry.is_weighed() {
+                    self.total -= part.folders.unweigh(place);
+                }
+                part.folders.remove(place);
+            }
         }
         self.total -= entry.cost();
         entry.shown = Shown::Gone;
@@ -244,19 +249,46 @@ impl<'a> Page<'a> {
         self.landed()
     }
 
+    /// Puts a file among those of its folder, with what changed in it.
+    pub(super) fn group(&mut self, at: usize) -> Flow {
+        self.regroup(at, true)
+    }
+
     /// Leaves of a file nothing but its path, among those of its folder.
     pub(super) fn leave_path(&mut self, at: usize) -> Flow {
-        let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.shown.is_line()) else {
-            return ControlFlow::Continue(());
-        };
+        self.regroup(at, false)
+    }
+
+    fn regroup(&mut self, at: usize, noted: bool) -> Flow {
+        let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
         let Some(file) = &entry.file else { return ControlFlow::Continue(()) };
+        let was_weighed = entry.is_weighed();
+        let (cost, path) = (entry.cost(), file.path.clone());
+        let place = match entry.shown {
+            Shown::Whole | Shown::Cut => {
+                let note = if noted { file.change.clone() } else { Cow::Borrowed("") };
+                let place = part.folders.add(path, note, part.entries.len());
+                // What changed in a file another time has to be told.
+                if noted && place.is_none() {
+                    return ControlFlow::Continue(());
+                }
+                place
+            }
+            Shown::Noted(place) if !noted => {
+                part.folders.drop_note(place);
+                if was_weighed {
+                    self.total -= part.folders.unweigh(place);
+                }
+                Some(place)
+            }
+            _ => return ControlFlow::Continue(()),
+        };
         self.lossy = true;
-        self.total -= entry.cost();
-        match part.folders.add(file.path.clone(), part.entries.len()) {
+        self.total -= cost;
+        match place {
             Some(place) => {
-                let was_weighed = entry.is_weighed();
-                entry.leave_path(place);
+                entry.show(if noted { Shown::Noted(place) } else { Shown::Path(place) });
                 if was_weighed {
                     self.weigh(at);
                 }
@@ -301,7 +333,7 @@ impl<'a> Page<'a> {
             let (mut left_out, mut cut_short) = (0, 0);
             for entry in entries {
                 left_out += u64::from(entry.shown == Shown::Gone);
-                cut_short += u64::from(matches!(entry.shown, Shown::Cut | Shown::Path(_)));
+                cut_short += u64::from(matches!(entry.shown, Shown::Cut | Shown::Noted(_) | Shown::Path(_)));
             }
             if left_out + cut_short > 0 {
                 let entries = part.entries.len() as u64;

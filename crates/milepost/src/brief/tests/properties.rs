@@ -204,7 +204,9 @@ fn facts(text: &str) -> std::collections::BTreeSet<String> {
     for line in text.lines() {
         match line.strip_prefix("- src/").and_then(|rest| rest.split_once(": ")) {
             Some((folder, names)) if folder.ends_with('/') => {
-                found.extend(names.split(", ").map(|name| format!("src/{folder}{name}")));
+                let names = names.split("; ").flat_map(|some| some.split(", "));
+                let bare = names.map(|name| name.split_once(": ").map_or(name, |(name, _)| name));
+                found.extend(bare.map(|name| format!("src/{folder}{name}")));
             }
             _ => {
                 let path = |word: &&str| word.starts_with("src/") && word.ends_with(".rs");
