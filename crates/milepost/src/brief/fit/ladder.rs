@@ -47,17 +47,17 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     page.landed()?;
     page.drop_containers();
     page.landed()?;
+    front(page, &["checkpoint:", "created:"])?;
+    grouped(page, &[finished.as_slice(), &active].concat())?;
+    dense(page)?;
     shorten(page, &delta, &[Way::Lead, Way::Few])?;
     remove(page, &delta)?;
     if !nothing_known {
         shorten(page, &other, &[Way::Lead, Way::Few])?;
         remove(page, &reversed(&other))?;
     }
-    front(page, &["checkpoint:", "created:"])?;
-    grouped(page, &[finished.as_slice(), &active].concat())?;
     remove(page, &crumbs)?;
     shorten(page, older_steps, &[Way::WithoutOutcome, Way::Lead, Way::Few])?;
-    dense(page)?;
     remove(page, older_steps)?;
     paths(page, &finished)?;
     remove(page, many_finished)?;
