@@ -7,12 +7,16 @@ use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 
-const RECORDED: [(&str, &str); 5] = [
+const RECORDED: [(&str, &str); 9] = [
     ("claude-code", include_str!("../fixtures/agent-hooks/claude-code.json")),
     ("claude-code", include_str!("../fixtures/agent-hooks/claude-code-lifecycle.json")),
     ("gemini", include_str!("../fixtures/agent-hooks/gemini.json")),
     ("codex", include_str!("../fixtures/agent-hooks/codex.json")),
     ("opencode", include_str!("../fixtures/agent-hooks/opencode.json")),
+    ("claude-code", include_str!("../fixtures/agent-hooks/claude-code-work.json")),
+    ("gemini", include_str!("../fixtures/agent-hooks/gemini-work.json")),
+    ("codex", include_str!("../fixtures/agent-hooks/codex-work.json")),
+    ("opencode", include_str!("../fixtures/agent-hooks/opencode-work.json")),
 ];
 
 /// What an agent would write to its hook, for every recorded event.
@@ -119,7 +123,7 @@ impl Drop for FakeAgent {
 }
 
 /// A store, and a session in it that worked and was killed.
-fn a_session_is_killed(env: &TestEnvironment) {
+pub(crate) fn a_session_is_killed(env: &TestEnvironment) {
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(env, "claude-code");
     begins(&mut agent, "s1");
@@ -378,7 +382,7 @@ fn a_run_by_hand_is_offered_in_two_lines_and_a_session_killed_at_its_start_goes(
     assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 3);
     let mut second = FakeAgent::new(&env, "codex");
     let answer = second.hears("c1", "SessionStart", json!({ "source": "startup" })).unwrap();
-    assert!(answer.get("systemMessage").is_none(), "{answer}");
+    assert!(answer["systemMessage"].as_str().unwrap().contains("2 interrupted runs"), "{answer}");
     let runs = env.json(&["runs"])["runs"].clone();
     let runs: Vec<_> = runs.as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect();
     assert_eq!(runs, ["codex-c1", "job", "hand"]);
