@@ -176,6 +176,39 @@ fn a_killed_session_is_continued_by_another_agent_that_knows() {
 }
 
 #[test]
+fn what_failed_is_told_many_checkpoints_and_sessions_later() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let passes = |agent: &mut FakeAgent, session: &str, command: &str| {
+        let passed =
+            json!({ "tool_name": "Bash", "tool_input": { "command": command }, "tool_response": "ok" });
+        agent.hears(session, "PostToolUse", passed);
+        agent.hears(session, "PreCompact", json!({ "trigger": "auto" }));
+    };
+    let mut first = FakeAgent::new(&env, "claude-code");
+    begins(&mut first, "s1");
+    first.works("s1");
+    for n in 0..4 {
+        passes(&mut first, "s1", &format!("make part{n}"));
+    }
+    first.dies();
+    for session in ["s2", "s3"] {
+        let mut next = FakeAgent::new(&env, "claude-code");
+        let brief = begins(&mut next, session).unwrap();
+        assert!(brief.contains("What failed last: cargo test parser (exit_101)"), "{session}: {brief}");
+        next.hears(session, "UserPromptSubmit", json!({ "prompt": "go on" }));
+        next.dies();
+    }
+    let mut last = FakeAgent::new(&env, "claude-code");
+    assert!(begins(&mut last, "s4").is_some());
+    passes(&mut last, "s4", "cargo test parser");
+    last.dies();
+    let mut after = FakeAgent::new(&env, "claude-code");
+    let brief = begins(&mut after, "s5").unwrap();
+    assert!(!brief.contains("What failed last"), "it has passed since: {brief}");
+}
+
+#[test]
 fn of_three_that_start_at_once_one_gets_the_brief() {
     let env = TestEnvironment::repository();
     a_session_is_killed(&env);
