@@ -15,7 +15,9 @@ pub fn install(folder: &Path, package: &str) -> Result<PathBuf> {
     if !done.exists() {
         std::fs::create_dir_all(folder)?;
         let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(folder).arg(package);
+        npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
+            .arg(folder)
+            .arg(package);
         pass(&mut npm).with_context(|| format!("{package} could not be installed"))?;
         std::fs::write(done, package)?;
     }
