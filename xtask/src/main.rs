@@ -3,10 +3,12 @@
 // Here the environment is read and plain files are written: nothing of this is part of the product.
 #![allow(clippy::disallowed_methods)]
 
+mod agents;
 mod architecture;
 mod bench;
 mod faults;
 mod mcp;
+mod npm;
 mod setup;
 mod shell;
 mod survival;
@@ -14,7 +16,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | mcp | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,7 @@ fn main() -> Result<()> {
             faults::run(faults::Size::Full, cases)
         }
         ["mcp"] => mcp::run(),
+        ["agents", names @ ..] => agents::run(names),
         ["bench", rest @ ..] => bench::run(rest),
         ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),

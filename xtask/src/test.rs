@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, pass};
-use crate::{architecture, bench, faults, mcp, setup, survival};
+use crate::{agents, architecture, bench, faults, mcp, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -18,16 +18,17 @@ pub fn run(size: faults::Size) -> Result<()> {
     })?;
     step("tests", || pass(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
-    // Both clients come from the network: not for every run.
+    // The clients and the agents come from the network, and are large: not for every run.
     if matches!(size, faults::Size::Full) {
         step("mcp", mcp::run)?;
+        step("agents", || agents::run(&[]))?;
     }
     // Only what is counted: times say nothing on a machine that does other things.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
     step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if matches!(size, faults::Size::Full) { 9 } else { 8 };
+    let steps = if matches!(size, faults::Size::Full) { 10 } else { 8 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::npm;
 use crate::shell::{cargo, has, pass, read, root};
 
 /// Every tool with arguments that succeed, in an order in which they do. The Inspector takes them as words.
@@ -45,14 +46,7 @@ pub fn run() -> Result<()> {
 
 /// The Inspector's entry, installed if it is not there.
 fn inspector(tools: &Path) -> Result<PathBuf> {
-    let folder = tools.join("inspector");
-    let entry = folder.join("node_modules/.bin/mcp-inspector");
-    if !entry.exists() {
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"]).arg(&folder).arg(INSPECTOR);
-        pass(&mut npm)?;
-    }
-    Ok(entry)
+    npm::program(&npm::install(&tools.join("inspector"), INSPECTOR)?, "mcp-inspector")
 }
 
 /// A Python that has the SDK, installed if it is not there.

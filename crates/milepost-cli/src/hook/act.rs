@@ -14,7 +14,7 @@ use milepost::store::StoreError;
 use milepost::{Error, Milepost, Save};
 
 use super::event::{Beginning, HookEvent, What};
-use super::offer;
+use super::{offer, transcript};
 use crate::agents::Agent;
 use crate::config::Prompts;
 use crate::context::Context;
@@ -41,7 +41,6 @@ pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Resu
         What::Start(Beginning::Resume) => hook.open(&context.writer()?).map(|_| None),
         What::Start(Beginning::Compact) => hook.again(),
         What::Start(Beginning::Startup | Beginning::Clear) | What::Ask => hook.begin(),
-        What::Seen => hook.open(&context.writer()?).map(|_| None),
         What::Prompt(text) => {
             let text = match context.config.agents.prompts {
                 Prompts::Full => bounded(&text, PROMPT),
@@ -53,10 +52,18 @@ pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Resu
             }
             hook.keep(vec![Change::Note(format!("{}{text}", LogLine::PROMPT))]).map(|()| None)
         }
-        What::Tool(tool) => {
+        What::Tool(mut tool) => {
+            let ended = match (&hook.event.transcript, &tool.call) {
+                (Some(transcript), Some(call)) if agent == Agent::Codex && tool.is_unclear() => {
+                    transcript::ended(transcript, call)
+                }
+                _ => None,
+            };
+            if let Some(ended) = ended {
+                tool.ended(&ended);
+            }
             let root = context.config.place.root.clone();
-            let items = tool.items(|path| relative(&root, path));
-            hook.keep(items.into_iter().map(Change::Item).collect()).map(|()| None)
+            hook.keep(tool.changes(|path| relative(&root, path))).map(|()| None)
         }
         What::GoesOn => hook.keep(Vec::new()).map(|()| None),
         What::Compaction { ask } => hook.compaction(ask),

@@ -28,8 +28,6 @@ pub(crate) enum Beginning {
 pub(crate) enum What {
     /// A session began, and text may be given to it.
     Start(Beginning),
-    /// A session was seen, and no text can be given.
-    Seen,
     /// Text may be given to a session that is seen for the first time.
     Ask,
     /// What it waited for has come.
@@ -37,7 +35,7 @@ pub(crate) enum What {
     /// The person said something.
     Prompt(String),
     /// A tool was used.
-    Tool(Tool),
+    Tool(Box<Tool>),
     /// The context is about to be made smaller; whether text may be given to what is left.
     Compaction { ask: bool },
     /// The agent's turn is over.
@@ -97,7 +95,8 @@ fn common(payload: &Value) -> Option<HookEvent> {
             );
             tool.duration_ms = payload.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
             tool.failed |= name == "PostToolUseFailure";
-            What::Tool(tool)
+            tool.call = text(payload, "tool_use_id").map(str::to_owned);
+            What::Tool(Box::new(tool))
         }
         "PreCompact" | "PreCompress" => What::Compaction { ask: false },
         "Stop" | "AfterAgent" => What::TurnEnd,
@@ -133,7 +132,6 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
     let input = data.get("i").unwrap_or(data);
     let output = data.get("o").unwrap_or(&Value::Null);
     let what = match name {
-        "event:session.created" => What::Seen,
         "experimental.chat.system.transform" => match text(data, "source") {
             Some("resume") => What::Start(Beginning::Resume),
             Some("compact") => What::Start(Beginning::Compact),
@@ -147,7 +145,7 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
         "tool.execute.after" => {
             let mut tool = Tool::of(text(input, "tool")?, input.get("args").unwrap_or(&Value::Null), output);
             tool.duration_ms = data.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
-            What::Tool(tool)
+            What::Tool(Box::new(tool))
         }
         // The plugin sends only parts that are a tool that failed: for those there is no other word.
         "event:message.part.updated" => {
@@ -156,7 +154,7 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
             let mut tool = Tool::of(text(part, "tool")?, state.get("input").unwrap_or(&none), state);
             tool.duration_ms = data.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
             tool.failed = true;
-            What::Tool(tool)
+            What::Tool(Box::new(tool))
         }
         "event:permission.replied" => What::GoesOn,
         "experimental.session.compacting" => What::Compaction { ask: true },
@@ -233,12 +231,16 @@ mod tests {
         }
     }
 
-    const RECORDED: [(Agent, &str); 5] = [
+    const RECORDED: [(Agent, &str); 9] = [
         (Agent::ClaudeCode, include_str!("../../tests/fixtures/agent-hooks/claude-code.json")),
         (Agent::ClaudeCode, include_str!("../../tests/fixtures/agent-hooks/claude-code-lifecycle.json")),
         (Agent::Gemini, include_str!("../../tests/fixtures/agent-hooks/gemini.json")),
         (Agent::Codex, include_str!("../../tests/fixtures/agent-hooks/codex.json")),
         (Agent::OpenCode, include_str!("../../tests/fixtures/agent-hooks/opencode.json")),
+        (Agent::ClaudeCode, include_str!("../../tests/fixtures/agent-hooks/claude-code-work.json")),
+        (Agent::Gemini, include_str!("../../tests/fixtures/agent-hooks/gemini-work.json")),
+        (Agent::Codex, include_str!("../../tests/fixtures/agent-hooks/codex-work.json")),
+        (Agent::OpenCode, include_str!("../../tests/fixtures/agent-hooks/opencode-work.json")),
     ];
 
     fn payloads() -> Vec<(Agent, Value)> {
@@ -319,7 +321,7 @@ mod tests {
             for odd in &odds {
                 with_each_replaced(&payload, odd, &mut |changed| {
                     if let Some(HookEvent { what: What::Tool(tool), .. }) = read(agent, &changed) {
-                        assert!(!tool.items(str::to_owned).is_empty());
+                        assert!(!tool.changes(str::to_owned).is_empty());
                     }
                 });
             }

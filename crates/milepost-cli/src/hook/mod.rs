@@ -6,7 +6,9 @@ mod act;
 mod event;
 pub(crate) mod failures;
 mod offer;
+mod todo;
 mod tool;
+mod transcript;
 
 use std::io::Read as _;
 

@@ -122,18 +122,13 @@ pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>) -> Option<St
     let (context, person) = match (text, trouble) {
         (Some(text), Some(trouble)) => (Some(text.agent), format!("{}; {trouble}", text.person)),
         (Some(text), None) => (Some(text.agent), text.person),
-        (None, Some(_)) if agent == Agent::Codex => return None,
         (None, Some(trouble)) => (None, trouble),
         (None, None) => return None,
     };
     let document = match agent {
         Agent::OpenCode => json!({ "context": context, "message": person }),
         Agent::ClaudeCode | Agent::Gemini | Agent::Codex => {
-            let mut document = json!({});
-            // Where Codex would show a line to its user is not known.
-            if agent != Agent::Codex {
-                document["systemMessage"] = person.into();
-            }
+            let mut document = json!({ "systemMessage": person });
             if let Some(context) = context {
                 document["hookSpecificOutput"] =
                     json!({ "hookEventName": event, "additionalContext": context });

@@ -1,7 +1,10 @@
 //! The use of a tool: how it ended, which files it wrote, and the agent's own to-do list.
 
-use milepost::model::{FileRef, Item, Outcome, OutcomeKind, OutcomeResult, Task};
+use milepost::model::{Change, FileRef, Item, Outcome, OutcomeKind, OutcomeResult};
 use serde_json::Value;
+
+use super::todo::Todo;
+use super::transcript::Ended;
 
 /// Characters of what a command is called and of what its end is told in.
 const NAME: usize = 160;
@@ -13,20 +16,24 @@ pub(crate) struct Tool {
     pub(crate) name: String,
     pub(crate) failed: bool,
     pub(crate) duration_ms: u64,
+    /// The agent's name for this use.
+    pub(crate) call: Option<String>,
     /// The command, where the tool runs one.
     command: Option<String>,
     /// What to say about its end.
     summary: String,
     reason: Option<String>,
     files: Vec<String>,
-    todo: Option<Vec<(String, String)>>,
+    todo: Option<Todo>,
 }
 
 impl Tool {
     /// Reads what went into a tool and what came out of it.
     pub(crate) fn of(name: &str, input: &Value, output: &Value) -> Self {
         let command = is_shell(name).then(|| command(input)).flatten();
-        let exit = exit_code(output);
+        // What other tools show may be a file that holds such words.
+        let exit = exit_code(output)
+            .or_else(|| (is_shell(name) || is_patch(name)).then(|| told_code(output)).flatten());
         let failed = exit.is_some_and(|code| code != 0) || says_failed(output);
         let files = if is_writer(name) { written(input) } else { Vec::new() };
         let told = words(output);
@@ -39,24 +46,36 @@ impl Tool {
             name: name.to_owned(),
             failed,
             duration_ms: 0,
+            call: None,
             command,
             summary,
-            reason: exit.filter(|code| *code != 0).map(|code| format!("exit_{code}")),
+            reason: exit.and_then(reason),
             files,
-            todo: todo(name, input),
+            todo: Todo::of(name, input, output),
         }
     }
 
+    /// Whether it ran a command and its output does not say how that ended.
+    pub(super) fn is_unclear(&self) -> bool {
+        self.command.is_some() && self.reason.is_none() && !self.failed
+    }
+
+    /// Takes in how it ended, where that was found elsewhere.
+    pub(super) fn ended(&mut self, ended: &Ended) {
+        self.failed |= ended.exit_code != 0;
+        self.reason = reason(ended.exit_code);
+        self.duration_ms = self.duration_ms.max(ended.duration_ms);
+    }
+
     /// What a run keeps of it.
-    pub(crate) fn items(self, relative: impl Fn(&str) -> String) -> Vec<Item> {
-        let mut items = Vec::new();
+    pub(crate) fn changes(self, relative: impl Fn(&str) -> String) -> Vec<Change> {
         let summary = match self.files.first() {
             Some(file) if self.summary == *file => relative(file),
             _ => self.summary,
         };
         let kind = if self.command.is_some() { OutcomeKind::Shell } else { OutcomeKind::ToolUse };
         let name = self.command.as_deref().map_or(self.name.as_str(), |command| command);
-        items.push(Item::Outcome(Outcome {
+        let mut changes = vec![Change::Item(Item::Outcome(Outcome {
             duration_ms: self.duration_ms,
             kind,
             name: first_line(name),
@@ -64,7 +83,7 @@ impl Tool {
             result: if self.failed { OutcomeResult::Fail } else { OutcomeResult::Pass },
             summary,
             extra: Default::default(),
-        }));
+        }))];
         if !self.failed {
             let file = |path: &String| FileRef {
                 path: relative(path),
@@ -72,10 +91,10 @@ impl Tool {
                 size: None,
                 extra: Default::default(),
             };
-            items.extend(self.files.iter().map(|path| Item::File(file(path))));
-            items.extend(self.todo.map(|list| Item::Todo(tasks(&list))));
+            changes.extend(self.files.iter().map(|path| Change::Item(Item::File(file(path)))));
+            changes.extend(self.todo.and_then(Todo::change));
         }
-        items
+        changes
     }
 }
 
@@ -86,19 +105,13 @@ fn is_shell(name: &str) -> bool {
     )
 }
 
+fn is_patch(name: &str) -> bool {
+    matches!(name.to_ascii_lowercase().as_str(), "apply_patch" | "patch")
+}
+
 fn is_writer(name: &str) -> bool {
-    matches!(
-        name.to_ascii_lowercase().as_str(),
-        "write"
-            | "edit"
-            | "multiedit"
-            | "notebookedit"
-            | "write_file"
-            | "replace"
-            | "edit_file"
-            | "apply_patch"
-            | "patch"
-    )
+    let writers = ["write", "edit", "multiedit", "notebookedit", "write_file", "replace", "edit_file"];
+    is_patch(name) || writers.contains(&name.to_ascii_lowercase().as_str())
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -129,22 +142,38 @@ fn written(input: &Value) -> Vec<String> {
     files
 }
 
+/// What Gemini tells its model, and what it shows to people: the same without a frame.
+const MODEL: &str = "llmContent";
+const PEOPLE: &str = "returnDisplay";
+
 /// The exit code, wherever an agent puts it.
 fn exit_code(output: &Value) -> Option<i64> {
     let keys = ["exit_code", "exitCode", "exit", "code"];
     let in_object = |value: &Value| keys.iter().find_map(|key| value.get(key).and_then(Value::as_i64));
-    let found = in_object(output).or_else(|| output.get("metadata").and_then(in_object));
-    found.or_else(|| {
-        let told = words(output);
-        let start = told.lines().take(12).find_map(|line| {
-            let line = line.trim();
-            ["Exit Code: ", "Exit code: ", "Exit code ", "Error: Exit code ", "Process exited with code "]
-                .iter()
-                .find_map(|start| line.strip_prefix(start))
-        })?;
-        let digits: String = start.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
-        digits.parse().ok()
-    })
+    in_object(output).or_else(|| output.get("metadata").and_then(in_object))
+}
+
+/// The exit code, where it is told in words.
+fn told_code(output: &Value) -> Option<i64> {
+    match text(output, MODEL) {
+        // Gemini says it below the output, and only if it is not zero.
+        Some(told) => told.lines().rev().take(6).find_map(code_of),
+        None => words(output).lines().take(12).find_map(code_of),
+    }
+}
+
+fn code_of(line: &str) -> Option<i64> {
+    let line = line.trim();
+    let start =
+        ["Exit Code: ", "Exit code: ", "Exit code ", "Error: Exit code ", "Process exited with code "]
+            .iter()
+            .find_map(|start| line.strip_prefix(start))?;
+    let digits: String = start.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
+    digits.parse().ok()
+}
+
+fn reason(exit_code: i64) -> Option<String> {
+    (exit_code != 0).then(|| format!("exit_{exit_code}"))
 }
 
 /// Whether the output says of itself that it failed.
@@ -169,7 +198,9 @@ fn words(output: &Value) -> String {
     match output {
         Value::String(text) => text.clone(),
         Value::Object(_) => {
-            let keys = ["stderr", "error", "output", "llmContent", "stdout", "content", "message"];
+            let shown = text(output, PEOPLE).is_some_and(|text| !text.trim().is_empty());
+            let gemini = if shown { PEOPLE } else { MODEL };
+            let keys = ["stderr", "error", "output", gemini, "stdout", "content", "message"];
             let texts = keys.iter().filter_map(|key| output.get(key)).filter_map(|value| match value {
                 Value::String(text) => Some(text.clone()),
                 Value::Object(_) => text(value, "message").map(str::to_owned),
@@ -198,34 +229,6 @@ fn first_line(text: &str) -> String {
     }
 }
 
-/// The agent's to-do list: what is to be done, and how that stands.
-fn todo(name: &str, input: &Value) -> Option<Vec<(String, String)>> {
-    let list = match name.to_ascii_lowercase().as_str() {
-        "todowrite" | "write_todos" | "todo_write" => input.get("todos")?,
-        "update_plan" => input.get("plan")?,
-        _ => return None,
-    };
-    let item = |value: &Value| {
-        let what =
-            ["content", "description", "step", "title", "text"].iter().find_map(|key| text(value, key))?;
-        Some((what.to_owned(), text(value, "status").unwrap_or("pending").to_owned()))
-    };
-    Some(list.as_array()?.iter().filter_map(item).collect())
-}
-
-fn tasks(list: &[(String, String)]) -> Vec<Task> {
-    let task = |(n, (what, status)): (usize, &(String, String))| {
-        let status = match status.as_str() {
-            "completed" | "done" => "completed",
-            "in_progress" => "in_progress",
-            "cancelled" | "canceled" => "skipped",
-            _ => "pending",
-        };
-        Task::todo(&format!("todo-{n}"), status, what).ok()
-    };
-    (1..).zip(list).filter_map(task).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -233,8 +236,8 @@ mod tests {
     use super::*;
 
     fn outcome(tool: Tool) -> Outcome {
-        match tool.items(str::to_owned).into_iter().next() {
-            Some(Item::Outcome(outcome)) => outcome,
+        match tool.changes(str::to_owned).into_iter().next() {
+            Some(Change::Item(Item::Outcome(outcome))) => outcome,
             other => panic!("{other:?}"),
         }
     }
@@ -244,7 +247,8 @@ mod tests {
         for output in [
             json!({"stdout": "", "stderr": "no rule", "exit_code": 2}),
             json!("Error: Exit code 2\nno rule"),
-            json!({"llmContent": "Command: make\nExit Code: 2\nno rule"}),
+            json!({"llmContent": "Output: no rule\nExit Code: 2\nProcess Group PGID: 7"}),
+            json!({"llmContent": format!("<untrusted_context>\nOutput: {}no rule\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>", "a\n".repeat(50)), "returnDisplay": "no rule"}),
             json!({"output": "no rule", "metadata": {"exit": 2}}),
         ] {
             let outcome = outcome(Tool::of("Bash", &json!({"command": "make all\nmore"}), &output));
@@ -269,17 +273,5 @@ mod tests {
             "*** Begin Patch\n*** Update File: a.rs\n@@\n-x\n+y\n*** Add File: b.rs\n+z\n*** End Patch";
         assert_eq!(of("apply_patch", json!({"input": patch})), ["a.rs", "b.rs"]);
         assert!(of("Read", json!({"file_path": "/p/a.rs"})).is_empty());
-    }
-
-    #[test]
-    fn to_do_lists_of_four_agents() {
-        let of = |name: &str, input: Value| Tool::of(name, &input, &Value::Null).todo.unwrap();
-        let expected = vec![("a".to_owned(), "pending".to_owned()), ("b".to_owned(), "completed".to_owned())];
-        let list = |key: &str| json!([{key: "a", "status": "pending"}, {key: "b", "status": "completed"}]);
-        assert_eq!(of("TodoWrite", json!({"todos": list("content")})), expected);
-        assert_eq!(of("update_plan", json!({"plan": list("step")})), expected);
-        assert_eq!(of("write_todos", json!({"todos": list("description")})), expected);
-        assert_eq!(of("todowrite", json!({"todos": list("content")})), expected);
-        assert!(Tool::of("TodoWrite", &json!({"todos": 3}), &Value::Null).todo.is_none());
     }
 }

@@ -6,7 +6,7 @@ use milepost::Milepost;
 use milepost::capture::distance::Distance;
 use milepost::capture::{Scope, Since};
 use milepost::engine::Examined;
-use milepost::model::{CheckpointId, Class, GitFacts, Outcome, OutcomeResult, Phase, RunId, RunRecord, Task};
+use milepost::model::{CheckpointId, Class, GitFacts, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
 
 use crate::present::words;
@@ -57,7 +57,8 @@ impl Lead {
             lasted: words::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
             sessions: record.map_or(0, |record| record.sessions),
             doing: doing(record, tasks),
-            failed: last_failure(&from.outcomes),
+            // What cannot be read here is said elsewhere: the rest must be told all the same.
+            failed: mp.failed_last(&summary.run_id).ok().flatten().as_ref().map(told),
             next_actions: next_actions(record, tasks),
         }
     }
@@ -132,17 +133,12 @@ fn first_line(text: &str) -> String {
     line.chars().take(200).collect()
 }
 
-/// The last thing that failed and did not pass afterwards.
-fn last_failure(outcomes: &[Outcome]) -> Option<String> {
-    let failed = outcomes.iter().rfind(|outcome| outcome.result == OutcomeResult::Fail)?;
-    let mut passed_since = outcomes.iter().rev().take_while(|outcome| !std::ptr::eq(*outcome, failed));
-    if passed_since.any(|outcome| outcome.name == failed.name && outcome.result == OutcomeResult::Pass) {
-        return None;
-    }
+/// What failed, and how it told that.
+fn told(failed: &Outcome) -> String {
     let code = failed.reason_code.as_deref().map_or(String::new(), |code| format!(" ({code})"));
     let told = failed.summary.trim().lines().next_back().unwrap_or_default();
     let told = if told.is_empty() { String::new() } else { format!(": {told}") };
-    Some(format!("{}{code}{told}", failed.name))
+    format!("{}{code}{told}", failed.name)
 }
 
 fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {

@@ -7,12 +7,16 @@ use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 
-const RECORDED: [(&str, &str); 5] = [
+const RECORDED: [(&str, &str); 9] = [
     ("claude-code", include_str!("../fixtures/agent-hooks/claude-code.json")),
     ("claude-code", include_str!("../fixtures/agent-hooks/claude-code-lifecycle.json")),
     ("gemini", include_str!("../fixtures/agent-hooks/gemini.json")),
     ("codex", include_str!("../fixtures/agent-hooks/codex.json")),
     ("opencode", include_str!("../fixtures/agent-hooks/opencode.json")),
+    ("claude-code", include_str!("../fixtures/agent-hooks/claude-code-work.json")),
+    ("gemini", include_str!("../fixtures/agent-hooks/gemini-work.json")),
+    ("codex", include_str!("../fixtures/agent-hooks/codex-work.json")),
+    ("opencode", include_str!("../fixtures/agent-hooks/opencode-work.json")),
 ];
 
 /// What an agent would write to its hook, for every recorded event.
@@ -119,7 +123,7 @@ impl Drop for FakeAgent {
 }
 
 /// A store, and a session in it that worked and was killed.
-fn a_session_is_killed(env: &TestEnvironment) {
+pub(crate) fn a_session_is_killed(env: &TestEnvironment) {
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(env, "claude-code");
     begins(&mut agent, "s1");
@@ -169,6 +173,39 @@ fn a_killed_session_is_continued_by_another_agent_that_knows() {
     assert_eq!(begins(&mut third, "c1"), None);
     second.hears("g1", "SessionEnd", json!({ "reason": "exit" }));
     assert_eq!(env.json(&["runs", "gemini-g1"])["runs"][0]["status"], "paused", "there are open to-dos");
+}
+
+#[test]
+fn what_failed_is_told_many_checkpoints_and_sessions_later() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let passes = |agent: &mut FakeAgent, session: &str, command: &str| {
+        let passed =
+            json!({ "tool_name": "Bash", "tool_input": { "command": command }, "tool_response": "ok" });
+        agent.hears(session, "PostToolUse", passed);
+        agent.hears(session, "PreCompact", json!({ "trigger": "auto" }));
+    };
+    let mut first = FakeAgent::new(&env, "claude-code");
+    begins(&mut first, "s1");
+    first.works("s1");
+    for n in 0..4 {
+        passes(&mut first, "s1", &format!("make part{n}"));
+    }
+    first.dies();
+    for session in ["s2", "s3"] {
+        let mut next = FakeAgent::new(&env, "claude-code");
+        let brief = begins(&mut next, session).unwrap();
+        assert!(brief.contains("What failed last: cargo test parser (exit_101)"), "{session}: {brief}");
+        next.hears(session, "UserPromptSubmit", json!({ "prompt": "go on" }));
+        next.dies();
+    }
+    let mut last = FakeAgent::new(&env, "claude-code");
+    assert!(begins(&mut last, "s4").is_some());
+    passes(&mut last, "s4", "cargo test parser");
+    last.dies();
+    let mut after = FakeAgent::new(&env, "claude-code");
+    let brief = begins(&mut after, "s5").unwrap();
+    assert!(!brief.contains("What failed last"), "it has passed since: {brief}");
 }
 
 #[test]
@@ -378,7 +415,7 @@ fn a_run_by_hand_is_offered_in_two_lines_and_a_session_killed_at_its_start_goes(
     assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 3);
     let mut second = FakeAgent::new(&env, "codex");
     let answer = second.hears("c1", "SessionStart", json!({ "source": "startup" })).unwrap();
-    assert!(answer.get("systemMessage").is_none(), "{answer}");
+    assert!(answer["systemMessage"].as_str().unwrap().contains("2 interrupted runs"), "{answer}");
     let runs = env.json(&["runs"])["runs"].clone();
     let runs: Vec<_> = runs.as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect();
     assert_eq!(runs, ["codex-c1", "job", "hand"]);

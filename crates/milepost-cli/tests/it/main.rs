@@ -12,6 +12,7 @@ mod environment;
 mod exact;
 mod foreign;
 mod hook;
+mod hook_work;
 mod house;
 mod items;
 mod look;

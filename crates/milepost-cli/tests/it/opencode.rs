@@ -111,25 +111,18 @@ fn tells_what_happened_in_order_and_brings_the_brief() {
     let log = host.log();
     assert_eq!(
         events(&log),
-        [
-            "event:session.created",
-            "chat.message",
-            "experimental.chat.system.transform",
-            "tool.execute.after",
-            "event:session.idle"
-        ]
+        ["experimental.chat.system.transform", "chat.message", "tool.execute.after", "event:session.idle"]
     );
     let project = host.env.project();
     for line in &log {
         assert_eq!(Path::new(line["directory"].as_str().unwrap()), project);
         assert_eq!(line["worktree"], line["directory"]);
     }
-    assert_eq!(log[0]["data"]["info"]["id"], SESSION);
+    assert_eq!(log[0]["data"], json!({"i": {"sessionID": SESSION}, "source": "startup"}));
     assert_eq!(log[1]["data"]["o"]["parts"][0]["text"], "\"create hello.txt\"");
-    assert_eq!(log[2]["data"], json!({"i": {"sessionID": SESSION}, "source": "startup"}));
-    assert_eq!(log[3]["data"]["i"]["args"]["filePath"], "/home/user/project/hello.txt");
-    assert!(log[3]["data"]["duration_ms"].is_u64());
-    assert_eq!(log[4]["data"]["sessionID"], SESSION);
+    assert_eq!(log[2]["data"]["i"]["args"]["filePath"], "/home/user/project/hello.txt");
+    assert!(log[2]["data"]["duration_ms"].is_u64());
+    assert_eq!(log[3]["data"]["sessionID"], SESSION);
 }
 
 #[test]
@@ -166,7 +159,7 @@ esac"#;
         json!([bare, bare, bare, {"context": ["keep this"]}, {"system": ["base", "after compaction"]}, bare])
     );
     let log = host.log();
-    let new = &log[5..];
+    let new = &log[4..];
     let wanted = [
         "tool.execute.after",
         "event:message.part.updated",

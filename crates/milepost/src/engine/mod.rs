@@ -14,6 +14,7 @@ mod doctor;
 mod due;
 mod events;
 mod export;
+mod failed;
 mod finish;
 mod import;
 mod lineage;

@@ -165,8 +165,10 @@ function hooksFor(directory, worktree) {
   function onSession(type, data) {
     const session = data.sessionID ?? data.info?.id
     if (type === "session.created") {
+      // It is told of when it asks for the brief, at its first prompt.
       created.add(session)
       if (data.info?.parentID) parents.set(session, data.info.parentID)
+      return
     }
     if (isChild(session)) return
     if (type === "session.compacted") {
@@ -188,6 +190,16 @@ function hooksFor(directory, worktree) {
     send("event:message.part.updated", shorter({ ...data, sessionID: root(data.sessionID ?? part.sessionID), duration_ms }))
   }
 
+  /** Asks for the brief, once a session and after each compaction. */
+  function brief(session) {
+    if (!briefs.has(session)) {
+      const source = compacted.delete(session) ? "compact" : created.has(session) ? "startup" : "resume"
+      const data = { i: { sessionID: session }, source }
+      briefs.set(session, ask("experimental.chat.system.transform", data).then(textOf))
+    }
+    return briefs.get(session)
+  }
+
   return {
     event: safely(async ({ event }) => {
       const data = event?.properties ?? {}
@@ -197,6 +209,8 @@ function hooksFor(directory, worktree) {
 
     "chat.message": safely(async (input, output) => {
       if (isChild(input?.sessionID)) return
+      // Before the first word is kept, so that the session is still a new one when it asks.
+      if (input?.sessionID) brief(input.sessionID)
       // Pictures and files are not Milepost's matter.
       const parts = (output?.parts ?? []).filter((part) => part?.type === "text")
       send("chat.message", shorter({ i: input, o: { message: output?.message, parts } }))
@@ -215,17 +229,12 @@ function hooksFor(directory, worktree) {
       send("tool.execute.after", shorter(data))
     }),
 
-    // Fires for every request, also for the one that makes up a title: asked once a session and after each compaction,
-    // and the answer stands in every request from then on, as it would in a conversation.
+    // Fires for every request, also for the one that makes up a title: the answer stands in every request from then on, as
+    // it would in a conversation.
     "experimental.chat.system.transform": safely(async (input, output) => {
       const session = input?.sessionID
       if (!session || isChild(session) || !Array.isArray(output?.system)) return
-      if (!briefs.has(session)) {
-        const source = compacted.delete(session) ? "compact" : created.has(session) ? "startup" : "resume"
-        const data = { i: { sessionID: session }, source }
-        briefs.set(session, ask("experimental.chat.system.transform", data).then(textOf))
-      }
-      const text = await briefs.get(session)
+      const text = await brief(session)
       if (text) output.system.push(text)
     }),
 

@@ -1,0 +1,97 @@
+//! How a command ended, where the hook is not told: Codex gives its hooks the output alone, and writes exit code and times
+//! into its own record of the session before it calls them. Only the end of that file is read.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use serde_json::Value;
+
+/// How much of the end is looked at, first and at most: what was just written, and with it the command's whole output.
+const FIRST: u64 = 64 << 10;
+const MOST: u64 = 4 << 20;
+
+/// The end of a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) exit_code: i64,
+    pub(super) duration_ms: u64,
+}
+
+/// Looks for the end of a call; `None` where the file does not tell.
+pub(super) fn ended(transcript: &Path, call: &str) -> Option<Ended> {
+    let mut file = File::open(transcript).ok()?;
+    let size = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    let mut window = FIRST;
+    loop {
+        file.seek(SeekFrom::Start(size.saturating_sub(window))).ok()?;
+        let mut end = Vec::new();
+        (&mut file).take(window).read_to_end(&mut end).ok()?;
+        let found = end.split(|byte| *byte == b'\n').rev().find_map(|line| of_line(line, call));
+        if found.is_some() || window >= size.min(MOST) {
+            return found;
+        }
+        window *= 4;
+    }
+}
+
+fn of_line(line: &[u8], call: &str) -> Option<Ended> {
+    // Most lines are of no interest, and some are long.
+    let is_there = |text: &str| line.windows(text.len()).any(|part| part == text.as_bytes());
+    if call.is_empty() || !is_there(call) || !is_there("exit_code") {
+        return None;
+    }
+    let line: Value = serde_json::from_slice(line).ok()?;
+    let payload = line.get("payload")?;
+    let item = payload.get("item").filter(|item| item.get("id").and_then(Value::as_str) == Some(call))?;
+    let time = |key: &str| payload.get(key).and_then(Value::as_u64);
+    let duration = time("completed_at_ms").zip(time("started_at_ms"));
+    Some(Ended {
+        exit_code: item.get("exit_code")?.as_i64()?,
+        duration_ms: duration.map_or(0, |(end, start)| end.saturating_sub(start)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use milepost::atomic;
+
+    use super::*;
+
+    fn line(call: &str, code: &str, output: &str) -> String {
+        format!(
+            "{{\"type\":\"event_msg\",\"payload\":{{\"type\":\"item_completed\",\"item\":{{\"type\":\"CommandExecution\",\
+             \"id\":\"{call}\",\"aggregated_output\":\"{output}\",\"exit_code\":{code}}},\
+             \"started_at_ms\":1000,\"completed_at_ms\":1250}}}}\n"
+        )
+    }
+
+    fn write(file: &Path, text: &str) {
+        atomic::write(file, text.as_bytes(), atomic::Mode::Private).unwrap();
+    }
+
+    #[test]
+    fn the_end_of_a_call_is_found_however_long_its_output_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rollout.jsonl");
+        let large = "x".repeat(900_000);
+        let text =
+            [line("call_1", "3", "no"), line("call_2", "0", &large), "{\"type\":\"token_count\"}\n".into()];
+        write(&file, &text.concat());
+        assert_eq!(ended(&file, "call_1"), Some(Ended { exit_code: 3, duration_ms: 250 }));
+        assert_eq!(ended(&file, "call_2"), Some(Ended { exit_code: 0, duration_ms: 250 }));
+        assert_eq!(ended(&file, "call_3"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_tells_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rollout.jsonl");
+        assert_eq!(ended(&file, "call_1"), None);
+        assert_eq!(ended(folder.path(), "call_1"), None);
+        let odd = "call_1 exit_code\n{\"call_1\":\"exit_code\"";
+        write(&file, &(line("call_1", "null", "") + odd));
+        assert_eq!(ended(&file, "call_1"), None);
+        assert_eq!(ended(&file, ""), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Hooks: what four real agents have sent while they set a to-do list, wrote a file and ran a command that failed.
+
+use serde_json::{Value, json};
+
+use crate::TestEnvironment;
+use crate::hook::a_session_is_killed;
+
+const RECORDED: [(&str, &str); 4] = [
+    ("claude-code", include_str!("../fixtures/agent-hooks/claude-code-work.json")),
+    ("gemini", include_str!("../fixtures/agent-hooks/gemini-work.json")),
+    ("codex", include_str!("../fixtures/agent-hooks/codex-work.json")),
+    ("opencode", include_str!("../fixtures/agent-hooks/opencode-work.json")),
+];
+
+/// Where Codex says how a command ended.
+const TRANSCRIPT: &str = include_str!("../fixtures/agent-hooks/codex-work-transcript.jsonl");
+
+/// What an agent has sent, as if it had worked in this project.
+fn recorded(env: &TestEnvironment, agent: &str) -> Vec<Value> {
+    let (_, text) = RECORDED.into_iter().find(|(name, _)| *name == agent).unwrap();
+    let text = text.replace("/home/user/project", env.project().to_str().unwrap());
+    let events: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let payload = |event: Value| if event["stdin"].is_object() { event["stdin"].clone() } else { event };
+    events.into_iter().map(payload).collect()
+}
+
+fn hears(env: &TestEnvironment, agent: &str, payload: &Value) -> String {
+    let ran = env.run_on(payload.to_string().as_bytes(), &["hook", agent, "--strict"]).exits(0);
+    assert_eq!(ran.stderr, "");
+    ran.stdout
+}
+
+/// What a session holds that goes on: the test itself is its owner.
+fn held(env: &TestEnvironment, run: &str) -> Value {
+    env.run(&["resume", run, "--json"]).exits(4).json()
+}
+
+#[test]
+fn what_real_agents_do_is_kept() {
+    for (agent, _) in RECORDED {
+        let env = TestEnvironment::repository();
+        env.run(&["init"]).exits(0);
+        let transcript = env.write("../rollout.jsonl", TRANSCRIPT);
+        for mut payload in recorded(&env, agent) {
+            if agent == "codex" {
+                payload["transcript_path"] = json!(transcript);
+            }
+            assert_eq!(hears(&env, agent, &payload), "");
+        }
+        let run = env.json(&["runs"])["runs"][0]["run_id"].as_str().unwrap().to_owned();
+        let resumed = held(&env, &run);
+        let open = json!(["Feed the parser its input", "Count the widgets twice"]);
+        assert_eq!(resumed["decision"]["next_actions"], open, "{agent}");
+        let failed = "cat no-such-input.txt (exit_1): cat: no-such-input.txt: No such file or directory";
+        assert_eq!(resumed["about"]["failed"], failed, "{agent}");
+        let brief = resumed["brief"].as_str().unwrap();
+        assert!(brief.contains("| `notes/parser.txt` |"), "{agent}: {brief}");
+        let tasks = env.json(&["runs", &run])["tasks"].clone();
+        assert_eq!(tasks[0]["status"], "completed", "{agent}: {tasks}");
+    }
+}
+
+#[test]
+fn where_codex_does_not_say_how_a_command_ended_it_is_not_called_failed() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    for payload in recorded(&env, "codex") {
+        hears(&env, "codex", &payload);
+    }
+    let run = env.json(&["runs"])["runs"][0]["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(held(&env, &run)["about"]["failed"], Value::Null);
+}
+
+#[test]
+fn opencode_is_told_before_its_first_word_is_kept() {
+    let env = TestEnvironment::repository();
+    a_session_is_killed(&env);
+    let mut answers = recorded(&env, "opencode").into_iter().map(|payload| hears(&env, "opencode", &payload));
+    let told: Value = serde_json::from_str(&answers.next().unwrap()).unwrap();
+    assert!(told["context"].as_str().unwrap().contains("cargo test parser"), "{told}");
+    assert!(answers.all(|answer| answer.is_empty()));
+    let status = env.json(&["status"]);
+    assert_eq!(status["ended"], 1, "the killed one is continued: {status}");
+}

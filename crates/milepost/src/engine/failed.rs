@@ -1,0 +1,69 @@
+//! What failed last and has not passed since: in a run's newest checkpoints, and in the runs that it continues.
+
+use super::{Milepost, Reference};
+use crate::Error;
+use crate::model::{Outcome, OutcomeResult, RunId};
+use crate::store::{HeaderQuery, Row};
+
+/// How many checkpoints of a run are looked at, and how many runs: what failed longer ago has been left behind.
+const CHECKPOINTS: usize = 10;
+const RUNS: usize = 4;
+
+impl Milepost {
+    /// The last outcome that failed, unless one of the same name has passed since.
+    pub fn failed_last(&self, run: &RunId) -> Result<Option<Outcome>, Error> {
+        let mut passed = Vec::new();
+        let mut run = run.clone();
+        for _ in 0..RUNS {
+            let detail = match self.run_detail(&run) {
+                Ok(detail) => detail,
+                // One that is gone has nothing more to tell.
+                Err(Error::NoRun(_)) => return Ok(None),
+                Err(e) => return Err(e),
+            };
+            if let Some(found) = newest_failure(detail.pending_outcomes, &mut passed) {
+                return Ok(found.not_in(&passed));
+            }
+            let query = HeaderQuery { run: Some(&run), limit: CHECKPOINTS, ..HeaderQuery::default() };
+            for entry in self.store.headers(&query)?.into_iter().filter_map(Row::good) {
+                let body = match self.body(&entry) {
+                    Ok(body) => body,
+                    Err(Error::Damaged(_) | Error::Newer { .. }) => continue,
+                    Err(e) => return Err(e),
+                };
+                if let Some(found) = newest_failure(body.command_outcomes, &mut passed) {
+                    return Ok(found.not_in(&passed));
+                }
+            }
+            let parent = detail.summary.record.ok().and_then(|record| record.parent.clone());
+            let Some(parent) = parent else { return Ok(None) };
+            match self.find(&Reference::Name(parent.to_string()), None) {
+                Ok(entry) if entry.header.run_id != run => run = entry.header.run_id,
+                Ok(_) | Err(Error::NotFound { .. } | Error::Damaged(_)) => return Ok(None),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A failure, whatever came after it.
+struct Failure(Outcome);
+
+impl Failure {
+    fn not_in(self, passed: &[String]) -> Option<Outcome> {
+        (!passed.contains(&self.0.name)).then_some(self.0)
+    }
+}
+
+/// The newest failure of some outcomes; names of those that passed after it are added to `passed`.
+fn newest_failure(outcomes: Vec<Outcome>, passed: &mut Vec<String>) -> Option<Failure> {
+    for outcome in outcomes.into_iter().rev() {
+        match outcome.result {
+            OutcomeResult::Fail => return Some(Failure(outcome)),
+            OutcomeResult::Pass => passed.push(outcome.name),
+            OutcomeResult::Warn => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,181 @@
+//! The agents: where each comes from, and what it needs to run without a person against an endpoint of one's own.
+//! Keys are dummies, and the switches that go around an agent's own approvals are for this sandbox alone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use super::endpoint::Mood;
+use super::place::{Place, Scope};
+use crate::npm;
+use crate::shell::{read, root};
+
+pub(super) struct Agent {
+    /// As `milepost agents` calls it.
+    pub(super) name: &'static str,
+    package: &'static str,
+    version: &'static str,
+    program: &'static str,
+    /// Writes what must stand in its files before it starts.
+    prepare: fn(&Place, Scope) -> Result<()>,
+    /// Adds what it must be told: the endpoint's address, and what it shall do.
+    tell: fn(&mut Command, address: &str, prompt: &str, scope: Scope),
+}
+
+/// Every agent. Claude Code is the newest that runs on Node 20.
+pub(super) static AGENTS: [Agent; 4] = [
+    Agent {
+        name: "claude-code",
+        package: "@anthropic-ai/claude-code",
+        version: "2.1.197",
+        program: "claude",
+        prepare: |_, _| Ok(()),
+        tell: claude,
+    },
+    Agent {
+        name: "gemini",
+        package: "@google/gemini-cli",
+        version: "0.61.0",
+        program: "gemini",
+        prepare: prepare_gemini,
+        tell: gemini,
+    },
+    Agent {
+        name: "codex",
+        package: "@openai/codex",
+        version: "0.166.0",
+        program: "codex",
+        prepare: |_, _| Ok(()),
+        tell: codex,
+    },
+    Agent {
+        name: "opencode",
+        package: "opencode-ai",
+        version: "1.18.33",
+        program: "opencode",
+        prepare: prepare_opencode,
+        tell: opencode,
+    },
+];
+
+/// What OpenCode installs beside plugins before it does anything else; offline it would wait for that for long.
+const OPENCODE_PLUGIN: &str = "@opencode-ai/plugin";
+
+impl Agent {
+    fn folder(package: &str, version: &str) -> PathBuf {
+        let name = package.replace('/', "-");
+        root().join("target/agents").join(format!("{}-{version}", name.trim_start_matches('@')))
+    }
+
+    fn modules(&self) -> PathBuf {
+        Self::folder(self.package, self.version).join("node_modules")
+    }
+
+    /// Installs it if it is not there; gives the version that it says it has.
+    pub(super) fn install(&self) -> Result<String> {
+        let get = |package: &str| {
+            npm::install(&Self::folder(package, self.version), &format!("{package}@{}", self.version))
+        };
+        let program = npm::program(&get(self.package)?, self.program)?;
+        if self.name == "opencode" {
+            get(OPENCODE_PLUGIN)?;
+        }
+        let home = tempfile::tempdir()?;
+        let said = read(Command::new(program).arg("--version").env("HOME", home.path()))?;
+        let said = said.trim();
+        ensure!(said.contains(self.version), "{} says it is {said:?}, not {}", self.program, self.version);
+        Ok(said.to_owned())
+    }
+
+    pub(super) fn prepare(&self, place: &Place, scope: Scope) -> Result<()> {
+        (self.prepare)(place, scope)
+    }
+
+    /// The command that runs it once with a prompt.
+    pub(super) fn command(&self, place: &Place, mood: Mood, prompt: &str, scope: Scope) -> Command {
+        let mut command = place.command(&self.modules().join(".bin").join(self.program));
+        (self.tell)(&mut command, &place.endpoint.address(mood), prompt, scope);
+        command
+    }
+}
+
+/// As root it takes no `bypassPermissions`: what it needs is allowed by name.
+fn claude(command: &mut Command, address: &str, prompt: &str, _: Scope) {
+    command.env("ANTHROPIC_BASE_URL", address).env("ANTHROPIC_API_KEY", "dummy");
+    command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+    command.args(["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Bash"]);
+}
+
+/// How it is paid for must be chosen before it starts.
+fn prepare_gemini(place: &Place, _: Scope) -> Result<()> {
+    let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
+    write(&place.home.join(".gemini/settings.json"), &settings.to_string())
+}
+
+/// A model by name: else another model is asked first which one is right.
+fn gemini(command: &mut Command, address: &str, prompt: &str, _: Scope) {
+    command.env("GOOGLE_GEMINI_BASE_URL", address).env("GEMINI_API_KEY", "dummy");
+    command.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    command.args(["-m", "gemini-2.5-flash", "-p", prompt, "--approval-mode", "yolo"]);
+}
+
+/// One of its models has all tools; the other has one that runs JavaScript, which calls them. The to-do list is a tool
+/// that its user turns on.
+fn codex(command: &mut Command, address: &str, prompt: &str, scope: Scope) {
+    let model = match scope {
+        Scope::User => "gpt-6.1-sol",
+        Scope::Project => "gpt-5.5",
+    };
+    let provider = format!(
+        "model_providers.own={{name=\"own\",base_url=\"{address}\",wire_api=\"responses\",env_key=\"OWN_KEY\"}}"
+    );
+    command.env("OWN_KEY", "dummy").args(["exec", "--json"]);
+    for setting in
+        ["model_provider=own", &format!("model={model}"), &provider, "tools.update_plan.enabled=true"]
+    {
+        command.args(["-c", setting]);
+    }
+    command.args(["--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", prompt]);
+}
+
+fn prepare_opencode(place: &Place, scope: Scope) -> Result<()> {
+    let from = Agent::folder(OPENCODE_PLUGIN, AGENTS[3].version);
+    let mut folders = vec![place.home.join(".config/opencode")];
+    if matches!(scope, Scope::Project) {
+        folders.push(place.project.join(".opencode"));
+    }
+    for folder in folders {
+        std::fs::create_dir_all(&folder)?;
+        for name in ["package.json", "package-lock.json"] {
+            std::fs::copy(from.join(name), folder.join(name))?;
+        }
+        std::os::unix::fs::symlink(from.join("node_modules"), folder.join("node_modules"))?;
+    }
+    Ok(())
+}
+
+fn opencode(command: &mut Command, address: &str, prompt: &str, _: Scope) {
+    let limit = json!({ "context": 100_000, "output": 8_000 });
+    let settings = json!({
+        "provider": { "own": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "own",
+            "options": { "baseURL": address, "apiKey": "dummy" },
+            "models": { "model-1": { "name": "model-1", "tool_call": true, "limit": limit } },
+        } },
+        "model": "own/model-1",
+        "permission": "allow",
+        "autoupdate": false,
+        "share": "disabled",
+    });
+    command.env("OPENCODE_CONFIG_CONTENT", settings.to_string()).args(["run", prompt]);
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    Ok(std::fs::write(path, text)?)
+}

@@ -1,0 +1,170 @@
+//! An empty home, a fresh repository with a store, and an endpoint; agents that run in it and can be killed.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::endpoint::Endpoint;
+use crate::shell::{pass, read, root};
+
+/// How long to wait between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// For whom hooks are set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    User,
+    Project,
+}
+
+pub(super) struct Place {
+    pub(super) home: PathBuf,
+    pub(super) project: PathBuf,
+    pub(super) endpoint: Endpoint,
+    folder: tempfile::TempDir,
+    path: String,
+    milepost: PathBuf,
+}
+
+impl Place {
+    /// Not in the folder for temporary files: Codex does less there.
+    pub(super) fn new(milepost: &Path) -> Result<Self> {
+        let all = root().join("target/agents/places");
+        std::fs::create_dir_all(&all)?;
+        let folder = tempfile::Builder::new().tempdir_in(all)?;
+        let [home, project, bin] = ["home", "project", "bin"].map(|name| folder.path().join(name));
+        for folder in [&home, &project, &bin] {
+            std::fs::create_dir(folder)?;
+        }
+        let program = bin.join("milepost");
+        std::os::unix::fs::symlink(milepost, &program)?;
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH")?);
+        let endpoint = Endpoint::start(folder.path(), &project)?;
+        let place = Self { home, project, endpoint, folder, path, milepost: program };
+        for words in [
+            &["init", "-q", "-b", "main", "."][..],
+            &[
+                "-c",
+                "user.name=test",
+                "-c",
+                "user.email=test@localhost",
+                "commit",
+                "-q",
+                "--allow-empty",
+                "-m",
+                "first",
+            ],
+        ] {
+            pass(place.command(Path::new("git")).args(words))?;
+        }
+        place.milepost(&["init", "--yes"])?;
+        Ok(place)
+    }
+
+    /// A command in the project that sees nothing of this machine's environment but where programs are.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.project).env_clear();
+        command.env("HOME", &self.home).env("PATH", &self.path).env("TERM", "dumb");
+        command
+    }
+
+    /// Runs milepost to the end; gives what it printed.
+    pub(super) fn milepost(&self, words: &[&str]) -> Result<String> {
+        read(self.command(&self.milepost).args(words))
+    }
+
+    /// What `milepost … --json` says; some say no by their exit code and still tell why.
+    pub(super) fn ask(&self, words: &[&str]) -> Result<Value> {
+        let output = self.command(&self.milepost).args(words).arg("--json").stdin(Stdio::null()).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&text).with_context(|| {
+            format!("milepost {words:?} gave {text}{}", String::from_utf8_lossy(&output.stderr))
+        })
+    }
+
+    /// Starts an agent as the head of a process group; what it prints goes to a file.
+    pub(super) fn start(&self, mut command: Command, name: &str) -> Result<Running> {
+        let said = self.folder.path().join(format!("{name}.out"));
+        let out = File::create(&said)?;
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).process_group(0);
+        let child = command.spawn().with_context(|| format!("{:?}", command.get_program()))?;
+        Ok(Running { child, said })
+    }
+
+    /// Keeps the folder, and says where it is.
+    pub(super) fn keep(self) -> PathBuf {
+        drop(self.endpoint);
+        self.folder.keep()
+    }
+}
+
+/// An agent that runs.
+pub(super) struct Running {
+    child: Child,
+    said: PathBuf,
+}
+
+impl Running {
+    /// Waits until something is there; fails if the agent ends before, or if it takes too long.
+    pub(super) fn until<T>(
+        &mut self,
+        limit: Duration,
+        what: &str,
+        mut there: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        let start = Instant::now();
+        loop {
+            if let Some(found) = there()? {
+                return Ok(found);
+            }
+            if let Some(status) = self.child.try_wait()? {
+                bail!("expected {what}, but the agent ended with {status}: {}", self.said());
+            }
+            if start.elapsed() > limit {
+                bail!("expected {what} within {} s; the agent says {}", limit.as_secs(), self.said());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits until it has ended by itself.
+    pub(super) fn end(&mut self, limit: Duration) -> Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "the agent ended with {status}: {}", self.said());
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        bail!("the agent has not ended within {} s and says {}", limit.as_secs(), self.said())
+    }
+
+    /// Kills it and everything that it has started in its group, without a word.
+    pub(super) fn kill(&mut self) -> Result<ExitStatus> {
+        pass(Command::new("kill").args(["-KILL", "--", &format!("-{}", self.child.id())]))?;
+        Ok(self.child.wait()?)
+    }
+
+    /// The end of what it printed.
+    fn said(&self) -> String {
+        let text = std::fs::read(&self.said).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let from = text.char_indices().rev().nth(1500).map_or(0, |(at, _)| at);
+        format!("{:?}", text[from..].trim())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.kill();
+        }
+    }
+}
