@@ -60,6 +60,14 @@ pub struct Continued {
     pub from: Examined,
 }
 
+/// A run that was taken for another.
+struct Hold {
+    /// How many attempts that makes.
+    attempts: u64,
+    /// Whether the other did not have it before.
+    anew: bool,
+}
+
 impl Milepost {
     /// Every run as it stands, the last written first. No document is read.
     pub fn candidates(&self) -> Result<Vec<Candidate>, Error> {
@@ -127,37 +135,46 @@ impl Milepost {
                 Ok(record) => (**record).clone(),
                 Err(_) => self.record_from_checkpoints(run)?,
             };
-            let Some(attempts) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
+            let Some(hold) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
             // One that has got further than its first checkpoint was worth continuing.
             let own = record.session.as_ref().map_or(0, |session| session.checkpoints);
             start.continuing = Some(Box::new(Continuing {
                 parent,
                 working: record.working.clone(),
-                attempts: if record.parent.is_some() && own <= 1 { attempts } else { 0 },
+                attempts: if record.parent.is_some() && own <= 1 { hold.attempts } else { 0 },
             }));
             let opening = &mut start.opening;
             opening.title = opening.title.take().or(record.title);
             opening.plan = opening.plan.take().or(record.plan);
             opening.profile = opening.profile.or(Some(record.profile));
-            return Ok(Continued { started: self.start(start)?, from });
+            return match self.start(start) {
+                Ok(started) => Ok(Continued { started, from }),
+                Err(e) => {
+                    // Nobody goes on with it now.
+                    if hold.anew {
+                        self.give_back(run, &by_run)?;
+                    }
+                    Err(e)
+                }
+            };
         }
     }
 
-    /// Takes a run for another; how many attempts that makes, or `None` where somebody else was faster.
+    /// Takes a run for another; `None` where somebody else was faster.
     fn claim(
         &self,
         run: &RunId,
         judged: &RunRecord,
         by_run: &RunId,
         decision: &Decision,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<Hold>, Error> {
         let now = self.now();
-        let mut attempts = None;
+        let mut hold = None;
         self.write(run, &mut |view| {
-            attempts = None;
+            hold = None;
             let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
             if record.claim.as_ref().is_some_and(|claim| claim.by_run == *by_run) {
-                attempts = Some(record.attempts);
+                hold = Some(Hold { attempts: record.attempts, anew: false });
                 return Verdict::Nothing;
             }
             if record.claim != judged.claim || record.owner != judged.owner || record.status != judged.status
@@ -168,7 +185,7 @@ impl Milepost {
             record.attempts += u64::from(record.claim.is_none());
             record.attempted_at = Some(now);
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
-            attempts = Some(record.attempts);
+            hold = Some(Hold { attempts: record.attempts, anew: true });
             let Ok(event) = resumed(run, EventType::Resumed, decision, by_run, record.attempts, now) else {
                 return Verdict::Nothing;
             };
@@ -176,7 +193,20 @@ impl Milepost {
             commit.events.push(event);
             Verdict::Commit(Box::new(commit))
         })?;
-        Ok(attempts)
+        Ok(hold)
+    }
+
+    /// Lets go of a run that another had taken.
+    fn give_back(&self, run: &RunId, by_run: &RunId) -> Result<(), Error> {
+        self.write(run, &mut |view| {
+            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            if record.claim.take_if(|claim| claim.by_run == *by_run).is_none() {
+                return Verdict::Nothing;
+            }
+            record.attempts = record.attempts.saturating_sub(1);
+            Verdict::Commit(Box::new(Commit::of(record)))
+        })?;
+        Ok(())
     }
 
     /// Who has taken a run over, and holds on to it: the continuing run has a checkpoint, or its owner may still make one.
@@ -207,15 +237,9 @@ impl Milepost {
             return Ok(false);
         }
         let from = parent.and_then(|id| self.find(&Reference::Name(id.to_string()), None).ok());
-        let Some(from) = from.map(|entry| entry.header.run_id) else { return Ok(true) };
-        self.write(&from, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
-            if record.claim.take_if(|claim| claim.by_run == *run).is_none() {
-                return Verdict::Nothing;
-            }
-            record.attempts = record.attempts.saturating_sub(1);
-            Verdict::Commit(Box::new(Commit::of(record)))
-        })?;
+        if let Some(from) = from.map(|entry| entry.header.run_id) {
+            self.give_back(&from, run)?;
+        }
         Ok(true)
     }
 

@@ -101,6 +101,21 @@ fn one_that_starts_and_ends_without_a_checkpoint_uses_nothing_up(
 }
 
 #[rstest]
+fn one_whose_run_somebody_else_holds_takes_nothing(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    crashed(&world, "a");
+    let (holder, other) = (Worker::new(), Worker::new());
+    world.mp.start(start("b", &holder)).unwrap();
+    let refused = world.mp.continue_run(&run("a"), start("b", &other), false).unwrap_err();
+    assert!(matches!(refused, Error::OwnerAlive { .. }), "{refused}");
+    assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeAllowed, "nobody goes on with it");
+    // One that has taken it already keeps it, whoever asks again in its name.
+    world.mp.continue_run(&run("a"), start("c", &holder), false).unwrap();
+    world.mp.continue_run(&run("a"), start("c", &other), false).unwrap_err();
+    assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed);
+}
+
+#[rstest]
 fn of_many_who_try_at_once_one_gets_it(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     crashed(&world, "a");
