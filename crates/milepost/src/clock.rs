@@ -1,12 +1,12 @@
 //! Where time comes from, so that tests can hold it still.
 //! In: nothing. Out: wall time, and a time since boot that never jumps.
 
-use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::kernel;
 use crate::model::Moment;
 
 /// A source of time.
@@ -37,18 +37,10 @@ impl Clock for SystemClock {
 pub(crate) fn boot_id() -> Option<&'static str> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
     BOOT.get_or_init(|| {
-        let text = read_short("/proc/sys/kernel/random/boot_id")?;
+        let text = kernel::read("/proc/sys/kernel/random/boot_id")?;
         Some(text.trim().to_owned())
     })
     .as_deref()
-}
-
-/// Reads what the kernel says in a line or two, in one go: it gives no size beforehand, and every call of it counts in a
-/// command that lives for a millisecond.
-pub(crate) fn read_short(path: &str) -> Option<String> {
-    let mut bytes = [0; 2048];
-    let read = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes[..read]).into_owned())
 }
 
 #[cfg(target_os = "linux")]

@@ -33,6 +33,7 @@ pub mod diff;
 pub mod engine;
 mod error;
 pub mod interop;
+mod kernel;
 pub mod model;
 pub mod owner;
 pub mod redact;

@@ -24,12 +24,13 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("clock", &["model"]),
+    ("kernel", &[]),
+    ("clock", &["model", "kernel"]),
     ("atomic", &[]),
     ("trigger", &["model", "clock"]),
-    ("owner", &["model", "clock", "atomic"]),
+    ("owner", &["model", "clock", "kernel", "atomic"]),
     ("redact", &["model"]),
-    ("capture", &["model", "store::place", "store::StoreUrl"]),
+    ("capture", &["model", "kernel", "store::place", "store::StoreUrl"]),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
     ("seal", &["model", "brief::id_of", "store::Slot"]),

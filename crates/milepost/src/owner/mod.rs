@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock;
+use crate::kernel;
 use crate::model::Owner;
 
 /// Whether an owner still runs.
@@ -131,7 +132,7 @@ struct Stat {
 }
 
 fn stat(pid: u32) -> Option<Stat> {
-    clock::read_short(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
+    kernel::read(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
 }
 
 /// The name may hold anything, parentheses and spaces included: what follows counts from the last `)`.
@@ -152,7 +153,7 @@ fn pid_namespace() -> Option<String> {
 }
 
 fn machine_id() -> Option<String> {
-    let read = |path| clock::read_short(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    let read = |path| kernel::read(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
 }
 
