@@ -154,10 +154,10 @@ pub fn binary(short: bool) -> Result<std::path::PathBuf> {
     let built = Command::new("cargo").args(build).status()?;
     ensure!(built.success(), "the {profile} build failed");
     let built = target().join(folder).join("milepost");
-    // As an installed one lies on disk and in memory: in one piece, where the linker has left many small ones.
+    // As `cargo install` does it. A copy lies in memory in few pieces, where the linker has left many small ones.
     let installed = target().join("bench-milepost");
-    std::fs::write(&installed, std::fs::read(&built).context("the binary")?)?;
-    std::fs::set_permissions(&installed, std::fs::metadata(&built)?.permissions())?;
+    let _ = std::fs::remove_file(&installed);
+    std::fs::copy(&built, &installed).context("the binary")?;
     Ok(installed.canonicalize()?)
 }
 
