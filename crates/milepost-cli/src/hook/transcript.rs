@@ -20,8 +20,9 @@ pub(super) struct Ended {
 
 /// Looks for the end of a call; `None` where the file does not tell.
 pub(super) fn ended(transcript: &Path, call: &str) -> Option<Ended> {
+    // Opening what is no file may never end.
+    let size = std::fs::metadata(transcript).ok().filter(std::fs::Metadata::is_file)?.len();
     let mut file = File::open(transcript).ok()?;
-    let size = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
     let mut window = FIRST;
     loop {
         file.seek(SeekFrom::Start(size.saturating_sub(window))).ok()?;
