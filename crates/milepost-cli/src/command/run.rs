@@ -83,14 +83,18 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     let memory = recorder.memory();
     let keeper =
         Arc::new(Keeper { recorder: Mutex::new(recorder), reporter, failed: AtomicBool::new(false) });
-    let timer = context.config.watching.session.then(|| keeper.ticking(every)).transpose()?;
     if let Some(late) = late {
         keeper.await_late(late);
     }
     let attempt = Attempt::new(&args.command);
     let mut command = attempt.command();
     command.envs(context.for_a_child(&run)).env("MILEPOST_SESSION", &session);
-    let ended = supervise::run(command, |pid| drop(memory.set(PeakWatch::start(pid))));
+    let mut timer = None;
+    // Beside the command, which does not wait for it.
+    let ended = supervise::run(command, |pid| {
+        drop(memory.set(PeakWatch::start(pid)));
+        timer = context.config.watching.session.then(|| keeper.ticking(every)).flatten();
+    });
     if let Some(timer) = timer {
         timer.stop();
     }
@@ -203,7 +207,8 @@ impl Keeper {
         self.recorder.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn ticking(self: &Arc<Self>, every: Duration) -> Result<Timer, Failure> {
+    /// Saves every so often; says so where that is not possible, for the command runs by then.
+    fn ticking(self: &Arc<Self>, every: Duration) -> Option<Timer> {
         let keeper = self.clone();
         let mut failing = false;
         let tick = move || {
@@ -212,7 +217,12 @@ impl Keeper {
             keeper.report(kept, !failing);
             failing = fails;
         };
-        Ok(Timer::every(every, tick).map_err(Error::from)?)
+        let timer = Timer::every(every, tick);
+        if let Err(e) = &timer {
+            self.failed.store(true, Ordering::Relaxed);
+            self.reporter.warn(&format!("there will be no checkpoints until the command ends: {e}"));
+        }
+        timer.ok()
     }
 
     /// Saves what the first look at the workspace saw, when it has seen it.
