@@ -126,6 +126,15 @@ impl<'a> Artifact<'a> {
         format!("- `{}`{status}{change}", self.path)
     }
 
+    /// What is said of it among the files of its folder: what changed, and what became of one that is finished with.
+    pub(super) fn note(&self) -> Cow<'a, str> {
+        match (self.is_finished(), self.change.is_empty()) {
+            (false, _) => self.change.clone(),
+            (true, true) => self.status.clone(),
+            (true, false) => Cow::Owned(format!("{}: {}", self.status, self.change)),
+        }
+    }
+
     /// In as few tokens as can be: the path, what happened, what changed.
     pub(super) fn dense(&self) -> String {
         let mut line = String::with_capacity(self.path.len() + self.status.len() + self.change.len() + 6);

@@ -267,7 +267,7 @@ impl<'a> Page<'a> {
         let (cost, path) = (entry.cost(), file.path.clone());
         let place = match entry.shown {
             Shown::Whole | Shown::Cut => {
-                let note = if noted { file.change.clone() } else { Cow::Borrowed("") };
+                let note = if noted { file.note() } else { Cow::Borrowed("") };
                 let place = part.folders.add(path, note, part.entries.len());
                 // What changed in a file another time has to be told.
                 if noted && place.is_none() {

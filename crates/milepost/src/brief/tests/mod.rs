@@ -234,6 +234,22 @@ fn what_fits_stays_as_it_is() {
 }
 
 #[test]
+fn files_of_a_folder_share_its_name_and_say_what_became_of_them() {
+    let steps: String = (0..30).map(|n| format!("- Step {n} → did something → it went well\n")).collect();
+    let text = format!(
+        "## Problem\nx\n\n### Play-By-Play\n{steps}\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n\
+         | `src/a.rs` | modified | parses |\n| `src/b.rs` | deleted | now in a.rs |\n| `src/c.rs` | moved | |\n\
+         | `src/d.rs` | created | |\n"
+    );
+    let nearly = Gauge::default().tokens(&text) * 3 / 4;
+    let fitted = fit(&text, nearly, Overflow::Error).unwrap().markdown;
+    let line = "- src/: b.rs: deleted: now in a.rs; c.rs: moved; a.rs: parses; d.rs\n";
+    assert!(fitted.contains(line), "{fitted}");
+    let fitted = fit(&text, 60, Overflow::Error).unwrap().markdown;
+    assert!(fitted.contains("- src/: b.rs, c.rs, a.rs: parses; d.rs\n"), "{fitted}");
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let least = fit(EXAMPLE, 1, Overflow::Error).unwrap_err();
     assert_eq!((least.budget, least.shrunk), (1, false));
