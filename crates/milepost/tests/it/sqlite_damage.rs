@@ -285,6 +285,46 @@ fn a_record_is_reported_and_can_be_written_anew() {
 }
 
 #[test]
+fn a_run_is_found_whichever_byte_of_its_id_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let mut others = ["run_1_aaaa", "run_2_bbbb"].map(|name| Ledger::begin(&store, name));
+    others.iter_mut().for_each(|other| other.put_many(1));
+    let name = "run_3_cccc";
+    let mut hurt = Ledger::begin(&store, name);
+    hurt.put_many(2);
+    for at in 0..name.len() {
+        let mut wrong = name.as_bytes().to_vec();
+        wrong[at] ^= 1;
+        let wrong = String::from_utf8(wrong).unwrap();
+        let sql = "UPDATE run SET run_id = ?1 WHERE run_id = ?2";
+        let changed =
+            rusqlite::Connection::open(&path).unwrap().execute(sql, [wrong.as_str(), name]).unwrap();
+        assert_eq!(changed, 1, "{wrong}");
+        let row = store.run(hurt.run()).unwrap().unwrap_or_else(|| panic!("not found as {wrong}")).row;
+        assert_eq!(row.count, 2 + at as u64, "{wrong}");
+        add_one_labelled(&store, &hurt, &format!("wrong-at-{at}"));
+        assert!(
+            store.run(hurt.run()).unwrap().unwrap().row.record.is_ok(),
+            "{wrong}: mended by the next write"
+        );
+    }
+    others.iter().for_each(Ledger::check);
+}
+
+/// One more checkpoint, whatever is damaged.
+fn add_one_labelled(store: &dyn Store, ledger: &Ledger<'_>, label: &str) {
+    let doc = ledger.doc(label);
+    let written = store.write(ledger.run(), &mut |view| {
+        let mut commit = Commit::of(doc::next_record(ledger.run(), view));
+        commit.puts.push(doc.seal(&view.slot));
+        Verdict::Commit(Box::new(commit))
+    });
+    written.unwrap_or_else(|e| panic!("{label}: {e:?}"));
+}
+
+#[test]
 fn an_item_is_left_out_and_stops_no_writer() {
     for n in [1, 2] {
         let sql = format!("UPDATE item SET item = replace(item, 's', 'S') WHERE run_n = {HURT} AND n = {n}");
