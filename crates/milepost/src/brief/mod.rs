@@ -13,6 +13,7 @@ mod merge;
 mod parse;
 mod section;
 mod tokens;
+mod words;
 
 #[cfg(feature = "exact-tokens")]
 mod exact;

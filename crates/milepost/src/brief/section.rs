@@ -1,6 +1,7 @@
 //! Which sections there are, in which order they stand, what each is worth under pressure, and how headings name them.
 //! In: the text of a heading. Out: a kind. Headings in other words and languages are read, and known to be other words.
 
+use super::words;
 use crate::model::closed_enum;
 
 closed_enum! {
@@ -68,176 +69,6 @@ pub const ORDER: [Kind; 11] = [
     Kind::Rules,
 ];
 
-/// Other words that people and agents use, in small letters.
-const WORDS: [(Kind, &[&str]); 14] = [
-    (
-        Kind::Problem,
-        &[
-            "problem statement",
-            "the problem",
-            "problema",
-            "problème",
-            "проблема",
-            "问题",
-            "問題",
-            "문제",
-            "problembeschreibung",
-        ],
-    ),
-    (
-        Kind::Intent,
-        &[
-            "intent",
-            "user intent",
-            "goal",
-            "session goal",
-            "sitzungsziel",
-            "ziel",
-            "ziel der sitzung",
-            "objetivo",
-            "objetivo de la sesión",
-            "objectif",
-            "цель",
-            "цель сессии",
-            "会话意图",
-            "目标",
-            "目標",
-            "セッションの目的",
-            "目的",
-            "목표",
-        ],
-    ),
-    (
-        Kind::Container,
-        &["información esencial", "wesentliche informationen", "informations essentielles", "重要信息"],
-    ),
-    (
-        Kind::Decisions,
-        &[
-            "decision",
-            "user decisions",
-            "key decisions",
-            "decisions made",
-            "entscheidungen",
-            "decisiones",
-            "décisions",
-            "decisões",
-            "решения",
-            "决策",
-            "决定",
-            "決定事項",
-            "決定",
-            "결정",
-            "결정 사항",
-        ],
-    ),
-    (
-        Kind::Technical,
-        &[
-            "technical",
-            "tech context",
-            "tech stack",
-            "stack",
-            "technischer kontext",
-            "contexto técnico",
-            "contexte technique",
-            "технический контекст",
-            "技术上下文",
-            "技術的背景",
-            "技術コンテキスト",
-            "기술 컨텍스트",
-        ],
-    ),
-    (Kind::Breadcrumbs, &["breadcrumb", "references for reconstruction"]),
-    (
-        Kind::Play,
-        &[
-            "play by play",
-            "history",
-            "progress log",
-            "verlauf",
-            "ablauf",
-            "historial",
-            "déroulement",
-            "ход работы",
-            "进展",
-            "経過",
-            "진행 내역",
-        ],
-    ),
-    (
-        Kind::Artifacts,
-        &[
-            "artifacts",
-            "artifact",
-            "files",
-            "files touched",
-            "files changed",
-            "artefakte",
-            "artefactos",
-            "artefacts",
-            "артефакты",
-            "产出文件",
-            "成果物",
-            "산출물",
-        ],
-    ),
-    (
-        Kind::State,
-        &[
-            "state",
-            "current status",
-            "where we are",
-            "aktueller stand",
-            "estado actual",
-            "état actuel",
-            "текущее состояние",
-            "当前状态",
-            "現在の状態",
-            "현재 상태",
-        ],
-    ),
-    (
-        Kind::Next,
-        &[
-            "next",
-            "next steps",
-            "what's next",
-            "nächste schritte",
-            "próximos pasos",
-            "próximas acciones",
-            "prochaines étapes",
-            "prochaines actions",
-            "следующие шаги",
-            "下一步",
-            "次のアクション",
-            "次の作業",
-            "다음 작업",
-        ],
-    ),
-    (
-        Kind::Rules,
-        &[
-            "rules",
-            "constraints",
-            "user constraints",
-            "regeln",
-            "benutzerregeln",
-            "reglas del usuario",
-            "reglas",
-            "règles",
-            "правила",
-            "правила пользователя",
-            "用户规则",
-            "ユーザールール",
-            "사용자 규칙",
-        ],
-    ),
-    (Kind::Changed, &["changes", "what changed this session"]),
-    (Kind::Transitions, &["transitions", "status changes"]),
-    (Kind::LeftOut, &[]),
-];
-
 impl Kind {
     /// The kind that a heading names, and whether it does so in the format's own words.
     pub fn of(heading: &str) -> (Self, bool) {
@@ -258,8 +89,7 @@ impl Kind {
         if name == "delta" || name.starts_with("delta:") || name.starts_with("delta ") {
             return (Self::Delta, true);
         }
-        let other = WORDS.iter().find(|(_, words)| words.contains(&name.as_str()));
-        other.map_or((Self::Other, true), |(kind, _)| (*kind, false))
+        words::named(&name).map_or((Self::Other, true), |kind| (kind, false))
     }
 
     /// Whether nothing of it may be lost under pressure.
@@ -285,9 +115,10 @@ impl Kind {
     }
 }
 
-/// A heading's text without marks, numbers in front and a colon behind, in small letters.
+/// A heading's text without marks, numbers in front and a colon behind, in small letters, with one kind of apostrophe.
 pub(super) fn plain(heading: &str) -> String {
-    let bare: String = heading.chars().filter(|c| !matches!(c, '*' | '`' | '_' | '~')).collect();
+    let bare = heading.chars().filter(|c| !matches!(c, '*' | '`' | '_' | '~'));
+    let bare: String = bare.map(|c| if c == '’' { '\'' } else { c }).collect();
     let bare = bare.trim();
     let numbered = bare.trim_start_matches(|c: char| c.is_ascii_digit());
     let bare = match numbered.strip_prefix(['.', ')']) {
@@ -314,6 +145,8 @@ mod tests {
             ("Nächste Schritte", Kind::Next, false),
             ("決定事項", Kind::Decisions, false),
             ("Delta: 2026-11-15T18:13:57Z", Kind::Delta, true),
+            ("Règles de l’utilisateur", Kind::Rules, false),
+            ("Чего хочет пользователь", Kind::Intent, false),
             ("Problem Solving", Kind::Other, true),
             ("Problems", Kind::Other, true),
             ("", Kind::Other, true),

@@ -1,4 +1,4 @@
-//! Shorter forms of a line: its first clause, its first words. What is cut ends in `…`.
+//! Shorter forms of a line: what it claims, its first words. What is cut ends in `…`.
 
 use memchr::{memchr_iter, memchr2_iter};
 
@@ -10,17 +10,9 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mark = |b: &u8| matches!(b, b'.' | b'!' | b'?' | 0xe3 | 0xef);
     while let Some(n) = bytes.get(at..).and_then(|rest| rest.iter().position(mark)) {
         at += n;
-        let (before, rest) = text.split_at(at);
+        let rest = text.get(at..).unwrap_or_default();
         let len = rest.chars().next().map_or(1, char::len_utf8);
-        let ends = match len {
-            // Not after a mark, as in "etc.).", nor within a number.
-            1 => {
-                bytes.get(at + 1) == Some(&b' ')
-                    && before.chars().next_back().is_some_and(char::is_alphanumeric)
-                    && begins_sentence(text, at + 1)
-            }
-            _ => rest.starts_with(['。', '！', '？']),
-        };
+        let ends = if len == 1 { ends_sentence(text, at) } else { rest.starts_with(['。', '！', '？']) };
         at += len;
         if ends {
             found.push(text.get(start..at).unwrap_or_default().trim());
@@ -32,15 +24,21 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// Whether what follows begins like a sentence.
-fn begins_sentence(text: &str, at: usize) -> bool {
-    let rest = text.get(at..).unwrap_or_default().trim_start();
-    rest.chars().next().is_some_and(|c| !c.is_lowercase() && !c.is_ascii_digit())
+/// Whether a mark ends a sentence: not after another mark, as in "etc.).", nor within a number, nor after one of two
+/// digits at most, which may be a day ("3. März") or that of an item.
+fn ends_sentence(text: &str, at: usize) -> bool {
+    let (before, rest) = (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
+    let digits = before.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let ordinal = matches!(digits, 1 | 2) && before.bytes().rev().nth(digits).is_none_or(|b| b == b' ');
+    let begins = |c: char| !c.is_lowercase() && !c.is_ascii_digit();
+    rest.starts_with(' ')
+        && !ordinal
+        && before.chars().next_back().is_some_and(char::is_alphanumeric)
+        && rest.trim_start().chars().next().is_some_and(begins)
 }
 
-/// What can follow a blank where a clause ends that can stand alone.
-const AFTER_BLANK: [&str; 15] = [
-    "(",
+/// What follows a blank where a line begins to say why, or goes on about something else.
+const ASIDE: [&str; 11] = [
     "— ",
     "– ",
     "-- ",
@@ -48,47 +46,40 @@ const AFTER_BLANK: [&str; 15] = [
     "since ",
     "so that ",
     "which ",
-    "instead of ",
-    "rather than ",
-    "after ",
     "weil ",
     "porque ",
     "parce que ",
     "потому ",
 ];
+/// Bytes of a line that stay before an aside, before the end of a clause, and before a comma: what is claimed takes as
+/// many in nearly all lines.
+const BEFORE_ASIDE: usize = 20;
+const BEFORE_CLAUSE: usize = 40;
+const BEFORE_COMMA: usize = 55;
 
-/// Whether a clause ends here: what stands before can stand alone.
-fn ends_clause(text: &str, at: usize) -> bool {
-    let bytes = text.as_bytes();
-    match bytes.get(at) {
-        Some(b' ') => match bytes.get(at + 1) {
-            Some(b'(' | b'-' | b'b' | b's' | b'w' | b'i' | b'r' | b'a' | b'p' | 0xd0 | 0xe2) => {
-                let rest = text.get(at + 1..).unwrap_or_default();
-                AFTER_BLANK.iter().any(|word| rest.starts_with(word))
-            }
-            _ => false,
-        },
-        Some(b';') => bytes.get(at + 1) == Some(&b' '),
-        Some(b'.' | b'!' | b'?') => {
-            let before =
-                at.checked_sub(1).and_then(|before| bytes.get(before)).is_some_and(u8::is_ascii_alphanumeric);
-            before && bytes.get(at + 1) == Some(&b' ') && begins_sentence(text, at + 1)
-        }
-        Some(0xe3 | 0xef) => {
-            let rest = text.get(at..).unwrap_or_default();
-            rest.starts_with(['。', '；', '（', '！', '？'])
-        }
-        _ => false,
-    }
+/// What a line claims, without why: its first clause, if there is more.
+pub(super) fn claim(line: &str) -> Option<String> {
+    let text = line.trim_end();
+    let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
+    let may_end = |byte| matches!(byte, b' ' | b';' | b':' | b',' | b'.' | b'!' | b'?' | 0xe3 | 0xef);
+    let mut ends = text.bytes().enumerate().skip(begins + BEFORE_ASIDE).filter(|(_, byte)| may_end(*byte));
+    shortened(text, ends.find(|(at, byte)| ends_claim(text, *at, *byte, at - begins))?.0)
 }
 
-/// The first clause of a line, if there is more: at least three words of it, or eight letters without blanks.
-pub(super) fn lead(line: &str) -> Option<String> {
-    let text = line.trim_end();
-    let from = least(text).saturating_sub(1);
-    let may_end = |byte| matches!(byte, b' ' | b';' | b'.' | b'!' | b'?' | 0xe3 | 0xef);
-    let mut ends = text.bytes().enumerate().skip(from).filter(|(_, byte)| may_end(*byte));
-    shortened(text, ends.find(|(at, _)| ends_clause(text, *at))?.0)
+/// Whether a claim of so many bytes ends at this byte.
+fn ends_claim(text: &str, at: usize, byte: u8, len: usize) -> bool {
+    let rest = text.get(at + 1..).unwrap_or_default();
+    match byte {
+        b' ' => ASIDE.iter().any(|word| rest.starts_with(word)),
+        b',' => len >= BEFORE_COMMA && rest.starts_with(' '),
+        b';' | b':' => len >= BEFORE_CLAUSE && rest.starts_with(' '),
+        b'.' | b'!' | b'?' => len >= BEFORE_CLAUSE && ends_sentence(text, at),
+        _ => {
+            let mark = text.get(at..).and_then(|rest| rest.chars().next());
+            len >= BEFORE_CLAUSE && matches!(mark, Some('。' | '；' | '：' | '！' | '？'))
+                || len >= BEFORE_COMMA && matches!(mark, Some('、' | '，'))
+        }
+    }
 }
 
 /// A step without its outcome: up to the second arrow.
@@ -126,22 +117,6 @@ pub(super) fn words(line: &str, most: usize) -> Option<String> {
     None
 }
 
-/// How much of a line has to stay: its mark and three words.
-fn least(text: &str) -> usize {
-    let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
-    let mut words = 0;
-    let mut wide = 0;
-    for (at, byte) in text.bytes().enumerate().skip(begins) {
-        words += usize::from(byte == b' ');
-        // The first byte of a character beyond ASCII.
-        wide += usize::from(byte >= 0xc0);
-        if words >= 3 || wide >= 8 {
-            return at;
-        }
-    }
-    text.len()
-}
-
 /// The line up to a place, with a sign that it was cut, if that is worth it.
 fn shortened(text: &str, end: usize) -> Option<String> {
     let kept = text.get(..end)?.trim_end_matches([' ', ',', ';', ':', '(', '→', '-', '.', '—', '–']);
@@ -157,7 +132,8 @@ fn shortened(text: &str, end: usize) -> Option<String> {
     if short.len() + 4 >= text.len() || short.trim().is_empty() {
         return None;
     }
-    short.push_str("…\n");
+    // On one line with others, it stays there.
+    short.push_str(if text.ends_with(';') { "… " } else { "…\n" });
     Some(short)
 }
 
@@ -167,17 +143,38 @@ mod tests {
 
     #[test]
     fn lines_get_shorter() {
-        assert_eq!(
-            lead("- Use SQLite for storage because it is one file\n").unwrap(),
-            "- Use SQLite for storage…\n"
-        );
-        assert_eq!(lead("- Short one (really)\n"), None, "too little would be left, or gained");
-        assert_eq!(lead("One sentence here. Another sentence there.").unwrap(), "One sentence here…\n");
-        assert_eq!(lead("Version 1.5 e.g. is fine and stays whole"), None);
+        for (line, short) in [
+            ("- Use SQLite for storage because it is one file\n", Some("- Use SQLite for storage…\n")),
+            ("Use SQLite for storage because it is one file; ", Some("Use SQLite for storage… ")),
+            ("- Short one (really), for once\n", None),
+            ("Version 1.5 e.g. is fine, and stays whole for that, all of it", None),
+            (
+                "- Feed pages by keyset on (published_at, id); the offset cost 700 ms\n",
+                Some("- Feed pages by keyset on (published_at, id)…\n"),
+            ),
+            (
+                "Policies are loaded ahead, a batch of records at a time, which was the most",
+                Some("Policies are loaded ahead, a batch of records at a time…\n"),
+            ),
+            (
+                "Beginnt am 3. März. Danach nie wieder, es sei denn auf Wunsch der Leitung. Ende.",
+                Some("Beginnt am 3. März. Danach nie wieder, es sei denn auf Wunsch der Leitung…\n"),
+            ),
+            (
+                "決定はすべて記録し、後から変更しないものとする。理由は監査のため。",
+                Some("決定はすべて記録し、後から変更しないものとする…\n"),
+            ),
+        ] {
+            assert_eq!(claim(line).as_deref(), short, "{line}");
+        }
         assert_eq!(without_outcome("- P1 → built it → all green\n").unwrap(), "- P1 → built it…\n");
         assert_eq!(words("- one two three four five six", 3).unwrap(), "- one two three…\n");
         assert_eq!(words("- one two", 3), None);
         assert_eq!(sentences("A b. C d! E 1.5 f? No"), ["A b.", "C d!", "E 1.5 f?", "No"]);
+        assert_eq!(
+            sentences("Ab 1. Januar gilt es. Am 24. nicht"),
+            ["Ab 1. Januar gilt es.", "Am 24. nicht"]
+        );
         assert_eq!(sentences("データを保存する。次に読む。"), ["データを保存する。", "次に読む。"]);
     }
 }

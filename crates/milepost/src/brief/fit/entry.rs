@@ -39,8 +39,8 @@ impl Shown {
 pub(super) enum Way {
     /// A step without its outcome.
     WithoutOutcome,
-    /// Its first clause.
-    Lead,
+    /// What it claims, without why.
+    Claim,
     /// Its first words.
     Few,
     /// On one line with the others of its section.
@@ -121,6 +121,11 @@ impl<'a> Entry<'a> {
         (self.text, self.cost) = (Cow::Owned(text), Some(new));
     }
 
+    /// What it would cost less after something, once it is weighed.
+    pub(super) fn saved(&self, way: Way, gauge: &Gauge<'_>) -> u64 {
+        way.of(&self.text).map_or(0, |text| self.cost().saturating_sub(gauge.quarters(&text)))
+    }
+
     /// Shows a file in another way, which has not been weighed.
     pub(super) fn show(&mut self, shown: Shown) {
         (self.shown, self.cost) = (shown, None);
@@ -137,7 +142,7 @@ impl Way {
     fn of(self, line: &str) -> Option<String> {
         match self {
             Self::WithoutOutcome => clip::without_outcome(line),
-            Self::Lead => clip::lead(line),
+            Self::Claim => clip::claim(line),
             Self::Few => clip::words(line, FEW),
             Self::Joined => {
                 let line = line.trim_end();

@@ -1,10 +1,13 @@
-//! Files grouped by their folders, some with what changed in them: `- src/: a.rs: parses; b.rs, c.rs`. Each path stands
-//! there once.
+//! Files grouped by their folders, some with what changed in them: `- src/: a.rs: parses; b.rs, io/c.rs`. A folder with few
+//! files stands in the line of the one at its top, or of none. Each path stands there once.
 
 use std::borrow::Cow;
 
 use super::super::Gauge;
 use super::seeded::{Map, Set};
+
+/// What a line costs beside its folder and names, in letters.
+const LINE: usize = 8;
 
 /// Where a path stands: in which folder, and there where.
 pub(super) type Place = (usize, usize);
@@ -36,19 +39,52 @@ struct Folder<'a> {
 pub(super) struct Folders<'a> {
     all: Vec<Folder<'a>>,
     known: Map<Cow<'a, str>, usize>,
+    /// How many files there will be in a folder; of one at the top, with those of folders below that have no line.
+    count: Map<Cow<'a, str>, usize>,
     paths: Set<Cow<'a, str>>,
     /// Room to put together what is weighed.
     line: String,
 }
 
 impl<'a> Folders<'a> {
+    /// Says which files there will be, so that folders with few of them share a line.
+    pub(super) fn expect<'b>(&mut self, paths: impl Iterator<Item = &'b Cow<'a, str>>)
+    where
+        'a: 'b,
+    {
+        for path in paths {
+            *self.count.entry(split(path, folder_of(path).len()).0).or_default() += 1;
+        }
+        let folders: Vec<_> = self.count.iter().map(|(folder, files)| (folder.clone(), *files)).collect();
+        for (folder, files) in folders {
+            let top = top_of(&folder).len();
+            if top < folder.len() && !deserves_line(&folder, files) {
+                *self.count.entry(split(&folder, top).0).or_default() += files;
+            }
+        }
+    }
+
+    /// Where a path is cut: behind its folder, behind the one at its top, or not at all.
+    fn cut(&self, path: &str) -> usize {
+        let folder = folder_of(path);
+        let top = top_of(folder);
+        let files = |folder: &str| self.count.get(folder).copied().unwrap_or(0);
+        if top.len() < folder.len() && deserves_line(folder, files(folder)) {
+            folder.len()
+        } else if files(top) > 1 {
+            top.len()
+        } else {
+            0
+        }
+    }
+
     /// Adds a path with a note, unless it stood there before; there will be no more than so many files.
     pub(super) fn add(&mut self, path: Cow<'a, str>, note: Cow<'a, str>, files: usize) -> Option<Place> {
         if self.paths.is_empty() {
             self.paths.reserve(files);
             self.known.reserve(files);
         }
-        let (folder, name) = split(&path);
+        let (folder, name) = split(&path, self.cut(&path));
         if !self.paths.insert(path) {
             return None;
         }
@@ -125,12 +161,32 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// A path as a folder and a name; one whose marks would be misread has no folder.
-fn split<'a>(path: &Cow<'a, str>) -> (Cow<'a, str>, Cow<'a, str>) {
-    let at = match path.rfind('/') {
-        Some(slash) if slash + 1 < path.len() && !path.bytes().any(|b| matches!(b, b',' | b':')) => slash + 1,
+/// Whether a line of its own saves more than it costs, for so many files of a folder below another.
+fn deserves_line(folder: &str, files: usize) -> bool {
+    let top = top_of(folder).len();
+    files.saturating_sub(1) * (folder.len() - top) > top + LINE
+}
+
+/// The folder of a path, with its slash; one whose marks would be misread has none.
+fn folder_of(path: &str) -> &str {
+    let end = match path.rfind('/') {
+        Some(slash) if slash + 1 < path.len() && !path.bytes().any(|b| matches!(b, b',' | b':' | b';')) => {
+            slash + 1
+        }
         _ => 0,
     };
+    path.get(..end).unwrap_or_default()
+}
+
+/// The first folder of several, with its slash.
+fn top_of(folder: &str) -> &str {
+    let root = usize::from(folder.starts_with('/'));
+    let end = folder.get(root..).and_then(|rest| rest.find('/')).map_or(0, |slash| root + slash + 1);
+    folder.get(..end).unwrap_or_default()
+}
+
+/// A path in two.
+fn split<'a>(path: &Cow<'a, str>, at: usize) -> (Cow<'a, str>, Cow<'a, str>) {
     match path {
         Cow::Borrowed(path) => {
             let (folder, name) = path.split_at(at);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::super::artifact::Artifact;
 use super::super::blocks::{Block, Grain, blocks, cells, said, trimmed};
+use super::super::parse::fence;
 use super::super::{Brief, Kind, Section};
 use super::clip::sentences;
 use super::entry::Entry;
@@ -93,6 +94,7 @@ fn entries<'a>(page: &mut Page<'a>, seen: &mut Seen<'a>, part: usize, rank: Rank
             page.add_entry(Entry::file(part, artifact));
             continue;
         }
+        let rank = if block == Block::Code { Rank::Code } else { rank };
         lines(block, source, &mut |text| page.add_entry(Entry::line(part, rank, text)));
     }
 }
@@ -126,6 +128,12 @@ pub(super) fn lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'
             } else {
                 add(Cow::Borrowed(bare));
             }
+        }
+        // Indented, a line of code is never read as a mark, and none needs the fence.
+        Block::Code => {
+            let inside = source.split_inclusive('\n').skip(1).filter(|line| fence(line.trim()).is_none());
+            let lines = inside.map(str::trim_end).filter(|line| !line.is_empty());
+            lines.for_each(|line| add(Cow::Owned(format!("    {line}"))));
         }
         _ => add(Cow::Borrowed(source)),
     }

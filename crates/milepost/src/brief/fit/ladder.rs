@@ -1,5 +1,6 @@
 //! The first ladder. What must be kept stays as it is; of everything else, what is worth least per token goes first, so
-//! that files, which are worth most, go last. Oldest first within each rung, so that what is recent is detailed longest.
+//! that files, which are worth most, go last, and the names of those still worked on never on this ladder. Oldest first
+//! within each rung, so that what is recent is detailed longest.
 
 use std::ops::ControlFlow;
 
@@ -12,11 +13,14 @@ use super::{Flow, Kind, Rank};
 const RECENT: usize = 5;
 /// More than so many paths tell a reader little.
 const MANY: usize = 24;
+/// So many lines of a text without sections say what it is about; where it stands, its last ones do.
+const OPENING: usize = 4;
 
 /// Goes down until it fits.
 pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     let nothing_known = !page.parts.iter().any(|part| part.kind.must_keep());
     let delta = of(page, |rank| rank == Rank::Delta);
+    let code = of(page, |rank| rank == Rank::Code);
     let other = of(page, |rank| rank == Rank::Other);
     let crumbs = of(page, |rank| rank == Rank::Crumb);
     let steps = of(page, |rank| rank == Rank::Step);
@@ -28,19 +32,25 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
 
     let (many_finished, few_finished) = split(&finished, MANY);
     let (many_active, few_active) = split(&active, MANY);
+    let technical = reversed(&technical);
+    // Where no section is known that must be kept, everything else is, as far as it can be.
+    let (other, text) =
+        if nothing_known { (Vec::new(), between_first(&other)) } else { (reversed(&other), Vec::new()) };
     // In the order in which they go.
     page.weigh_last(
         [
-            &delta,
-            &reversed(&other),
+            delta.as_slice(),
+            &code,
+            &other,
             &crumbs,
             older_steps,
             many_finished,
             many_active,
+            &technical,
             recent_steps,
-            &reversed(&technical),
             few_finished,
             few_active,
+            &text,
         ]
         .concat(),
     );
@@ -48,16 +58,14 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     page.drop_containers();
     page.landed()?;
     front(page, &["checkpoint:", "created:"])?;
+    page.expect_files();
     grouped(page, &[finished.as_slice(), &active].concat())?;
     dense(page)?;
-    shorten(page, &delta, &[Way::Lead, Way::Few])?;
     remove(page, &delta)?;
-    if !nothing_known {
-        shorten(page, &other, &[Way::Lead, Way::Few])?;
-        remove(page, &reversed(&other))?;
-    }
+    remove(page, &code)?;
+    remove(page, &other)?;
     remove(page, &crumbs)?;
-    shorten(page, older_steps, &[Way::WithoutOutcome, Way::Lead, Way::Few])?;
+    shorten(page, older_steps, &[Way::WithoutOutcome])?;
     remove(page, older_steps)?;
     paths(page, &finished)?;
     remove(page, many_finished)?;
@@ -66,24 +74,33 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     page.telling = Telling::Brief;
     page.landed()?;
     front(page, &[])?;
-    shorten(page, &technical, &[Way::Lead])?;
+    remove(page, &technical)?;
     remove(page, recent_steps)?;
     paths(page, older_files)?;
     paths(page, recent_files)?;
-    remove(page, &reversed(&technical))?;
     remove(page, &finished)?;
-    remove(page, &active)?;
     if nothing_known {
-        shorten(page, &other, &[Way::Lead, Way::Few])?;
-        remove(page, &reversed(&other))?;
+        remove(page, &active)?;
     }
-    ControlFlow::Continue(())
+    remove(page, &text)
 }
 
-/// Steps on one line, and facts of the environment.
+/// Lets the names of files go too: nothing is left but what must be kept.
+pub(super) fn bare(page: &mut Page<'_>) -> Flow {
+    let files = of(page, |rank| matches!(rank, Rank::Artifact { .. }));
+    remove(page, &files)
+}
+
+/// Lines of a text without sections, as they go: those between its first and its last ones, then the first ones.
+fn between_first(lines: &[usize]) -> Vec<usize> {
+    let (opening, rest) = lines.split_at(OPENING.min(lines.len()));
+    [rest, &reversed(opening)].concat()
+}
+
+/// Steps on one line, and facts of the environment; short headings.
 fn dense(page: &mut Page<'_>) -> Flow {
-    for kind in [Kind::Play, Kind::Technical] {
-        parts_of(page, kind).into_iter().for_each(|part| page.join(part, None));
+    for kind in [Kind::Technical, Kind::Play, Kind::Artifacts] {
+        parts_of(page, kind).into_iter().for_each(|part| page.densify(part));
     }
     page.landed()
 }

@@ -121,6 +121,11 @@ pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
     if let ControlFlow::Break(landing) = ladder::descend(&mut page) {
         return Ok(fitted(landing, how));
     }
+    if how.overflow != Overflow::Shrink
+        && let ControlFlow::Break(landing) = ladder::bare(&mut page)
+    {
+        return Ok(fitted(landing, how));
+    }
     let needed = page.tokens();
     match how.overflow {
         Overflow::Exceed => Ok(Fitted { exceeds: true, ..fitted(page.landing(), how) }),
@@ -188,6 +193,8 @@ const PREAMBLE: &str = "text before the first section";
 enum Rank {
     /// A delta's prose, or one of its transitions.
     Delta,
+    /// A line of code or output, in a section that need not be kept.
+    Code,
     /// An entry of a section that the format does not know.
     Other,
     /// A reference for reconstruction.

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use super::super::{Gauge, Kind, QUARTERS};
 use super::entry::{Entry, Shown, Way};
 use super::folders::Folders;
-use super::notice::{Telling, notice};
+use super::notice::{Telling, notice, word};
 use super::{Flow, Landing, Omitted};
 
 /// Text and what it costs.
@@ -205,21 +205,30 @@ impl<'a> Page<'a> {
         self.lossy |= entry.shown == Shown::Cut;
     }
 
-    /// Lets the entries of a part stand on one line, under a heading of its own where one is given.
-    pub(super) fn join(&mut self, part: usize, heading: Option<&'static str>) {
+    /// What an entry that is weighed costs less after something.
+    pub(super) fn saved(&self, at: usize, way: Way) -> u64 {
+        self.entries.get(at).map_or(0, |entry| entry.saved(way, &self.gauge))
+    }
+
+    /// Lets the lines of a part stand on one line, under a heading of one word.
+    pub(super) fn densify(&mut self, part: usize) {
         let Some(into) = self.parts.get_mut(part).filter(|part| !part.joined) else { return };
         into.joined = true;
+        let kind = into.kind;
         let entries = std::mem::take(&mut into.entries);
         entries.iter().for_each(|at| self.change(*at, Way::Joined));
-        let new = heading.map(|heading| self.text(heading));
+        let new = word(kind).map(|word| self.text(format!("# {word}\n")));
         let Some(part) = self.parts.get_mut(part) else { return };
         part.entries = entries;
         let old = part.heading.cost;
         if let Some(new) = new.filter(|new| new.cost < old) {
             part.heading = new;
         }
-        // The end of the line.
-        part.heading.cost += QUARTERS;
+        // The end of the line; files have lines of their own.
+        let is_line = |at: &usize| self.entries.get(*at).is_some_and(|entry| entry.shown.is_line());
+        if part.entries.iter().any(is_line) {
+            part.heading.cost += QUARTERS;
+        }
         if part.live > 0 {
             self.total = self.total + part.heading.cost - old;
         }
@@ -247,6 +256,14 @@ impl<'a> Page<'a> {
         }
         self.lossy = true;
         self.landed()
+    }
+
+    /// Prepares the lines in which files will stand.
+    pub(super) fn expect_files(&mut self) {
+        for part in &mut self.parts {
+            let entries = part.entries.iter().filter_map(|at| self.entries.get(*at));
+            part.folders.expect(entries.filter_map(|entry| entry.file.as_ref().map(|file| &file.path)));
+        }
     }
 
     /// Puts a file among those of its folder, with what changed in it.

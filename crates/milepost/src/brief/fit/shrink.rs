@@ -1,6 +1,8 @@
-//! The second ladder, for where that which must be kept is larger than the budget. It puts lines together, cuts the very
-//! long ones to their first clause, lets the longest go, and is marked on the page. It reaches any budget from 60 tokens up.
+//! The second ladder, for where that which must be kept does not fit beside the names of files. It puts lines together,
+//! leaves out why something was decided, lets the dearest lines go, and is marked on the page. It reaches any budget from
+//! 60 tokens up.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use super::super::blocks::{Block, Grain, blocks};
@@ -14,8 +16,8 @@ use super::{Flow, Rank, gather};
 /// In the order in which they give way.
 const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
 
-/// Quarters of a token beyond which a line may tell more than one thing.
-const LONG: u64 = 30 * QUARTERS;
+/// Quarters of a token in which a sentence tells one thing.
+const A_THING: u64 = 16 * QUARTERS;
 
 pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     page.telling = Telling::Shrunk;
@@ -27,13 +29,11 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     front(page, &[])?;
     join(page)?;
     page.weigh_all();
-    let all = of(page, |rank| matches!(rank, Rank::Must(_)));
-    let long: Vec<_> = all.into_iter().filter(|at| page.cost(*at) > LONG).collect();
-    shorten(page, &long, &[Way::Lead])?;
-    longest_first(page)?;
+    without_reasons(page)?;
+    dearest_first(page)?;
     for kind in [Kind::Next, Kind::Problem] {
         let lines = of(page, |rank| rank == Rank::Must(kind));
-        shorten(page, &lines, &[Way::Lead, Way::Few])?;
+        shorten(page, &lines, &[Way::Claim, Way::Few])?;
         remove(page, &lines)?;
     }
     page.landed()
@@ -41,15 +41,8 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
 
 /// Lines of a section on one line, under a heading of one word, which is read too.
 fn join(page: &mut Page<'_>) -> Flow {
-    for (kind, word) in [
-        (Kind::Problem, "# Problem\n"),
-        (Kind::Intent, "# Intent\n"),
-        (Kind::Decisions, "# Decisions\n"),
-        (Kind::State, "# State\n"),
-        (Kind::Next, "# Next\n"),
-        (Kind::Rules, "# Rules\n"),
-    ] {
-        parts_of(page, kind).into_iter().for_each(|part| page.join(part, Some(word)));
+    for kind in ORDER {
+        parts_of(page, kind).into_iter().for_each(|part| page.densify(part));
     }
     page.landed()
 }
@@ -75,21 +68,36 @@ fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     ControlFlow::Continue(())
 }
 
-/// Lets the longest lines go, whole: half a line costs as much as a short one and says less. The first of the problem and
-/// of what comes next go last; what comes next and rules count as shorter than they are, what is told at length elsewhere
-/// as longer.
-fn longest_first(page: &mut Page<'_>) -> Flow {
+/// Leaves of decisions what was decided: why is told one command away. The longest reasons go first.
+fn without_reasons(page: &mut Page<'_>) -> Flow {
+    let decisions = of(page, |rank| rank == Rank::Must(Kind::Decisions));
+    let mut reasons: Vec<_> = decisions.into_iter().map(|at| (page.saved(at, Way::Claim), at)).collect();
+    reasons.sort_by_key(|(saved, at)| (Reverse(*saved), *at));
+    let decisions: Vec<_> = reasons.into_iter().map(|(_, at)| at).collect();
+    shorten(page, &decisions, &[Way::Claim])
+}
+
+/// Lets go, whole, the lines that cost most for what they say. Half a line costs as much as a short one and says less.
+/// A line says one thing, but those of the problem and the intent, which are sentences, one in some tokens. The first
+/// of the problem and of what comes next go last; rules count as shorter than they are, paths as longer.
+fn dearest_first(page: &mut Page<'_>) -> Flow {
     let mut lines: Vec<(u64, usize)> = Vec::new();
     for kind in ORDER {
-        let factor = match kind {
-            Kind::Next | Kind::Rules => 3,
-            Kind::Decisions => 4,
-            _ => 5,
-        };
         let all = of(page, |rank| rank == Rank::Must(kind));
         let rest = all.iter().skip(usize::from(matches!(kind, Kind::Problem | Kind::Next)));
-        lines.extend(rest.map(|at| (page.cost(*at) * factor, *at)));
+        lines.extend(rest.map(|at| {
+            let cost = page.cost(*at);
+            let price = match kind {
+                Kind::Problem | Kind::Intent => cost.min(A_THING) * 10,
+                Kind::State => cost * 9,
+                Kind::Rules => cost * 7,
+                _ => cost * 10,
+            };
+            (price, *at)
+        }));
     }
-    lines.sort_by_key(|(weight, at)| (std::cmp::Reverse(*weight), *at));
+    let files = of(page, |rank| matches!(rank, Rank::Artifact { .. }));
+    lines.extend(files.iter().map(|at| (page.cost(*at) * 20, *at)));
+    lines.sort_by_key(|(price, at)| (Reverse(*price), *at));
     lines.into_iter().try_for_each(|(_, at)| page.remove(at))
 }

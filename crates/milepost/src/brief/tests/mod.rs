@@ -1,6 +1,7 @@
 //! The format's own example, everything that was seen to be read wrongly, merging, fitting and composing by example.
 
 mod compose;
+mod fit;
 mod merge;
 mod properties;
 
@@ -220,82 +221,6 @@ fn a_name_without_reading_all_of_it() {
 fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget> {
     let whole = Some("milepost brief show chk.md".to_owned());
     Brief::parse(text).fit(&Fit { budget, overflow, whole, ..Fit::default() })
-}
-
-#[test]
-fn what_fits_stays_as_it_is() {
-    let all = fit(EXAMPLE, 100_000, Overflow::Error).unwrap();
-    assert_eq!((all.markdown.as_str(), all.omitted.len()), (EXAMPLE, 0));
-    let tight = fit(EXAMPLE, all.tokens, Overflow::Error).unwrap();
-    assert_eq!(tight.markdown, EXAMPLE);
-    let less = fit(EXAMPLE, all.tokens - 1, Overflow::Error).unwrap();
-    assert!(less.markdown != EXAMPLE && less.tokens < all.tokens);
-    assert!(less.markdown.contains("base64 → ImageData → PaintByNumbers pipeline"), "{}", less.markdown);
-}
-
-#[test]
-fn files_of_a_folder_share_its_name_and_say_what_became_of_them() {
-    let steps: String = (0..30).map(|n| format!("- Step {n} → did something → it went well\n")).collect();
-    let text = format!(
-        "## Problem\nx\n\n### Play-By-Play\n{steps}\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n\
-         | `src/a.rs` | modified | parses |\n| `src/b.rs` | deleted | now in a.rs |\n| `src/c.rs` | moved | |\n\
-         | `src/d.rs` | created | |\n"
-    );
-    let nearly = Gauge::default().tokens(&text) * 3 / 4;
-    let fitted = fit(&text, nearly, Overflow::Error).unwrap().markdown;
-    let line = "- src/: b.rs: deleted: now in a.rs; c.rs: moved; a.rs: parses; d.rs\n";
-    assert!(fitted.contains(line), "{fitted}");
-    let fitted = fit(&text, 60, Overflow::Error).unwrap().markdown;
-    assert!(fitted.contains("- src/: b.rs, c.rs, a.rs: parses; d.rs\n"), "{fitted}");
-}
-
-#[test]
-fn what_does_not_fit_is_named() {
-    let least = fit(EXAMPLE, 1, Overflow::Error).unwrap_err();
-    assert_eq!((least.budget, least.shrunk), (1, false));
-    let names: Vec<_> = least.sections.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "Problem",
-            "Session Intent",
-            "Decisions",
-            "Current State",
-            "Next Actions",
-            "User Rules",
-            "what stands around them"
-        ]
-    );
-    let tight = fit(EXAMPLE, least.needed, Overflow::Error).unwrap();
-    assert!(tight.tokens <= least.needed);
-    let brief = Brief::parse(EXAMPLE);
-    for section in brief.sections().iter().filter(|section| section.kind.must_keep()) {
-        assert!(tight.markdown.contains(brief.source(section).trim_end()), "{}", tight.markdown);
-    }
-    assert!(tight.markdown.contains("milepost brief show chk.md"), "{}", tight.markdown);
-    assert!(!tight.omitted.is_empty());
-    let exceeding = fit(EXAMPLE, 1, Overflow::Exceed).unwrap();
-    assert!(
-        exceeding.exceeds && exceeding.tokens > 1 && exceeding.markdown.contains("Wait for user approval")
-    );
-    for budget in [60, 80, 120, 160] {
-        let shrunk = fit(EXAMPLE, budget, Overflow::Shrink).unwrap();
-        assert!(shrunk.shrunk && shrunk.tokens <= budget, "{budget}: {}", shrunk.markdown);
-        assert!(shrunk.markdown.contains("Shrunk, "), "{}", shrunk.markdown);
-    }
-    assert!(fit(EXAMPLE, 0, Overflow::Shrink).unwrap_err().shrunk);
-    assert_eq!(fit("", 0, Overflow::Error).unwrap().markdown, "");
-}
-
-#[test]
-fn files_are_grouped_by_their_folders() {
-    let rows: String = (0..40)
-        .map(|n| format!("| `src/deep/part{n}.rs` | deleted | gone in round {n} of the cleaning |\n"))
-        .collect();
-    let text = EXAMPLE.replace("| `src/services/gemini.ts`", &format!("{rows}| `src/services/gemini.ts`"));
-    let fitted = fit(&text, 700, Overflow::Error).unwrap();
-    assert!(fitted.markdown.contains("- src/deep/: part0.rs, part1.rs"), "{}", fitted.markdown);
-    assert!(fitted.tokens <= 700);
 }
 
 #[test]

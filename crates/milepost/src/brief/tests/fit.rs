@@ -1,0 +1,163 @@
+//! What a brief becomes within a budget.
+
+use super::super::*;
+use super::{EXAMPLE, fit};
+
+#[test]
+fn what_fits_stays_as_it_is() {
+    let all = fit(EXAMPLE, 100_000, Overflow::Error).unwrap();
+    assert_eq!((all.markdown.as_str(), all.omitted.len()), (EXAMPLE, 0));
+    let tight = fit(EXAMPLE, all.tokens, Overflow::Error).unwrap();
+    assert_eq!(tight.markdown, EXAMPLE);
+    let less = fit(EXAMPLE, all.tokens - 1, Overflow::Error).unwrap();
+    assert!(less.markdown != EXAMPLE && less.tokens < all.tokens);
+    assert!(less.markdown.contains("base64 → ImageData → PaintByNumbers pipeline"), "{}", less.markdown);
+}
+
+#[test]
+fn files_of_a_folder_share_its_name_and_say_what_became_of_them() {
+    let steps: String = (0..30).map(|n| format!("- Step {n} → did something → it went well\n")).collect();
+    let text = format!(
+        "## Problem\nx\n\n### Play-By-Play\n{steps}\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n\
+         | `src/a.rs` | modified | parses |\n| `src/b.rs` | deleted | now in a.rs |\n| `src/c.rs` | moved | |\n\
+         | `src/d.rs` | created | |\n"
+    );
+    let nearly = Gauge::default().tokens(&text) * 3 / 4;
+    let fitted = fit(&text, nearly, Overflow::Error).unwrap().markdown;
+    let line = "- src/: b.rs: deleted: now in a.rs; c.rs: moved; a.rs: parses; d.rs\n";
+    assert!(fitted.contains(line), "{fitted}");
+    let fitted = fit(&text, 60, Overflow::Error).unwrap().markdown;
+    assert!(fitted.contains("- src/: b.rs, c.rs, a.rs: parses; d.rs\n"), "{fitted}");
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let least = fit(EXAMPLE, 1, Overflow::Error).unwrap_err();
+    assert_eq!((least.budget, least.shrunk), (1, false));
+    let names: Vec<_> = least.sections.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "Problem",
+            "Session Intent",
+            "Decisions",
+            "Current State",
+            "Next Actions",
+            "User Rules",
+            "what stands around them"
+        ]
+    );
+    let tight = fit(EXAMPLE, least.needed, Overflow::Error).unwrap();
+    assert!(tight.tokens <= least.needed);
+    let brief = Brief::parse(EXAMPLE);
+    for section in brief.sections().iter().filter(|section| section.kind.must_keep()) {
+        assert!(tight.markdown.contains(brief.source(section).trim_end()), "{}", tight.markdown);
+    }
+    assert!(tight.markdown.contains("milepost brief show chk.md"), "{}", tight.markdown);
+    assert!(!tight.omitted.is_empty());
+    let exceeding = fit(EXAMPLE, 1, Overflow::Exceed).unwrap();
+    assert!(
+        exceeding.exceeds && exceeding.tokens > 1 && exceeding.markdown.contains("Wait for user approval")
+    );
+    for budget in [60, 80, 120, 160] {
+        let shrunk = fit(EXAMPLE, budget, Overflow::Shrink).unwrap();
+        assert!(shrunk.shrunk && shrunk.tokens <= budget, "{budget}: {}", shrunk.markdown);
+        assert!(shrunk.markdown.contains("Shrunk, "), "{}", shrunk.markdown);
+    }
+    assert!(fit(EXAMPLE, 0, Overflow::Shrink).unwrap_err().shrunk);
+    assert_eq!(fit("", 0, Overflow::Error).unwrap().markdown, "");
+}
+
+#[test]
+fn files_are_grouped_by_their_folders() {
+    let rows: String = (0..40)
+        .map(|n| format!("| `src/deep/part{n}.rs` | deleted | gone in round {n} of the cleaning |\n"))
+        .collect();
+    let text = EXAMPLE.replace("| `src/services/gemini.ts`", &format!("{rows}| `src/services/gemini.ts`"));
+    let fitted = fit(&text, 700, Overflow::Error).unwrap();
+    assert!(fitted.markdown.contains("- src/deep/: part0.rs, part1.rs"), "{}", fitted.markdown);
+    assert!(fitted.tokens <= 700);
+}
+
+#[test]
+fn folders_with_few_files_share_a_line() {
+    let files = [
+        "src/engine/store/one.rs",
+        "src/engine/store/two.rs",
+        "src/engine/store/three.rs",
+        "src/cli/main.rs",
+        "src/lib.rs",
+        "docs/guide.md",
+        "Cargo.toml",
+        "odd/a, b.rs",
+    ];
+    let rows: String =
+        files.iter().map(|path| format!("| `{path}` | modified | rather long, and not needed |\n")).collect();
+    let text = format!(
+        "## Problem\nx\n\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n{rows}"
+    );
+    let fitted = fit(&text, 75, Overflow::Error).unwrap().markdown;
+    let lines = "# Files\n- src/engine/store/: one.rs, two.rs, three.rs\n- src/: cli/main.rs, lib.rs\n\
+                 - docs/guide.md, Cargo.toml, odd/a, b.rs\n";
+    assert!(fitted.contains(lines), "{fitted}");
+}
+
+/// Why something was decided goes before what was decided, and before the names of the files that are worked on.
+#[test]
+fn what_must_be_kept_shrinks_beside_the_names_of_files() {
+    let decisions: String = ["one", "two", "three", "four", "five"]
+        .map(|n| {
+            format!("- Number {n} is stored as it came, because nobody knows who else reads it by now\n")
+        })
+        .concat();
+    let text = format!(
+        "## Problem\nThe numbers are wrong.\n\n### Decisions\n{decisions}\n### Artifact Trail\n- `src/a.rs` - modified - x\n\
+         - `src/b.rs` - deleted - y\n- `src/c.rs` - created - z\n\n### Next Actions\n- Find the first wrong one\n"
+    );
+    let least = fit(&text, 1, Overflow::Error).unwrap_err().needed;
+    let bare = fit(&text, least, Overflow::Error).unwrap();
+    assert!(
+        !bare.shrunk && bare.markdown.contains(&decisions) && !bare.markdown.contains("a.rs"),
+        "{}",
+        bare.markdown
+    );
+    let beside = fit(&text, least, Overflow::Shrink).unwrap();
+    assert!(beside.shrunk && beside.markdown.contains("- src/: a.rs, c.rs\n"), "{}", beside.markdown);
+    assert!(beside.markdown.contains("Number five is stored as it came"), "{}", beside.markdown);
+    let half = fit(&text, least * 3 / 4, Overflow::Shrink).unwrap().markdown;
+    assert!(half.contains("Number one is stored as it came… Number two is stored as it came…"), "{half}");
+    assert!(
+        half.contains("- src/: a.rs, c.rs\n") && half.contains("# Next\nFind the first wrong one"),
+        "{half}"
+    );
+    let enough = fit(&text, least + 20, Overflow::Shrink).unwrap();
+    assert!(!enough.shrunk && enough.markdown.contains(&decisions), "{}", enough.markdown);
+}
+
+/// A log in a fence goes line by line, the oldest first, and what looks like a heading in it never becomes one.
+#[test]
+fn code_goes_line_by_line() {
+    let log: String = (0..40).map(|n| format!("## {n} the pump stopped at once\n")).collect();
+    let text = format!(
+        "## Problem\nPumps stop.\n\n### Play-By-Play\n- Looked at the log → strange\n\n```text\n{log}```\n- Asked\n"
+    );
+    let fitted = fit(&text, 200, Overflow::Error).unwrap().markdown;
+    assert!(fitted.contains("    ## 39 the pump") && !fitted.contains("## 3 the pump"), "{fitted}");
+    assert!(fitted.contains("Looked at the log → strange") && fitted.contains("Asked"), "{fitted}");
+    let brief = Brief::parse(fitted.as_str());
+    let headings: Vec<_> = brief.sections().iter().map(|section| section.heading.as_str()).collect();
+    assert_eq!(headings, ["Problem", "History", "Left Out"]);
+}
+
+/// Notes without any section: what they are about, and where they stand.
+#[test]
+fn the_first_and_the_last_of_what_has_no_sections() {
+    let middle: String = (0..60).map(|n| format!("Then in week {n} it was tried again. ")).collect();
+    let text =
+        format!("The kiln overheats. It has to be safe.\n\n{middle}\n\nKiln 2 runs now. Next is kiln 3.\n");
+    let fitted = fit(&text, 150, Overflow::Error).unwrap().markdown;
+    for kept in ["The kiln overheats.", "It has to be safe.", "Kiln 2 runs now.", "Next is kiln 3."] {
+        assert!(fitted.contains(kept), "{fitted}");
+    }
+    assert!(!fitted.contains("week 30 "), "{fitted}");
+}
