@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::super::Gauge;
 use super::seeded::{Map, Set};
 
-/// What a line costs beside its folder and names, in letters.
+/// What a line costs beside its folder and names, in letters: one of its own has to save more.
 const LINE: usize = 8;
 
 /// Where a path stands: in which folder, and there where.
@@ -34,13 +34,22 @@ struct Folder<'a> {
     cost: u64,
 }
 
-/// The folders of a section, in the order in which their first files came.
+/// Where the files of a folder stand.
+#[derive(Debug, Default)]
+struct Home {
+    files: usize,
+    /// Where their paths are cut: behind the folder, behind the one at its top, or not at all.
+    cut: usize,
+    /// In which line, once one of them stands there.
+    line: Option<usize>,
+}
+
+/// The lines of a section, in the order in which their first files came.
 #[derive(Debug, Default)]
 pub(super) struct Folders<'a> {
     all: Vec<Folder<'a>>,
     known: Map<Cow<'a, str>, usize>,
-    /// How many files there will be in a folder; of one at the top, with those of folders below that have no line.
-    count: Map<Cow<'a, str>, usize>,
+    homes: Map<Cow<'a, str>, Home>,
     paths: Set<Cow<'a, str>>,
     /// Room to put together what is weighed.
     line: String,
@@ -52,46 +61,41 @@ impl<'a> Folders<'a> {
     where
         'a: 'b,
     {
+        self.homes.reserve(paths.size_hint().1.unwrap_or(0));
         for path in paths {
-            *self.count.entry(split(path, folder_of(path).len()).0).or_default() += 1;
+            self.homes.entry(split(path, folder_of(path).len()).0).or_default().files += 1;
         }
-        let folders: Vec<_> = self.count.iter().map(|(folder, files)| (folder.clone(), *files)).collect();
-        for (folder, files) in folders {
-            let top = top_of(&folder).len();
-            if top < folder.len() && !deserves_line(&folder, files) {
-                *self.count.entry(split(&folder, top).0).or_default() += files;
+        let mut shared: Map<Cow<'a, str>, usize> = Map::default();
+        for (folder, home) in &mut self.homes {
+            let top = top_of(folder).len();
+            if top < folder.len() && (home.files - 1) * (folder.len() - top) > top + LINE {
+                home.cut = folder.len();
+            } else {
+                *shared.entry(split(folder, top).0).or_default() += home.files;
             }
         }
-    }
-
-    /// Where a path is cut: behind its folder, behind the one at its top, or not at all.
-    fn cut(&self, path: &str) -> usize {
-        let folder = folder_of(path);
-        let top = top_of(folder);
-        let files = |folder: &str| self.count.get(folder).copied().unwrap_or(0);
-        if top.len() < folder.len() && deserves_line(folder, files(folder)) {
-            folder.len()
-        } else if files(top) > 1 {
-            top.len()
-        } else {
-            0
+        for (folder, home) in self.homes.iter_mut().filter(|(_, home)| home.cut == 0) {
+            let top = top_of(folder);
+            home.cut = if shared.get(top).is_some_and(|files| *files > 1) { top.len() } else { 0 };
         }
     }
 
-    /// Adds a path with a note, unless it stood there before; there will be no more than so many files.
+    /// Adds a path that was expected, with a note, unless it stood there before; there will be no more than so many files.
     pub(super) fn add(&mut self, path: Cow<'a, str>, note: Cow<'a, str>, files: usize) -> Option<Place> {
         if self.paths.is_empty() {
             self.paths.reserve(files);
-            self.known.reserve(files);
         }
-        let (folder, name) = split(&path, self.cut(&path));
+        let home = self.homes.get_mut(folder_of(&path))?;
+        let (folder, name) = split(&path, home.cut);
         if !self.paths.insert(path) {
             return None;
         }
-        let n = *self.known.entry(folder).or_insert_with_key(|folder| {
-            let (names, live, weighed, cost) = (Vec::new(), 0, 0, 0);
-            self.all.push(Folder { folder: folder.clone(), names, live, weighed, cost });
-            self.all.len() - 1
+        let n = *home.line.get_or_insert_with(|| {
+            *self.known.entry(folder).or_insert_with_key(|folder| {
+                let (names, live, weighed, cost) = (Vec::new(), 0, 0, 0);
+                self.all.push(Folder { folder: folder.clone(), names, live, weighed, cost });
+                self.all.len() - 1
+            })
         });
         let folder = self.all.get_mut(n)?;
         folder.live += 1;
@@ -159,12 +163,6 @@ impl<'a> Folders<'a> {
             out.push('\n');
         }
     }
-}
-
-/// Whether a line of its own saves more than it costs, for so many files of a folder below another.
-fn deserves_line(folder: &str, files: usize) -> bool {
-    let top = top_of(folder).len();
-    files.saturating_sub(1) * (folder.len() - top) > top + LINE
 }
 
 /// The folder of a path, with its slash; one whose marks would be misread has none.

@@ -13,6 +13,8 @@ use super::{Flow, Kind, Rank};
 const RECENT: usize = 5;
 /// More than so many paths tell a reader little.
 const MANY: usize = 24;
+/// So many of the newest files are named even where what must be kept shrinks.
+const NAMED: usize = 12;
 /// So many lines of a text without sections say what it is about; where it stands, its last ones do.
 const OPENING: usize = 4;
 
@@ -32,6 +34,7 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
 
     let (many_finished, few_finished) = split(&finished, MANY);
     let (many_active, few_active) = split(&active, MANY);
+    let (unnamed, _) = split(&active, NAMED);
     let technical = reversed(&technical);
     // Where no section is known that must be kept, everything else is, as far as it can be.
     let (other, text) =
@@ -79,9 +82,7 @@ pub(super) fn descend(page: &mut Page<'_>) -> Flow {
     paths(page, older_files)?;
     paths(page, recent_files)?;
     remove(page, &finished)?;
-    if nothing_known {
-        remove(page, &active)?;
-    }
+    remove(page, if nothing_known { &active } else { unnamed })?;
     remove(page, &text)
 }
 

@@ -81,6 +81,8 @@ pub struct Fitted {
 /// What was left out of one section.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Omitted {
+    #[serde(skip)]
+    kind: Kind,
     /// The section.
     pub section: String,
     /// How many of its entries it had.

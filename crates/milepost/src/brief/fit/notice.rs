@@ -26,25 +26,21 @@ pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling)
         return format!("# Left Out\nShrunk, {lines} lines: {mark}{command}{mark}\n");
     }
     let mut told = String::from("## Left Out\n");
-    let named: Vec<_> = omitted.iter().take(NAMED).map(|o| section(o, telling)).collect();
-    told += &named.join("; ");
+    for (n, o) in omitted.iter().take(NAMED).enumerate() {
+        let short = word(o.kind).filter(|_| telling == Telling::Brief);
+        told += if n > 0 { "; " } else { "" };
+        told.extend(short.unwrap_or(&o.section).chars().take(32));
+        told += &match (telling, o.left_out, o.cut_short) {
+            (Telling::Full, 0, cut) => format!(" {cut} cut"),
+            (Telling::Full, gone, 0) => format!(" {gone} of {}", o.entries),
+            (Telling::Full, gone, cut) => format!(" {gone} of {}, {cut} cut", o.entries),
+            (_, gone, cut) => format!(" {}", gone + cut),
+        };
+    }
     if omitted.len() > NAMED {
         told += &format!("; {} more sections", omitted.len() - NAMED);
     }
     told + &format!(": {mark}{command}{mark}\n")
-}
-
-/// How much of a section is missing.
-fn section(omitted: &Omitted, telling: Telling) -> String {
-    let Omitted { section, entries, left_out: gone, cut_short: cut } = omitted;
-    let short = word(Kind::of(section).0).filter(|_| telling == Telling::Brief);
-    let name: String = short.unwrap_or(section).chars().take(32).collect();
-    match (telling, gone, cut) {
-        (Telling::Full, 0, cut) => format!("{name} {cut} cut"),
-        (Telling::Full, gone, 0) => format!("{name} {gone} of {entries}"),
-        (Telling::Full, gone, cut) => format!("{name} {gone} of {entries}, {cut} cut"),
-        (_, gone, cut) => format!("{name} {}", gone + cut),
-    }
 }
 
 /// The one word by which a section is called where words are short; it is read as the same section.

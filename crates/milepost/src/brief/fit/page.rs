@@ -353,8 +353,8 @@ impl<'a> Page<'a> {
                 cut_short += u64::from(matches!(entry.shown, Shown::Cut | Shown::Noted(_) | Shown::Path(_)));
             }
             if left_out + cut_short > 0 {
-                let entries = part.entries.len() as u64;
-                found.push(Omitted { section: part.name.to_owned(), entries, left_out, cut_short });
+                let (section, entries) = (part.name.to_owned(), part.entries.len() as u64);
+                found.push(Omitted { kind: part.kind, section, entries, left_out, cut_short });
             }
         }
         found

@@ -31,7 +31,7 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     page.weigh_all();
     without_reasons(page)?;
     dearest_first(page)?;
-    for kind in [Kind::Next, Kind::Problem] {
+    for kind in [Kind::Intent, Kind::Next, Kind::Problem] {
         let lines = of(page, |rank| rank == Rank::Must(kind));
         shorten(page, &lines, &[Way::Claim, Way::Few])?;
         remove(page, &lines)?;
@@ -79,12 +79,12 @@ fn without_reasons(page: &mut Page<'_>) -> Flow {
 
 /// Lets go, whole, the lines that cost most for what they say. Half a line costs as much as a short one and says less.
 /// A line says one thing, but those of the problem and the intent, which are sentences, one in some tokens. The first
-/// of the problem and of what comes next go last; rules count as shorter than they are, paths as longer.
+/// of the problem, of the intent and of what comes next go last; rules count as shorter than they are, paths as longer.
 fn dearest_first(page: &mut Page<'_>) -> Flow {
     let mut lines: Vec<(u64, usize)> = Vec::new();
     for kind in ORDER {
         let all = of(page, |rank| rank == Rank::Must(kind));
-        let rest = all.iter().skip(usize::from(matches!(kind, Kind::Problem | Kind::Next)));
+        let rest = all.iter().skip(usize::from(matches!(kind, Kind::Problem | Kind::Intent | Kind::Next)));
         lines.extend(rest.map(|at| {
             let cost = page.cost(*at);
             let price = match kind {
