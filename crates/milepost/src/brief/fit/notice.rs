@@ -14,7 +14,9 @@ pub(super) enum Telling {
     Full,
     /// One number a section.
     Brief,
-    /// One number, with the mark of what was shrunk.
+    /// The same, with the mark of what was shrunk.
+    Marked,
+    /// The mark and one number.
     Shrunk,
 }
 
@@ -25,9 +27,10 @@ pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling)
         let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
         return format!("# Left Out\nShrunk, {lines} lines: {mark}{command}{mark}\n");
     }
-    let mut told = String::from("## Left Out\n");
+    let mut told =
+        String::from(if telling == Telling::Marked { "# Left Out\nShrunk: " } else { "## Left Out\n" });
     for (n, o) in omitted.iter().take(NAMED).enumerate() {
-        let short = word(o.kind).filter(|_| telling == Telling::Brief);
+        let short = word(o.kind).filter(|_| telling != Telling::Full);
         told += if n > 0 { "; " } else { "" };
         told.extend(short.unwrap_or(&o.section).chars().take(32));
         told += &match (telling, o.left_out, o.cut_short) {

@@ -20,7 +20,7 @@ const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::St
 const A_THING: u64 = 16 * QUARTERS;
 
 pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
-    page.telling = Telling::Shrunk;
+    page.telling = Telling::Marked;
     for part in parts_of(page, Kind::LeftOut) {
         page.open(part);
     }
@@ -30,6 +30,7 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     join(page)?;
     page.weigh_all();
     without_reasons(page)?;
+    page.telling = Telling::Shrunk;
     dearest_first(page)?;
     for kind in [Kind::Intent, Kind::Next, Kind::Problem] {
         let lines = of(page, |rank| rank == Rank::Must(kind));
