@@ -90,15 +90,17 @@ fn folders_with_few_files_share_a_line() {
         "docs/guide.md",
         "Cargo.toml",
         "odd/a, b.rs",
+        "odd/c.rs",
+        "odd/d.rs",
     ];
     let rows: String =
         files.iter().map(|path| format!("| `{path}` | modified | rather long, and not needed |\n")).collect();
     let text = format!(
         "## Problem\nx\n\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n{rows}"
     );
-    let fitted = fit(&text, 75, Overflow::Error).unwrap().markdown;
+    let fitted = fit(&text, 90, Overflow::Error).unwrap().markdown;
     let lines = "# Files\n- src/engine/store/: one.rs, two.rs, three.rs\n- src/: cli/main.rs, lib.rs\n\
-                 - docs/guide.md, Cargo.toml, odd/a, b.rs\n";
+                 - docs/guide.md, Cargo.toml, odd/a, b.rs\n- odd/: c.rs, d.rs\n";
     assert!(fitted.contains(lines), "{fitted}");
 }
 
