@@ -16,6 +16,8 @@ use super::{Flow, Rank, gather};
 /// In the order in which they give way.
 const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
 
+/// Sections whose first line goes when nothing else is left, in this order.
+const LAST: [Kind; 4] = [Kind::Intent, Kind::State, Kind::Next, Kind::Problem];
 /// Quarters of a token in which a sentence tells one thing.
 const A_THING: u64 = 16 * QUARTERS;
 
@@ -32,7 +34,7 @@ pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
     without_reasons(page)?;
     page.telling = Telling::Shrunk;
     dearest_first(page)?;
-    for kind in [Kind::Intent, Kind::Next, Kind::Problem] {
+    for kind in LAST {
         let lines = of(page, |rank| rank == Rank::Must(kind));
         shorten(page, &lines, &[Way::Claim, Way::Few])?;
         remove(page, &lines)?;
@@ -80,12 +82,13 @@ fn without_reasons(page: &mut Page<'_>) -> Flow {
 
 /// Lets go, whole, the lines that cost most for what they say. Half a line costs as much as a short one and says less.
 /// A line says one thing, but those of the problem and the intent, which are sentences, one in some tokens. The first
-/// of the problem, of the intent and of what comes next go last; rules count as shorter than they are, paths as longer.
+/// of the problem, the intent, the state and what comes next go last; rules count as shorter than they are, paths as
+/// longer.
 fn dearest_first(page: &mut Page<'_>) -> Flow {
     let mut lines: Vec<(u64, usize)> = Vec::new();
     for kind in ORDER {
         let all = of(page, |rank| rank == Rank::Must(kind));
-        let rest = all.iter().skip(usize::from(matches!(kind, Kind::Problem | Kind::Intent | Kind::Next)));
+        let rest = all.iter().skip(usize::from(LAST.contains(&kind)));
         lines.extend(rest.map(|at| {
             let cost = page.cost(*at);
             let price = match kind {
