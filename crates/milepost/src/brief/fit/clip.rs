@@ -69,10 +69,12 @@ pub(super) fn claim(line: &str) -> Option<String> {
 /// Whether a claim of so many bytes ends at this byte.
 fn ends_claim(text: &str, at: usize, byte: u8, len: usize) -> bool {
     let rest = text.get(at + 1..).unwrap_or_default();
+    // Chinese and Japanese have no blanks.
+    let breaks = rest.starts_with(|c: char| c == ' ' || c >= '\u{2e80}');
     match byte {
         b' ' => ASIDE.iter().any(|word| rest.starts_with(word)),
-        b',' => len >= BEFORE_COMMA && rest.starts_with(' '),
-        b';' | b':' => len >= BEFORE_CLAUSE && rest.starts_with(' '),
+        b',' => len >= BEFORE_COMMA && breaks,
+        b';' | b':' => len >= BEFORE_CLAUSE && breaks,
         b'.' | b'!' | b'?' => len >= BEFORE_CLAUSE && ends_sentence(text, at),
         _ => {
             let mark = text.get(at..).and_then(|rest| rest.chars().next());
@@ -159,6 +161,10 @@ mod tests {
             (
                 "Beginnt am 3. März. Danach nie wieder, es sei denn auf Wunsch der Leitung. Ende.",
                 Some("Beginnt am 3. März. Danach nie wieder, es sei denn auf Wunsch der Leitung…\n"),
+            ),
+            (
+                "对账以柜机记录为准共1,800组,服务器只追加不修改,每90天核对一次",
+                Some("对账以柜机记录为准共1,800组,服务器只追加不修改…\n"),
             ),
             (
                 "決定はすべて記録し、後から変更しないものとする。理由は監査のため。",
