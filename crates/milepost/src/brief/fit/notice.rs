@@ -6,6 +6,8 @@ use super::Omitted;
 
 /// So many sections are named.
 const NAMED: usize = 6;
+/// Letters of a section's name.
+const LONGEST: usize = 32;
 
 /// In how many words it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,9 @@ pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling)
     for (n, o) in omitted.iter().take(NAMED).enumerate() {
         let short = word(o.kind).filter(|_| telling != Telling::Full);
         told += if n > 0 { "; " } else { "" };
-        told.extend(short.unwrap_or(&o.section).chars().take(32));
+        let name = short.unwrap_or(&o.section);
+        let end = name.char_indices().nth(LONGEST).map_or(name.len(), |(end, _)| end);
+        told += name.get(..end).unwrap_or(name).trim_end();
         told += &match (telling, o.left_out, o.cut_short) {
             (Telling::Full, 0, cut) => format!(" {cut} cut"),
             (Telling::Full, gone, 0) => format!(" {gone} of {}", o.entries),
