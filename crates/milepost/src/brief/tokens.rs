@@ -112,7 +112,8 @@ impl Counter for Heuristic {
         let (mut at, mut total, mut before) = (0, 0, Class::Line);
         while let Some(&byte) = bytes.get(at) {
             let class = class(byte);
-            let mut end = run(bytes, at, class);
+            // Characters beyond ASCII are counted one by one.
+            let mut end = if class == Class::Wide { at + 1 } else { run(bytes, at, class) };
             let n = (end - at) as u64;
             total += match class {
                 Class::Lower => word(n, before),

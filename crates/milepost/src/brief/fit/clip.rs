@@ -1,5 +1,7 @@
 //! Shorter forms of a line: what it claims, its first words. What is cut ends in `…`.
 
+use std::borrow::Cow;
+
 use memchr::{memchr_iter, memchr2_iter};
 
 /// Takes text apart at the ends of its sentences.
@@ -57,11 +59,15 @@ const BEFORE_ASIDE: usize = 20;
 const BEFORE_CLAUSE: usize = 40;
 const BEFORE_COMMA: usize = 55;
 
-/// What a line claims, without why: its first clause, if there is more.
+/// What a line claims, without why: its first clause, if there is more. What stands behind a colon, a question or an
+/// arrow is not why.
 pub(super) fn claim(line: &str) -> Option<String> {
     let text = line.trim_end();
+    if text.contains("~~") || text.contains('→') || text.contains("->") {
+        return None;
+    }
     let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
-    let may_end = |byte| matches!(byte, b' ' | b';' | b':' | b',' | b'.' | b'!' | b'?' | 0xe3 | 0xef);
+    let may_end = |byte| matches!(byte, b' ' | b';' | b',' | b'.' | b'!' | 0xe3 | 0xef);
     let mut ends = text.bytes().enumerate().skip(begins + BEFORE_ASIDE).filter(|(_, byte)| may_end(*byte));
     shortened(text, ends.find(|(at, byte)| ends_claim(text, *at, *byte, at - begins))?.0)
 }
@@ -74,11 +80,11 @@ fn ends_claim(text: &str, at: usize, byte: u8, len: usize) -> bool {
     match byte {
         b' ' => ASIDE.iter().any(|word| rest.starts_with(word)),
         b',' => len >= BEFORE_COMMA && breaks,
-        b';' | b':' => len >= BEFORE_CLAUSE && breaks,
-        b'.' | b'!' | b'?' => len >= BEFORE_CLAUSE && ends_sentence(text, at),
+        b';' => len >= BEFORE_CLAUSE && breaks,
+        b'.' | b'!' => len >= BEFORE_CLAUSE && ends_sentence(text, at),
         _ => {
             let mark = text.get(at..).and_then(|rest| rest.chars().next());
-            len >= BEFORE_CLAUSE && matches!(mark, Some('。' | '；' | '：' | '！' | '？'))
+            len >= BEFORE_CLAUSE && matches!(mark, Some('。' | '；' | '！'))
                 || len >= BEFORE_COMMA && matches!(mark, Some('、' | '，'))
         }
     }
@@ -94,6 +100,30 @@ pub(super) fn without_outcome(line: &str) -> Option<String> {
     };
     let second = memchr2_iter(0xe2, b'-', bytes).filter(is_arrow).nth(1)?;
     shortened(text, second)
+}
+
+/// A line as it stands among others on one: without its mark and full stop, and a heading without its marks. Code stays
+/// as it is.
+pub(super) fn joined(line: &str) -> String {
+    if line.starts_with("    ") {
+        return [line, "; "].concat();
+    }
+    let marked = line.trim_start();
+    let bare = ["- ", "* ", "+ "].iter().find_map(|mark| marked.strip_prefix(mark));
+    let bare = bare.unwrap_or_else(|| marked.trim_start_matches('#').trim_start());
+    let mut end = bare.trim_end_matches([';', '；', '。']);
+    if let Some(sentence) = end.strip_suffix('.').filter(|text| text.ends_with(char::is_alphanumeric)) {
+        end = sentence;
+    }
+    [&inert(end), "; "].concat()
+}
+
+/// A text that can stand at the beginning of a line without being read as a mark of something else.
+pub(super) fn inert(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['#', '<', '>', '|', '=']) || text.starts_with("~~~") || text.starts_with("```") {
+        return Cow::Owned(["- ", text].concat());
+    }
+    Cow::Borrowed(text)
 }
 
 /// The first words of a line, if there are more.
@@ -148,6 +178,9 @@ mod tests {
         for (line, short) in [
             ("- Use SQLite for storage because it is one file\n", Some("- Use SQLite for storage…\n")),
             ("Use SQLite for storage because it is one file; ", Some("Use SQLite for storage… ")),
+            ("- ~~Use MySQL for the event store, which everybody knows~~ → Use Postgres 16\n", None),
+            ("- Which database should hold the event store in production? PostgreSQL 16\n", None),
+            ("- Package manager for every workspace of the monorepo: pnpm 9\n", None),
             ("- Short one (really), for once\n", None),
             ("Version 1.5 e.g. is fine, and stays whole for that, all of it", None),
             (

@@ -146,9 +146,7 @@ impl Way {
             Self::Few => clip::words(line, FEW),
             Self::Joined => {
                 let line = line.trim_end();
-                let bare = ["- ", "* ", "+ "].iter().find_map(|mark| line.trim_start().strip_prefix(mark));
-                let bare = bare.unwrap_or(line).trim_end_matches(['.', ';', '。', '；']);
-                (!line.contains('\n')).then(|| [bare, "; "].concat())
+                (!line.contains('\n')).then(|| clip::joined(line))
             }
         }
     }

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use super::super::Gauge;
-use super::seeded::{Map, Set};
+use super::gather::in_one_line;
+use super::seeded::Map;
 
 /// What a line costs beside its folder and names, in letters: one of its own has to save more.
 const LINE: usize = 8;
@@ -50,19 +51,23 @@ pub(super) struct Folders<'a> {
     all: Vec<Folder<'a>>,
     known: Map<Cow<'a, str>, usize>,
     homes: Map<Cow<'a, str>, Home>,
-    paths: Set<Cow<'a, str>>,
+    /// Which entry of several tells of a path: the newest.
+    owners: Map<Cow<'a, str>, usize>,
     /// Room to put together what is weighed.
     line: String,
 }
 
 impl<'a> Folders<'a> {
-    /// Says which files there will be, so that folders with few of them share a line.
-    pub(super) fn expect<'b>(&mut self, paths: impl Iterator<Item = &'b Cow<'a, str>>)
+    /// Says which files there will be, entry by entry, so that folders with few of them share a line.
+    pub(super) fn expect<'b>(&mut self, paths: impl Iterator<Item = (usize, &'b Cow<'a, str>)>)
     where
         'a: 'b,
     {
-        self.homes.reserve(paths.size_hint().1.unwrap_or(0));
-        for path in paths {
+        let most = paths.size_hint().1.unwrap_or(0);
+        self.homes.reserve(most);
+        self.owners.reserve(most);
+        for (entry, path) in paths {
+            self.owners.insert(path.clone(), entry);
             self.homes.entry(split(path, folder_of(path).len()).0).or_default().files += 1;
         }
         let mut shared: Map<Cow<'a, str>, usize> = Map::default();
@@ -80,16 +85,18 @@ impl<'a> Folders<'a> {
         }
     }
 
-    /// Adds a path that was expected, with a note, unless it stood there before; there will be no more than so many files.
-    pub(super) fn add(&mut self, path: Cow<'a, str>, note: Cow<'a, str>, files: usize) -> Option<Place> {
-        if self.paths.is_empty() {
-            self.paths.reserve(files);
-        }
-        let home = self.homes.get_mut(folder_of(&path))?;
-        let (folder, name) = split(&path, home.cut);
-        if !self.paths.insert(path) {
+    /// Adds the path of an entry that was expected, with a note, unless a newer one tells of the same file.
+    pub(super) fn add(&mut self, entry: usize, path: Cow<'a, str>, note: Cow<'a, str>) -> Option<Place> {
+        if self.owners.get(&path) != Some(&entry) {
             return None;
         }
+        let home = self.homes.get_mut(folder_of(&path))?;
+        let (folder, mut name) = split(&path, home.cut);
+        // Among others, a comma would make two of it.
+        if name.contains([',', ';']) {
+            name = Cow::Owned(format!("`{name}`"));
+        }
+        let note = if note.contains('\n') { Cow::Owned(in_one_line(&note)) } else { note };
         let n = *home.line.get_or_insert_with(|| {
             *self.known.entry(folder).or_insert_with_key(|folder| {
                 let (names, live, weighed, cost) = (Vec::new(), 0, 0, 0);

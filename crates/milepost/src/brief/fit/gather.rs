@@ -8,7 +8,7 @@ use super::super::artifact::Artifact;
 use super::super::blocks::{Block, Grain, blocks, cells, said, trimmed};
 use super::super::parse::fence;
 use super::super::{Brief, Kind, Section};
-use super::clip::sentences;
+use super::clip::{inert, sentences};
 use super::entry::Entry;
 use super::page::Page;
 use super::seeded::{Seeded, Set};
@@ -99,10 +99,14 @@ fn entries<'a>(page: &mut Page<'a>, seen: &mut Seen<'a>, part: usize, rank: Rank
     }
 }
 
+/// A text without its line breaks.
+pub(super) fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A block as lines that can go one by one, the end of the line left aside: rows without the marks of a table, text
 /// sentence by sentence.
 pub(super) fn lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'a, str>)) {
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     match block {
         Block::Row => {
             let cells = cells(source);
@@ -112,17 +116,17 @@ pub(super) fn lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'
             add(Cow::Owned(format!("- {first}{colon}{}", rest.join("; "))));
         }
         Block::Paragraph if source.trim().contains('\n') => {
-            let flat = words(source);
-            sentences(&flat).into_iter().for_each(|sentence| add(Cow::Owned(sentence.to_owned())));
+            let flat = in_one_line(source);
+            sentences(&flat).into_iter().for_each(|sentence| add(Cow::Owned(inert(sentence).into_owned())));
         }
         Block::Paragraph => {
-            sentences(source.trim()).into_iter().for_each(|sentence| add(Cow::Borrowed(sentence)));
+            sentences(source.trim()).into_iter().for_each(|sentence| add(inert(sentence)));
         }
         Block::Item => {
             let bare = source.trim_end();
             if memchr::memchr(b'\n', bare.as_bytes()).is_some() {
                 let indent = source.get(..source.len() - source.trim_start().len()).unwrap_or_default();
-                add(Cow::Owned(format!("{indent}- {}", words(said(bare)))));
+                add(Cow::Owned(format!("{indent}- {}", in_one_line(said(bare)))));
             } else if source.get(bare.len()..) == Some("\n") {
                 add(Cow::Borrowed(source));
             } else {
@@ -131,8 +135,12 @@ pub(super) fn lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'
         }
         // Indented, a line of code is never read as a mark, and none needs the fence.
         Block::Code => {
-            let inside = source.split_inclusive('\n').skip(1).filter(|line| fence(line.trim()).is_none());
-            let lines = inside.map(str::trim_end).filter(|line| !line.is_empty());
+            let mut inside: Vec<_> = source.lines().map(str::trim_end).collect();
+            let opened = inside.first().and_then(|line| fence(line));
+            if inside.len() > 1 && inside.last().is_some_and(|line| fence(line) >= opened) {
+                inside.pop();
+            }
+            let lines = inside.into_iter().skip(1).filter(|line| !line.is_empty());
             lines.for_each(|line| add(Cow::Owned(format!("    {line}"))));
         }
         _ => add(Cow::Borrowed(source)),

@@ -1,6 +1,6 @@
 //! The first ladder. What must be kept stays as it is; of everything else, what is worth least per token goes first, so
-//! that files, which are worth most, go last, and the names of those still worked on never on this ladder. Oldest first
-//! within each rung, so that what is recent is detailed longest.
+//! that files, which are worth most, go last, and the newest names of those still worked on not on this ladder. Oldest
+//! first within each rung, so that what is recent is detailed longest.
 
 use std::ops::ControlFlow;
 
@@ -158,7 +158,7 @@ pub(super) fn front(page: &mut Page<'_>, keys: &[&str]) -> Flow {
     page.landed()
 }
 
-/// Whether a part holds a kind.
+/// The parts of a kind.
 pub(super) fn parts_of(page: &Page<'_>, kind: Kind) -> Vec<usize> {
     let all = page.parts.iter().enumerate();
     all.filter(|(_, part)| part.kind == kind).map(|(at, _)| at).collect()

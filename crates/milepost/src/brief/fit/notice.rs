@@ -27,7 +27,8 @@ pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling)
     let (mark, command) = whole.map_or(("", "see the original"), |whole| ("`", whole));
     if telling == Telling::Shrunk {
         let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
-        return format!("# Left Out\nShrunk, {lines} lines: {mark}{command}{mark}\n");
+        let s = if lines == 1 { "" } else { "s" };
+        return format!("# Left Out\nShrunk, {lines} line{s}: {mark}{command}{mark}\n");
     }
     let mut told =
         String::from(if telling == Telling::Marked { "# Left Out\nShrunk: " } else { "## Left Out\n" });
@@ -47,7 +48,8 @@ pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling)
     if omitted.len() > NAMED {
         told += &format!("; {} more sections", omitted.len() - NAMED);
     }
-    told + &format!(": {mark}{command}{mark}\n")
+    let colon = if omitted.is_empty() { "" } else { ": " };
+    told + &format!("{colon}{mark}{command}{mark}\n")
 }
 
 /// The one word by which a section is called where words are short; it is read as the same section.

@@ -90,9 +90,9 @@ impl<'a> Page<'a> {
         heading: &'a str,
         verbatim: Option<&'a str>,
     ) -> usize {
-        let verbatim = verbatim.map(|text| self.text(text));
+        let verbatim = verbatim.map(|text| self.text(ended(text)));
         self.total += verbatim.as_ref().map_or(0, |text| text.cost);
-        let heading = self.text(heading);
+        let heading = self.text(if heading.is_empty() { Cow::Borrowed("") } else { ended(heading) });
         if kind == Kind::Container {
             self.total += heading.cost;
         }
@@ -132,7 +132,9 @@ impl<'a> Page<'a> {
 
     /// What is told of omissions, where there are some.
     fn notice(&self) -> Option<String> {
-        self.lossy.then(|| notice(&self.omitted(), self.whole, self.telling))
+        // A page that was shrunk says so, whatever that took.
+        let is_marked = matches!(self.telling, Telling::Marked | Telling::Shrunk);
+        (self.lossy || is_marked).then(|| notice(&self.omitted(), self.whole, self.telling))
     }
 
     pub(super) fn tokens(&self) -> u64 {
@@ -261,8 +263,8 @@ impl<'a> Page<'a> {
     /// Prepares the lines in which files will stand.
     pub(super) fn expect_files(&mut self) {
         for part in &mut self.parts {
-            let entries = part.entries.iter().filter_map(|at| self.entries.get(*at));
-            part.folders.expect(entries.filter_map(|entry| entry.file.as_ref().map(|file| &file.path)));
+            let entries = part.entries.iter().filter_map(|at| Some((*at, self.entries.get(*at)?)));
+            part.folders.expect(entries.filter_map(|(at, entry)| Some((at, &entry.file.as_ref()?.path))));
         }
     }
 
@@ -281,11 +283,11 @@ impl<'a> Page<'a> {
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
         let Some(file) = &entry.file else { return ControlFlow::Continue(()) };
         let was_weighed = entry.is_weighed();
-        let (cost, path) = (entry.cost(), file.path.clone());
+        let cost = entry.cost();
         let place = match entry.shown {
             Shown::Whole | Shown::Cut => {
                 let note = if noted { file.note() } else { Cow::Borrowed("") };
-                let place = part.folders.add(path, note, part.entries.len());
+                let place = part.folders.add(at, file.path.clone(), note);
                 // What changed in a file another time has to be told.
                 if noted && place.is_none() {
                     return ControlFlow::Continue(());
@@ -359,4 +361,9 @@ impl<'a> Page<'a> {
         }
         found
     }
+}
+
+/// A text with the end of its last line, which what stands last in a document may lack.
+fn ended(text: &str) -> Cow<'_, str> {
+    if text.ends_with(['\n', '\r']) { Cow::Borrowed(text) } else { Cow::Owned([text, "\n"].concat()) }
 }

@@ -13,7 +13,7 @@ use super::notice::Telling;
 use super::page::Page;
 use super::{Flow, Rank, gather};
 
-/// In the order in which they give way.
+/// What must be kept, in the order in which it is taken apart.
 const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
 
 /// Sections whose first line goes when nothing else is left, in this order.

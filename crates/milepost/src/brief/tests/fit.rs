@@ -100,7 +100,7 @@ fn folders_with_few_files_share_a_line() {
     );
     let fitted = fit(&text, 90, Overflow::Error).unwrap().markdown;
     let lines = "# Files\n- src/engine/store/: one.rs, two.rs, three.rs\n- src/: cli/main.rs, lib.rs\n\
-                 - docs/guide.md, Cargo.toml, odd/a, b.rs\n- odd/: c.rs, d.rs\n";
+                 - docs/guide.md, Cargo.toml, `odd/a, b.rs`\n- odd/: c.rs, d.rs\n";
     assert!(fitted.contains(lines), "{fitted}");
 }
 
@@ -162,4 +162,53 @@ fn the_first_and_the_last_of_what_has_no_sections() {
         assert!(fitted.contains(kept), "{fitted}");
     }
     assert!(!fitted.contains("week 30 "), "{fitted}");
+}
+
+/// Of a file that stands in the trail twice, the newest entry counts.
+#[test]
+fn the_newest_entry_tells_of_a_file() {
+    let others: String = (0..20).map(|n| format!("| `src/f{n}.rs` | modified | x |\n")).collect();
+    let text = format!(
+        "## Problem\nx\n\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n| `src/back.rs` | deleted | old |\n\
+         {others}| `src/back.rs` | created | anew |\n"
+    );
+    for overflow in [Overflow::Error, Overflow::Shrink] {
+        let fitted = fit(&text, 70, overflow).unwrap().markdown;
+        assert!(fitted.contains("f19.rs, back.rs"), "{fitted}");
+    }
+}
+
+/// What is put on one line, and what is taken apart, is read as what it was.
+#[test]
+fn lines_that_are_joined_stay_what_they_are() {
+    let filler = "word ".repeat(60);
+    let first =
+        ["- # of workers: 8", "#### Backend", "<details>", "- ~~~\n  code\n  ~~~", "- docker build -t app ."];
+    for first in first {
+        let text = format!(
+            "## Problem\nMove it.\n\n### Technical Context\n{first}\n- Node 24\n\n## Notes\n- {filler}\n\n### Next Actions\n\
+             - Fix it\n\n## User Rules\n- Never push"
+        );
+        let fitted = fit(&text, 70, Overflow::Error).unwrap().markdown;
+        let brief = Brief::parse(fitted.as_str());
+        let kinds: Vec<_> = brief.sections().iter().map(|section| section.kind).collect();
+        let wanted = [Kind::Problem, Kind::Technical, Kind::Next, Kind::Rules, Kind::LeftOut];
+        assert_eq!(kinds, wanted, "{fitted}");
+        assert!(fitted.contains("Node 24") && fitted.contains("- Never push\n## Left Out\n"), "{fitted}");
+        assert!(!first.contains("docker") || fitted.contains("-t app .; Node"), "{fitted}");
+    }
+}
+
+/// A line of code that looks like a fence is one of the lines, and a page that was shrunk says so.
+#[test]
+fn nothing_goes_unsaid() {
+    let text = format!(
+        "## Problem\nx\n\n### Play-By-Play\n```text\nalpha\n~~~ beta\ngamma\n```\n- {}\n",
+        "word ".repeat(40)
+    );
+    let fitted = fit(&text, 30, Overflow::Error).unwrap();
+    assert_eq!(fitted.omitted.iter().map(|o| (o.entries, o.left_out)).collect::<Vec<_>>(), [(4, 4)]);
+    let rules = format!("## User Rules\n{}", "- Ask before you push\n\n".repeat(20));
+    let shrunk = fit(&rules, Gauge::default().tokens(&rules) - 2, Overflow::Shrink).unwrap();
+    assert!(shrunk.shrunk && shrunk.markdown.contains("# Left Out\nShrunk"), "{}", shrunk.markdown);
 }
