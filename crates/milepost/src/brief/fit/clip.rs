@@ -1,4 +1,4 @@
-//! Shorter forms of a line: what it claims, its first words. What is cut ends in `…`.
+//! Other forms of a line: what it claims, its first words, as it stands among others on one. What is cut ends in `…`.
 
 use std::borrow::Cow;
 
