@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::Screen;
+use crate::present::escape::clean;
 
 /// What stands under the short help.
 const MORE: &str =
@@ -70,7 +71,7 @@ pub(crate) fn main() -> ExitCode {
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
     let cli = match quick(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
-        Err(e) => return unparsed(&e, json),
+        Err(e) => return unparsed(&e, &arguments, json),
     };
     let screen = Screen::new(&cli.global);
     match dispatch(cli, &screen) {
@@ -106,10 +107,18 @@ fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
 }
 
 /// Help, the version, or what is wrong with the arguments.
-fn unparsed(e: &clap::Error, json: bool) -> ExitCode {
-    if !e.use_stderr() || !json {
+fn unparsed(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
+    let screen = Screen::for_color(anstream::ColorChoice::Auto);
+    if !e.use_stderr() {
         // A reader that has gone away needs no help.
-        let _ = e.print();
+        let _ = screen.text(&e.render().ansi().to_string());
+        return ExitCode::SUCCESS;
+    }
+    if !json {
+        // clap repeats arguments between styles of its own, where they could no longer be told apart.
+        let safe = arguments.iter().map(|argument| clean(&argument.to_string_lossy()));
+        let error = Cli::try_parse_from(safe).err();
+        screen.talk_page(error.as_ref().unwrap_or(e).render().ansi().to_string().trim_end());
         return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
     }
     let text = e.render().to_string();

@@ -236,7 +236,7 @@ impl<'a> Shop<'a> {
                 .filter(|c| c.is_one())
                 .count();
             if n > 0 {
-                screen.talk(present::page(&plans, present::Mode::Question).trim_end());
+                screen.talk_page(present::page(&plans, present::Mode::Question).trim_end());
                 if screen.ask("Go on?") != Some(true) {
                     return Err(Failure::told(
                         ReasonCode::ConfirmationNeeded,

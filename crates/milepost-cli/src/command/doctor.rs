@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
     let failed = failures::read();
     if let Some(last) = failed.last() {
         let n = words::counted(failed.len() as u64, "hook failure");
-        let message = format!("{n}, the last of {}: {}", last.agent, words::clean(&last.message));
+        let message = format!("{n}, the last of {}: {}", last.agent, last.message);
         let fix = "mend what it names; --fix forgets them";
         warnings.push(Warning { message, fix });
         if args.fix {
@@ -132,16 +132,17 @@ fn unreadable(e: Error) -> Result<DoctorReport, Error> {
 
 fn page(url: &str, bytes: u64, report: &DoctorReport, warnings: &[Warning]) -> String {
     let checked = words::counted(report.checked, "checkpoint");
-    let mut text = format!("{url}, {}, {checked} read\n", words::bytes(bytes));
+    let mut text = format!("{}, {}, {checked} read\n", words::clean(url), words::bytes(bytes));
     for problem in &report.problems {
         let sign = if problem.fixed { green("mended ") } else { red("problem") };
         text.push_str(&format!("{sign} {} ({})\n", words::clean(&problem.message), problem.reason_code));
         if !problem.fixed {
-            text.push_str(&format!("        {}\n", problem.fix));
+            text.push_str(&format!("        {}\n", words::clean(&problem.fix)));
         }
     }
     for warning in warnings {
-        text.push_str(&format!("{} {}\n        {}\n", yellow("warning"), warning.message, warning.fix));
+        let message = words::clean(&warning.message);
+        text.push_str(&format!("{} {message}\n        {}\n", yellow("warning"), warning.fix));
     }
     if report.problems.is_empty() {
         text.push_str("No problems.\n");

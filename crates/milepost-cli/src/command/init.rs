@@ -11,6 +11,7 @@ use crate::command::agents::{Shop, named};
 use crate::config::Origin;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::present::words::clean;
 
 /// Make the store and milepost.toml for this project
 #[derive(Debug, clap::Args)]
@@ -123,8 +124,8 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
         return outcome;
     }
     let made = |new| if new { "made" } else { "was there already" };
-    let mut text = format!("Store   {url} ({})\n", made(created));
-    text.push_str(&format!("Config  {} ({})\n", file.display(), made(config_created)));
+    let mut text = format!("Store   {} ({})\n", clean(&url.to_string()), made(created));
+    text.push_str(&format!("Config  {} ({})\n", clean(&file.to_string_lossy()), made(config_created)));
     text.push_str(
         "What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on \
          this machine, nowhere else.\n",

@@ -67,7 +67,7 @@ fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> R
     let n = words::counted(plan.removed, "checkpoint");
     let screen = context.screen;
     if screen.can_ask() {
-        screen.talk(page(screen, plan, now).trim_end());
+        screen.talk_page(page(screen, plan, now).trim_end());
     }
     match screen.ask(&format!("Remove {n}? This cannot be undone.")) {
         Some(true) => Ok(()),

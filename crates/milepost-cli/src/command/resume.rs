@@ -235,7 +235,7 @@ fn show(
             screen.talk(&format!("seen from the commit it stood on, here is: {distance}"));
         }
         if let Some(brief) = &brief {
-            screen.text(&brief.markdown)?;
+            screen.plain(&brief.markdown)?;
         }
     }
     if let Some(shown) = &from.shown {
@@ -420,7 +420,8 @@ fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result
         });
     }
     if context.screen.is_terminal() && args.format.is_none() {
-        context.screen.text(&format!("{} {}\n\n", bold("Resume from"), file.display()))?;
+        let file = words::clean(&file.to_string_lossy());
+        context.screen.text(&format!("{} {file}\n\n", bold("Resume from")))?;
     }
-    context.screen.text(&fitted.markdown)
+    context.screen.plain(&fitted.markdown)
 }

@@ -123,7 +123,7 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
     let record = match &summary.record {
         Ok(record) => record,
         Err(damage) => {
-            let _ = writeln!(text, "  {damage}");
+            let _ = writeln!(text, "  {}", clean(&damage.to_string()));
             return text;
         }
     };

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::hook::failures::{self, Noted};
 use crate::present::run::{RunDocument, standing};
 use crate::present::table::{cell, lines, table};
-use crate::present::words::{self, ago, bold};
+use crate::present::words::{self, ago, bold, clean};
 
 /// Show the store, runs that are live, open or stopped, and what to do next
 #[derive(Debug, clap::Args)]
@@ -81,7 +81,7 @@ impl Stands {
             (Some(run), _) => format!("by {run}"),
             (None, Standing::Active | Standing::Open | Standing::Ended | Standing::Unseen) => String::new(),
             (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
-                Some(detail) => format!("{}: {}", decision.class, words::clean(detail)),
+                Some(detail) => format!("{}: {}", decision.class, clean(detail)),
                 None => decision.class.to_string(),
             },
         }
@@ -183,15 +183,14 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
             next,
         });
     }
-    let mut text = format!("{}  {}, {}\n", bold("Store"), info.url, words::bytes(info.bytes));
+    let mut text = format!("{}  {}, {}\n", bold("Store"), clean(&info.url), words::bytes(info.bytes));
     if let Some(warning) = info.warning {
-        let _ = writeln!(text, "{}  {warning}", words::yellow("Warning"));
+        let _ = writeln!(text, "{}  {}", words::yellow("Warning"), clean(&warning));
     }
     if waiting > 0 {
         let n = words::counted(waiting, "checkpoint");
-        let folder = context.config.place.outbox();
-        let _ =
-            writeln!(text, "{}  {n} in {} until the store can be written", bold("Waiting"), folder.display());
+        let folder = clean(&context.config.place.outbox().to_string_lossy());
+        let _ = writeln!(text, "{}  {n} in {folder} until the store can be written", bold("Waiting"));
     }
     if let Some(last) = hook_failures.last() {
         let n = words::counted(hook_failures.len() as u64, "hook failure");
@@ -200,8 +199,8 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
             "{}  {n}, the last {} ({}): {}",
             words::yellow("Hooks"),
             ago(last.at, mp.now()),
-            last.agent,
-            words::clean(&last.message)
+            clean(&last.agent),
+            clean(&last.message)
         );
     }
     text.push('\n');
@@ -278,10 +277,12 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             next: NEXT.to_owned(),
         })?;
     } else {
-        let mut text = format!("No store here yet: {url} is made by the first save.\n");
+        let mut text =
+            format!("No store here yet: {} is made by the first save.\n", clean(&url.to_string()));
         if waiting > 0 {
             let n = words::counted(waiting, "checkpoint");
-            let _ = writeln!(text, "{n} in {} until it can be", context.config.place.outbox().display());
+            let folder = clean(&context.config.place.outbox().to_string_lossy());
+            let _ = writeln!(text, "{n} in {folder} until it can be");
         }
         let _ = writeln!(text, "\n{} {NEXT}", bold("Next:"));
         context.screen.text(&text)?;

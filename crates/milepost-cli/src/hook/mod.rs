@@ -62,7 +62,7 @@ fn attend(
         return Ok(());
     }
     if let Some(answer) = act::act(agent, event, &context)? {
-        screen.text(&answer)?;
+        screen.json_text(&answer)?;
     }
     Ok(())
 }

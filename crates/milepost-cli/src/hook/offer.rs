@@ -39,7 +39,7 @@ pub(super) struct Text {
 impl Text {
     /// A line that says why there is no more.
     pub(super) fn short(text: String) -> Self {
-        Self { agent: format!("Milepost: {text}."), person: format!("milepost: {text}") }
+        Self { agent: format!("Milepost: {text}."), person: format!("milepost: {}", words::clean(&text)) }
     }
 }
 

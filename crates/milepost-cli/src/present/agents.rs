@@ -105,7 +105,7 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
     }
     if mode == Mode::Done {
         for line in &to_do {
-            let _ = writeln!(text, "{} {line}", bold("To do:"));
+            let _ = writeln!(text, "{} {}", bold("To do:"), clean(line));
         }
         if plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible()) {
             text.push_str("Next: start the agent in a folder with a store (`milepost init` makes one).\n");

@@ -7,6 +7,7 @@ use milepost::{Exit, ReasonCode};
 use serde::Serialize;
 
 use super::Screen;
+use super::escape::clean;
 use super::words::{bold, red, yellow};
 use crate::failure::Failure;
 
@@ -78,15 +79,15 @@ impl Screen {
         };
         let exit = told.exit;
         if self.json {
-            self.say(&serde_json::to_string(&Line::of(told, failure)).unwrap_or_default());
+            self.line(&Line::of(told, failure));
         } else {
             let heading = if exit == Exit::Partly { yellow("Warning:") } else { red("Error:") };
-            self.say(&format!("{heading} {failure} ({})", told.reason));
+            self.say(&format!("{heading} {} ({})", clean(&failure.to_string()), told.reason));
             for cause in causes(failure) {
-                self.say(&format!("{} {cause}", bold("Caused by:")));
+                self.say(&format!("{} {}", bold("Caused by:"), clean(&cause)));
             }
             if let Some(hint) = told.hint {
-                self.say(&format!("{} {hint}", bold("Hint:")));
+                self.say(&format!("{} {}", bold("Hint:"), clean(&hint)));
             }
         }
         exit as u8

@@ -161,7 +161,8 @@ pub(crate) fn exported(screen: &Screen, what: &Exporting, report: &Exported) -> 
     let would = if what.dry_run { "would be written to" } else { "written to" };
     let n = counted(report.exported, "checkpoint");
     let files = counted(report.files.len() as u64, "file");
-    screen.text(&format!("{n} {would} {} ({files}, {} bytes)\n", what.path.display(), report.bytes))
+    let path = clean(&what.path.to_string_lossy());
+    screen.text(&format!("{n} {would} {path} ({files}, {} bytes)\n", report.bytes))
 }
 
 #[derive(Serialize)]

@@ -1,4 +1,5 @@
 //! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
+//! Everything passes `escape` on its way out, so that no presenter can forget it.
 //! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
 
 pub(crate) mod agents;
@@ -6,6 +7,7 @@ pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
 pub(crate) mod diff;
+pub(crate) mod escape;
 pub(crate) mod failure;
 pub(crate) mod foreign;
 pub(crate) mod prune;
@@ -69,8 +71,12 @@ impl Screen {
 
     /// A screen for a failure before the flags are known.
     pub(crate) fn for_json() -> Self {
-        let color = ColorChoice::Never;
-        Self { json: true, yes: false, quiet: false, verbose: false, color, kept: None }
+        Self { json: true, ..Self::for_color(ColorChoice::Never) }
+    }
+
+    /// A screen for help and mistakes before the flags are known.
+    pub(crate) fn for_color(color: ColorChoice) -> Self {
+        Self { json: false, yes: false, quiet: false, verbose: false, color, kept: None }
     }
 
     /// A screen that shows nothing and keeps everything.
@@ -97,22 +103,40 @@ impl Screen {
 
     /// Writes one JSON document and ends its line.
     pub(crate) fn document<T: Serialize>(&self, document: &T) -> Result<(), Failure> {
-        let mut text = serde_json::to_vec(document).map_err(|e| Failure::Output(e.into()))?;
-        text.push(b'\n');
-        self.bytes(&text)
+        let text = serde_json::to_string(document).map_err(|e| Failure::Output(e.into()))?;
+        self.json_text(&format!("{text}\n"))
     }
 
-    /// Writes text as it is; colours go where they are not wanted.
+    /// Writes JSON that is text already; its value stays as it is.
+    pub(crate) fn json_text(&self, text: &str) -> Result<(), Failure> {
+        self.out(escape::json(text).as_bytes())
+    }
+
+    /// Writes lines with styles, which are left out where they are not wanted. Text of others that is not `clean`ed before
+    /// could still bring a style or a line of its own.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        let text = escape::clean_styled(text);
         if self.kept.is_some() {
-            return self.bytes(text.as_bytes());
+            return self.out(anstream::adapter::strip_str(&text).to_string().as_bytes());
         }
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
     }
 
-    /// Writes bytes, exactly these.
+    /// Writes lines of others, such as a brief, without any style.
+    pub(crate) fn plain(&self, text: &str) -> Result<(), Failure> {
+        self.out(escape::clean_lines(text).as_bytes())
+    }
+
+    /// Writes bytes, exactly these; to a terminal only what is safe of them.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match self.is_terminal() {
+            true => self.plain(&String::from_utf8_lossy(bytes)),
+            false => self.out(bytes),
+        }
+    }
+
+    fn out(&self, bytes: &[u8]) -> Result<(), Failure> {
         if self.keep(|kept| kept.data.extend_from_slice(bytes)) {
             return Ok(());
         }
@@ -120,31 +144,48 @@ impl Screen {
         out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
     }
 
-    /// Says something to the person, unless they want quiet.
+    /// Says one line to the person, unless they want quiet.
     pub(crate) fn talk(&self, line: &str) {
         if !self.quiet {
-            self.say(line);
+            self.say(&escape::clean(line));
         }
     }
 
-    /// Says something to the person who wants to know more.
+    /// Says several lines with styles to the person, unless they want quiet. As for `text`, text of others in them has to
+    /// be `clean`ed.
+    pub(crate) fn talk_page(&self, page: &str) {
+        if !self.quiet {
+            self.say(&escape::clean_styled(page));
+        }
+    }
+
+    /// Says one line to the person who wants to know more.
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
-            self.say(line);
+            self.say(&escape::clean(line));
         }
     }
 
     /// Writes one JSON document as a line of stderr: stdout belongs to the command that is run.
     pub(crate) fn line<T: Serialize>(&self, document: &T) {
         if let Ok(text) = serde_json::to_string(document) {
-            self.say(&text);
+            self.say(&escape::json(&text));
         }
     }
 
-    /// Draws on the terminal as it is, without ending the line.
-    fn draw(&self, text: &str) {
+    /// Draws a line on the terminal over the one that is there, and leaves the cursor at its start.
+    fn draw(&self, line: &str) {
+        self.write_over(&format!("{}\r", escape::clean_styled(line)));
+    }
+
+    /// Removes the line that was drawn.
+    fn erase(&self) {
+        self.write_over("");
+    }
+
+    fn write_over(&self, safe: &str) {
         let mut err = io::stderr().lock();
-        let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+        let _ = write!(err, "\r\x1b[K{safe}").and_then(|()| err.flush());
     }
 
     /// Whether the person wants quiet.
@@ -152,13 +193,14 @@ impl Screen {
         self.quiet
     }
 
-    fn say(&self, line: &str) {
-        if self.keep(|kept| kept.said.push(line.to_owned())) {
+    /// Writes to stderr what was made safe.
+    fn say(&self, safe: &str) {
+        if self.keep(|kept| kept.said.push(anstream::adapter::strip_str(safe).to_string())) {
             return;
         }
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         // Nobody listens: there is nobody to tell that.
-        let _ = writeln!(err, "{line}");
+        let _ = writeln!(err, "{safe}");
     }
 
     /// Whether the person wants to know more.
@@ -204,7 +246,7 @@ impl Screen {
         if !self.can_ask() {
             return None;
         }
-        let _ = write!(io::stderr().lock(), "{question} [y/N] ");
+        let _ = write!(io::stderr().lock(), "{} [y/N] ", escape::clean(question));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
@@ -226,7 +268,7 @@ impl Progress {
         if self.shown && now.duration_since(since).as_millis() >= 500 {
             self.since = Some(now);
             self.drawn = true;
-            let _ = write!(io::stderr().lock(), "\r{} {what}…", words::count(n));
+            let _ = write!(io::stderr().lock(), "\r{} {}…", words::count(n), escape::clean(what));
         }
     }
 }

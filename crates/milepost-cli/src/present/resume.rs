@@ -12,7 +12,7 @@ pub(crate) fn verdict(lead: &Lead, from: &Examined) -> String {
     let code = from.decision.reason_code;
     match from.decision.eligible {
         true => format!("{} can be continued: {} ({code})\n", lead.run_id, lead.why()),
-        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, from.against()),
+        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, clean(&from.against())),
     }
 }
 
@@ -25,8 +25,8 @@ pub(crate) fn page(
 ) -> String {
     let mut text = String::new();
     let _ = match from.decision.eligible {
-        true => writeln!(text, "{}\n", bold(&format!("Resume {}?", lead.name()))),
-        false => writeln!(text, "{}  {}\n", bold(&lead.name()), yellow(&from.against())),
+        true => writeln!(text, "{}\n", bold(&format!("Resume {}?", clean(&lead.name())))),
+        false => writeln!(text, "{}  {}\n", bold(&clean(&lead.name())), yellow(&clean(&from.against()))),
     };
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{}  {}", bold(&format!("{name:<11}")), clean(value));

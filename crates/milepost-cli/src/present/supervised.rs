@@ -9,7 +9,7 @@ use std::time::Duration;
 use milepost::model::{Outcome, OutcomeResult, RunId};
 use serde::Serialize;
 
-use super::Screen;
+use super::{Screen, escape};
 use super::saved::SavedDocument;
 use super::words::{bold, bytes, clean, counted, dim, green, red};
 use crate::recorder::Kept;
@@ -61,7 +61,7 @@ impl Summary {
     fn lines(&self, run: &RunId) -> String {
         let took = milepost::run::format_duration(Duration::from_millis(self.duration_ms));
         let ending = match self.result {
-            OutcomeResult::Pass => green(&self.words),
+            OutcomeResult::Pass => green(&clean(&self.words)),
             _ => red(&clean(&self.words)),
         };
         let mut said = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
@@ -108,8 +108,8 @@ impl Reporter {
             let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
             let text = if self.screen.colours_talk() { dim(&text) } else { text };
-            // The cursor goes back: what the command says next stands over it.
-            self.screen.draw(&format!("\r\x1b[K{text}\r"));
+            // What the command says next stands over it.
+            self.screen.draw(&text);
         }
     }
 
@@ -124,13 +124,13 @@ impl Reporter {
         self.clear();
         self.document(kept, Some(summary));
         if !self.screen.json {
-            self.screen.talk(&summary.lines(&self.run));
+            self.screen.talk_page(&summary.lines(&self.run));
         }
     }
 
     fn clear(&self) {
         if self.line {
-            self.screen.draw("\r\x1b[K");
+            self.screen.erase();
         }
     }
 
@@ -144,12 +144,12 @@ impl Reporter {
             None => SavedDocument::none(SCHEMA, &self.run, true),
         };
         let document = Document { saved, summary };
-        match (&self.events, serde_json::to_vec(&document)) {
-            (Some(file), Ok(mut line)) => {
-                line.push(b'\n');
+        match (&self.events, serde_json::to_string(&document)) {
+            (Some(file), Ok(line)) => {
+                let line = format!("{}\n", escape::json(&line));
                 let mut file = file.lock().unwrap_or_else(|e| e.into_inner());
                 // In one piece, so that a reader never sees half a line. A full disk is the command's matter, not this.
-                let _ = file.write_all(&line);
+                let _ = file.write_all(line.as_bytes());
             }
             _ => self.screen.line(&document),
         }

@@ -94,12 +94,9 @@ pub(super) fn latest(context: &Context<'_>) -> Result<(), Failure> {
     show::run("latest", context)
 }
 
-/// Writes Markdown as data: exactly, unless a terminal could take some of it for orders.
+/// Writes Markdown as data, and ends its last line on a terminal.
 fn print(markdown: &str, context: &Context<'_>) -> Result<(), Failure> {
-    if context.screen.is_terminal() {
-        let text = crate::present::words::clean_lines(markdown);
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        return context.screen.text(&format!("{text}{end}"));
-    }
-    context.screen.bytes(markdown.as_bytes())
+    context.screen.plain(markdown)?;
+    let ended = markdown.ends_with('\n') || !context.screen.is_terminal();
+    if ended { Ok(()) } else { context.screen.plain("\n") }
 }

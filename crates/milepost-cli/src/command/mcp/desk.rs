@@ -13,6 +13,7 @@ use crate::command::{brief, complete, decide, diff, list, record, runs, save, sh
 use crate::config::Config;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::present::escape::{clean, clean_lines};
 use crate::present::failure::Line;
 use crate::present::{Kept, Screen};
 
@@ -82,7 +83,7 @@ impl Desk for CommandDesk {
             Call::LatestBrief => {
                 let done = self.run(None, false, brief::latest)?;
                 let document: serde_json::Value = serde_json::from_str(&done.document).unwrap_or_default();
-                Ok(Done { text: document["markdown"].as_str().map(str::to_owned), ..done })
+                Ok(Done { text: document["markdown"].as_str().map(clean_lines), ..done })
             }
         }
     }
@@ -96,10 +97,11 @@ fn done(ended: Result<(), Failure>, kept: Kept) -> Result<Done, Refusal> {
     if let Some(line) = ended.err().as_ref().and_then(Line::about) {
         if document.is_empty() || line.exit != Exit::Partly as u8 {
             let Line { reason_code, message, hint, exit, .. } = line;
+            let (message, hint) = (clean(&message), hint.as_deref().map(clean));
             let reason_code = reason_code.to_string();
             return Err(Refusal { r#type: "error", reason_code, message, hint, exit });
         }
-        said.push(format!("Warning: {} ({})", line.message, line.reason_code));
+        said.push(format!("Warning: {} ({})", clean(&line.message), line.reason_code));
     }
     Ok(Done { document, text: None, said })
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::command::resume::{self, ResumeArgs};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::present::escape::clean_lines;
 
 pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<(), Failure> {
     let asked = [given.check, given.start, given.dismiss, given.from.is_some()];
@@ -90,5 +91,5 @@ pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
             Some(format!("{lead}{}\n{brief}", opened.unwrap_or_default()))
         }
     };
-    (Done { text: words, ..done }, started.and_then(|run| run.parse().ok()))
+    (Done { text: words.as_deref().map(clean_lines), ..done }, started.and_then(|run| run.parse().ok()))
 }

@@ -1,0 +1,172 @@
+//! The one place that decides which characters a terminal is not given as they are. Recorded text, file names, settings and
+//! arguments can hold escape sequences that retitle a window, clear it, or reorder what stands on a line.
+//! In: text of any origin. Out: text that a terminal only displays, or JSON of the same value.
+
+/// Shown in place of a character that is not safe.
+const REPLACEMENT: char = '·';
+
+/// Every style sequence that this program writes: its own helpers', clap's help and comfy-table's cells. A test compares.
+const STYLES: [&str; 11] = [
+    "\x1b[0m",
+    "\x1b[1m",
+    "\x1b[2m",
+    "\x1b[4m",
+    "\x1b[31m",
+    "\x1b[32m",
+    "\x1b[33m",
+    "\x1b[38;5;9m",
+    "\x1b[38;5;10m",
+    "\x1b[38;5;11m",
+    "\x1b[39m",
+];
+
+/// Whether a character can do more than be displayed: control characters (C0, DEL, C1), marks that change the direction of
+/// text, line and paragraph separators, the byte order mark and the invisible tag characters.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Text for one line: every unsafe character is shown as `·`, line breaks among them.
+pub(crate) fn clean(text: &str) -> String {
+    replaced(text, is_unsafe)
+}
+
+/// Text of several lines: newlines and tabs stay. CRLF becomes a newline, and a byte order mark at the start goes.
+pub(crate) fn clean_lines(text: &str) -> String {
+    lines(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// As `clean_lines`, and this program's own style sequences stay as well. Recorded text must not hold them by then.
+pub(crate) fn clean_styled(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        safe.push_str(&lines(&rest[..at]));
+        rest = &rest[at..];
+        let style = STYLES.into_iter().find(|style| rest.starts_with(style)).unwrap_or_default();
+        if style.is_empty() {
+            safe.push(REPLACEMENT);
+        }
+        safe.push_str(style);
+        rest = &rest[style.len().max(1)..];
+    }
+    safe.push_str(&lines(rest));
+    safe
+}
+
+/// JSON of the same value in which unsafe characters of strings are written as `\uXXXX`.
+pub(crate) fn json(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // In valid JSON only white space between values is a raw carriage return.
+            '\r' => safe.push(' '),
+            c if is_unsafe_in_lines(c) => {
+                let mut units = [0; 2];
+                safe.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+fn is_unsafe_in_lines(c: char) -> bool {
+    c != '\n' && c != '\t' && is_unsafe(c)
+}
+
+fn lines(text: &str) -> String {
+    replaced(&text.replace("\r\n", "\n"), is_unsafe_in_lines)
+}
+
+fn replaced(text: &str, which: fn(char) -> bool) -> String {
+    text.chars().map(|c| if which(c) { REPLACEMENT } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::present::{Screen, table, words};
+
+    const HOSTILE: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2028}\r";
+
+    #[test]
+    fn unsafe_characters_are_known() {
+        let ranges = [
+            ('\0', '\u{1f}'),
+            ('\u{7f}', '\u{9f}'),
+            ('\u{61c}', '\u{61c}'),
+            ('\u{200e}', '\u{200f}'),
+            ('\u{2028}', '\u{202e}'),
+            ('\u{2066}', '\u{2069}'),
+            ('\u{feff}', '\u{feff}'),
+            ('\u{e0000}', '\u{e007f}'),
+        ];
+        let listed = |c: char| ranges.iter().any(|(first, last)| (*first..=*last).contains(&c));
+        for c in '\0'..=char::MAX {
+            assert_eq!(is_unsafe(c), listed(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn no_escape_reaches_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\nc\td"), "a·[2Jb·c·d");
+        assert_eq!(clean(HOSTILE), "·]0;pwned··[2J·31m····");
+        assert_eq!(clean_lines("a\x1bb\nc\td\u{2029}"), "a·b\nc\td·");
+        assert_eq!(clean_lines("\u{feff}---\r\na\rb\u{feff}\r\n"), "---\na·b·\n");
+        assert_eq!(clean("שלום 👩‍💻 é"), "שלום 👩‍💻 é", "what people write stays");
+    }
+
+    #[test]
+    fn of_all_sequences_only_our_styles_stay() {
+        assert_eq!(clean_styled("\x1b[1mx\x1b[0m\n\x1b[2J\x1b[1;31m\x1b]8;;u\x07\x1b"), "\x1b[1mx\x1b[0m\n·[2J·[1;31m·]8;;u··");
+        assert_eq!(clean_styled("a\r\nb\tc\u{202e}\r"), "a\nb\tc··");
+        assert_eq!(clean_styled(HOSTILE), clean(HOSTILE));
+    }
+
+    #[test]
+    fn every_style_of_this_program_stays() {
+        let mut texts = vec![
+            words::bold("x"),
+            words::dim("x"),
+            words::red("x"),
+            words::yellow("x"),
+            words::green("x"),
+            crate::cli::whole().render_long_help().ansi().to_string(),
+        ];
+        for wrong in [&["milepost", "sho"][..], &["milepost", "show", "--bogus"], &["milepost", "list", "--limit", "x"]] {
+            let error = <crate::cli::Cli as clap::Parser>::try_parse_from(wrong).unwrap_err();
+            texts.push(error.render().ansi().to_string());
+        }
+        let mut shown = table::table(&Screen::for_color(anstream::ColorChoice::Always), &["A"]);
+        for status in ["in_progress", "failed", "completed", "paused"] {
+            shown.add_row([table::status(status.parse().unwrap())]);
+        }
+        texts.push(table::lines(&shown));
+        for text in texts {
+            assert!(text.contains('\x1b'), "{text:?}");
+            assert_eq!(clean_styled(&text), text);
+        }
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        let value = serde_json::json!({ HOSTILE: [HOSTILE, "\u{e0041}\u{feff}\n\t\"\\é👩‍💻"] });
+        let text = json(&value.to_string());
+        assert!(!text.chars().any(is_unsafe), "{text}");
+        assert!(text.contains("\\u009b") && text.contains("\\udb40\\udc41") && text.contains("é👩‍💻"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        let spread = "{\"a\":\r\n\t[1.0,\r2]}";
+        assert_eq!(json(spread), "{\"a\": \n\t[1.0, 2]}");
+    }
+}
