@@ -277,8 +277,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             next: NEXT.to_owned(),
         })?;
     } else {
-        let mut text =
-            format!("No store here yet: {} is made by the first save.\n", clean(&url.to_string()));
+        let mut text = format!("No store here yet: {} is made by the first save.\n", clean(&url.to_string()));
         if waiting > 0 {
             let n = words::counted(waiting, "checkpoint");
             let folder = clean(&context.config.place.outbox().to_string_lossy());

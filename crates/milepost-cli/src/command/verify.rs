@@ -46,7 +46,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context<'_>) -> Result<(), Failur
     } else if report.damaged.is_empty() {
         context.screen.text(&format!("{checked} intact\n"))?;
     } else {
-        let lines = report.damaged.iter().map(|d| format!("{} ({})\n", words::clean(&d.to_string()), reason(d)));
+        let lines =
+            report.damaged.iter().map(|d| format!("{} ({})\n", words::clean(&d.to_string()), reason(d)));
         context.screen.text(&lines.collect::<String>())?;
     }
     let Some(first) = report.damaged.first() else { return Ok(()) };

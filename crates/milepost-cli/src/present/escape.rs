@@ -129,7 +129,10 @@ mod tests {
 
     #[test]
     fn of_all_sequences_only_our_styles_stay() {
-        assert_eq!(clean_styled("\x1b[1mx\x1b[0m\n\x1b[2J\x1b[1;31m\x1b]8;;u\x07\x1b"), "\x1b[1mx\x1b[0m\n·[2J·[1;31m·]8;;u··");
+        assert_eq!(
+            clean_styled("\x1b[1mx\x1b[0m\n\x1b[2J\x1b[1;31m\x1b]8;;u\x07\x1b"),
+            "\x1b[1mx\x1b[0m\n·[2J·[1;31m·]8;;u··"
+        );
         assert_eq!(clean_styled("a\r\nb\tc\u{202e}\r"), "a\nb\tc··");
         assert_eq!(clean_styled(HOSTILE), clean(HOSTILE));
     }
@@ -144,7 +147,11 @@ mod tests {
             words::green("x"),
             crate::cli::whole().render_long_help().ansi().to_string(),
         ];
-        for wrong in [&["milepost", "sho"][..], &["milepost", "show", "--bogus"], &["milepost", "list", "--limit", "x"]] {
+        for wrong in [
+            &["milepost", "sho"][..],
+            &["milepost", "show", "--bogus"],
+            &["milepost", "list", "--limit", "x"],
+        ] {
             let error = <crate::cli::Cli as clap::Parser>::try_parse_from(wrong).unwrap_err();
             texts.push(error.render().ansi().to_string());
         }
@@ -153,9 +160,12 @@ mod tests {
             shown.add_row([table::status(status.parse().unwrap())]);
         }
         texts.push(table::lines(&shown));
-        for text in texts {
+        for text in &texts {
             assert!(text.contains('\x1b'), "{text:?}");
-            assert_eq!(clean_styled(&text), text);
+            assert_eq!(clean_styled(text), *text);
+        }
+        for style in STYLES {
+            assert!(texts.iter().any(|text| text.contains(style)), "{style:?} is not written by anything");
         }
     }
 
@@ -164,7 +174,10 @@ mod tests {
         let value = serde_json::json!({ HOSTILE: [HOSTILE, "\u{e0041}\u{feff}\n\t\"\\é👩‍💻"] });
         let text = json(&value.to_string());
         assert!(!text.chars().any(is_unsafe), "{text}");
-        assert!(text.contains("\\u009b") && text.contains("\\udb40\\udc41") && text.contains("é👩‍💻"), "{text}");
+        assert!(
+            text.contains("\\u009b") && text.contains("\\udb40\\udc41") && text.contains("é👩‍💻"),
+            "{text}"
+        );
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
         let spread = "{\"a\":\r\n\t[1.0,\r2]}";
         assert_eq!(json(spread), "{\"a\": \n\t[1.0, 2]}");

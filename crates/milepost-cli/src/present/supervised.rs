@@ -9,9 +9,9 @@ use std::time::Duration;
 use milepost::model::{Outcome, OutcomeResult, RunId};
 use serde::Serialize;
 
-use super::{Screen, escape};
 use super::saved::SavedDocument;
 use super::words::{bold, bytes, clean, counted, dim, green, red};
+use super::{Screen, escape};
 use crate::recorder::Kept;
 use crate::supervise::Ending;
 

@@ -9,6 +9,7 @@ mod capture;
 mod config;
 mod current_run;
 mod environment;
+mod escapes;
 mod exact;
 mod foreign;
 mod hook;
