@@ -64,7 +64,7 @@ pub(crate) fn clean_styled(text: &str) -> String {
     safe
 }
 
-/// JSON of the same value in which unsafe characters of strings are written as `\uXXXX`.
+/// JSON of the same value in which unsafe characters of strings are written as `\u` and four hex digits.
 pub(crate) fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

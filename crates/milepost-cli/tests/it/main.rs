@@ -14,6 +14,7 @@ mod exact;
 mod foreign;
 mod hook;
 mod hook_work;
+mod hostile;
 mod house;
 mod items;
 mod look;

@@ -39,7 +39,7 @@ enum What {
         #[arg(long, value_name = "REF")]
         from: Option<String>,
     },
-    /// Print a brief: a file as it is, a checkpoint's own, or one made of its facts
+    /// Print a brief: a file, a checkpoint's own, or one made of its facts
     #[command(
         after_help = "Examples:\n  milepost brief show latest\n  milepost brief show chk-003.md --json"
     )]
