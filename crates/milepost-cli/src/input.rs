@@ -2,11 +2,14 @@
 //! writes to.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use milepost::Error;
 use milepost::model::Invalid;
+use rustix::fs::{Mode, OFlags};
 
 use crate::failure::Failure;
 
@@ -47,18 +50,14 @@ impl Content {
     }
 }
 
-/// Reads a file, or stdin for `-`.
+/// Reads a regular file, a pipe of the shell (`<(…)`), or stdin for `-`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().take(MOST + 1).read_to_end(&mut bytes).map_err(failed)?;
     } else {
-        if is_lonely_pipe(path) {
-            return Err(failed(std::io::Error::other("it is a pipe, not a file")).into());
-        }
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(MOST + 1).read_to_end(&mut bytes).map_err(failed)?;
+        open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)).map_err(failed)?;
     }
     if bytes.len() as u64 > MOST {
         let message = format!("{} holds more than {MOST} bytes, the limit of one input", path.display());
@@ -67,17 +66,29 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Opens what can be read to its end: never a device, and no pipe but the shell's, which has a writer. The type is looked
+/// at before, because opening a device can have effects, and once more on what was opened.
+fn open(path: &Path) -> io::Result<File> {
+    let is_of_a_shell = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|folder| path.starts_with(folder));
+    let check = |about: Metadata| match about.file_type() {
+        kind if kind.is_file() || kind.is_fifo() && is_of_a_shell => Ok(()),
+        kind if kind.is_fifo() => Err(io::Error::other("it is a pipe, not a regular file")),
+        kind if kind.is_dir() => Err(io::Error::other("it is a directory, not a regular file")),
+        _ => Err(io::Error::other("it is not a regular file")),
+    };
+    check(std::fs::metadata(path)?)?;
+    // A pipe that took the file's place meanwhile is not waited for.
+    let flags = if is_of_a_shell { OFlags::empty() } else { OFlags::NONBLOCK };
+    let flags = flags | OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    check(file.metadata()?)?;
+    Ok(file)
+}
+
 /// Reads a text; what is no UTF-8 is refused under the name of the member it is meant for.
 pub(crate) fn read_text(path: &Path, member: &str) -> Result<String, Failure> {
     String::from_utf8(read(path)?).map_err(|e| {
         let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
         Invalid { path: member.to_owned(), message }.into()
     })
-}
-
-/// A pipe in a folder; those of the shell (`<(…)`) are under `/dev` and have a writer.
-fn is_lonely_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    let is_pipe = std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo());
-    is_pipe && !path.starts_with("/dev") && !path.starts_with("/proc")
 }

@@ -113,7 +113,7 @@ pub struct Resume {
     /// Also where its owner lives, but waits or is silent
     #[serde(default)]
     pub take_over: bool,
-    /// Work from a brief in this file instead; needs no store
+    /// Work from a brief in this file of the project instead; needs no store
     pub from: Option<String>,
 }
 

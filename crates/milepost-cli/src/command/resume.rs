@@ -1,7 +1,7 @@
 //! `resume`: what stopped, why, and what is needed to go on. Plain `resume` only reads.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use milepost::capture::distance::Distance;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::agents::Agent;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::input;
 use crate::present::words::{self, bold};
 use crate::present::{damage, resume as page};
 use crate::resumption::{self, Lead};
@@ -57,7 +58,7 @@ pub(crate) struct ResumeArgs {
     /// Also where its owner lives, but waits or is silent
     #[arg(long)]
     pub(super) take_over: bool,
-    /// Work from a brief in a file; needs no store
+    /// Work from a brief in a file, or - for stdin; needs no store
     #[arg(long, value_name = "FILE", conflicts_with_all = ["act", "take_over"])]
     pub(super) from: Option<PathBuf>,
 }
@@ -103,7 +104,7 @@ struct Dismissed<'a> {
 
 pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
     if let Some(file) = &args.from {
-        return from_file(file, args, context);
+        return from_brief(file, input::read(file)?, args, context);
     }
     let changes = args.start || args.rerun || args.dismiss || args.with.is_some();
     let mp = if changes { context.reader()? } else { context.examiner()? };
@@ -376,10 +377,13 @@ fn way_back(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option
 }
 
 /// A brief in a file is all there is.
-fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn from_brief(
+    file: &Path,
+    bytes: Vec<u8>,
+    args: &ResumeArgs,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
     use milepost::brief::{Brief, Fit, Gauge, Heuristic, Overflow};
-    let read = |source| Error::File { path: file.clone(), what: "read", source };
-    let bytes = std::fs::read(file).map_err(read)?;
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         Failure::told(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
     })?;
@@ -387,7 +391,7 @@ fn from_file(file: &PathBuf, args: &ResumeArgs, context: &Context<'_>) -> Result
         budget: args.budget.unwrap_or(BUDGET),
         overflow: Overflow::Shrink,
         gauge: Gauge::new(&Heuristic),
-        whole: Some(format!("cat {}", file.display())),
+        whole: (file != Path::new("-")).then(|| format!("cat {}", file.display())),
     };
     let fitted = brief.fit(&how).map_err(Error::from)?;
     let checked = brief.check();

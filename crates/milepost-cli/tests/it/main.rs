@@ -16,6 +16,7 @@ mod hook;
 mod hook_work;
 mod hostile;
 mod house;
+mod input;
 mod items;
 mod look;
 #[cfg(feature = "mcp")]

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod desk;
+mod project_file;
 mod resume;
 mod tasks;
 

@@ -1,12 +1,15 @@
 //! The tool `resume`: the brief of what was interrupted; where nothing was, of the run that this session works on, since a
 //! context that was cut needs it just as much.
 
+use std::path::Path;
+
 use milepost::engine::Reference;
 use milepost::engine::current::Meant;
 use milepost::model::RunId;
 use milepost_mcp::{Done, arguments};
 use serde_json::{Value, json};
 
+use super::project_file;
 use crate::command::resume::{self, ResumeArgs};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -22,15 +25,18 @@ pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<()
         budget: given.budget,
         check: given.check,
         take_over: given.take_over,
-        from: given.from.as_ref().map(Into::into),
         ..ResumeArgs::default()
     };
+    if let Some(file) = &given.from {
+        let text = project_file::read(&context.config.place.root, file)?;
+        return resume::from_brief(Path::new(file), text.into_bytes(), &args, context);
+    }
     if given.dismiss {
         return resume::run(&ResumeArgs { dismiss: true, ..args }, context);
     }
     let mut shown = resume::run(&args, context);
     let mut document = kept(context);
-    let nothing = document["decision"]["run_id"].is_null() && args.target.is_none() && args.from.is_none();
+    let nothing = document["decision"]["run_id"].is_null() && args.target.is_none();
     if nothing
         && !given.start
         && let Some(run) = of_this_session(context)?

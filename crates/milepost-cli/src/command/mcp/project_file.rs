@@ -1,0 +1,103 @@
+//! Files that an agent names: regular files inside the project, of bounded size, without their secrets.
+//! In: the project's root and a path. Out: the file's text. Follows no symbolic link and never waits for a pipe.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use crate::failure::Failure;
+
+/// The largest file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+const HINT: &str =
+    "name a regular file inside the project, of at most 1 MiB, without `..` and symbolic links in its path";
+
+/// Why a file is not read.
+enum Refused {
+    Outside,
+    Parent,
+    Link,
+    NotRegular,
+    TooLarge,
+    NotText,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(e: io::Error) -> Self {
+        Self::Failed(e)
+    }
+}
+
+impl From<rustix::io::Errno> for Refused {
+    fn from(e: rustix::io::Errno) -> Self {
+        Self::Failed(e.into())
+    }
+}
+
+/// Reads a file of the project at `root`. `given` is absolute, or relative to the current folder.
+pub(super) fn read(root: &Path, given: &str) -> Result<String, Failure> {
+    open(root, Path::new(given)).and_then(text).map_err(|refused| {
+        let why = match refused {
+            Refused::Outside => format!("it is outside the project at {}", root.display()),
+            Refused::Parent => "its path contains `..`".to_owned(),
+            Refused::Link => "its path contains a symbolic link".to_owned(),
+            Refused::NotRegular => "it is not a regular file".to_owned(),
+            Refused::TooLarge => format!("it is larger than {MAX_BYTES} bytes"),
+            Refused::NotText => "it is not UTF-8 text".to_owned(),
+            Refused::Failed(e) => e.to_string(),
+        };
+        Failure::usage(format!("from: cannot read {given}: {why}")).hint(HINT)
+    })
+}
+
+/// Opens a file one folder at a time, so that no part of its path can be a link.
+fn open(root: &Path, given: &Path) -> Result<File, Refused> {
+    if given.components().any(|part| part == Component::ParentDir) {
+        return Err(Refused::Parent);
+    }
+    // Of the whole file system nothing is outside.
+    if root.parent().is_none() {
+        return Err(Refused::Outside);
+    }
+    let path = std::env::current_dir()?.join(given);
+    let inside: PathBuf = path.strip_prefix(root).map_err(|_| Refused::Outside)?.into();
+    let name = inside.file_name().ok_or(Refused::NotRegular)?;
+    let mut folder: OwnedFd = File::open(root)?.into();
+    for part in inside.parent().into_iter().flat_map(Path::components) {
+        folder = open_at(&folder, part.as_os_str(), FileType::Directory)?;
+    }
+    Ok(open_at(&folder, name, FileType::RegularFile)?.into())
+}
+
+/// Opens an entry of a folder that has to be of this type. The type is looked at before, because opening a device can have
+/// effects, and once more on what was opened.
+fn open_at(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> Result<OwnedFd, Refused> {
+    let check = |found: FileType| match found {
+        found if found == wanted => Ok(()),
+        FileType::Symlink => Err(Refused::Link),
+        _ => Err(Refused::NotRegular),
+    };
+    let before = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    check(FileType::from_raw_mode(before.st_mode))?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    check(FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode))?;
+    Ok(opened)
+}
+
+/// All of a file as text, its secrets replaced.
+fn text(file: File) -> Result<String, Refused> {
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Refused::TooLarge);
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Refused::NotText)?;
+    Ok(milepost::redact::text(&text).unwrap_or(text))
+}
