@@ -85,7 +85,7 @@ impl Refusal {
     }
 }
 
-/// Carries calls out, several at a time if the agent asks so.
+/// Carries calls out, one at a time.
 pub trait Desk: Send + Sync + 'static {
     /// Carries one out. May block.
     fn carry_out(&self, call: Call) -> Result<Done, Refusal>;

@@ -5,10 +5,13 @@
 pub mod answer;
 pub mod arguments;
 mod desk;
+mod line;
+mod message;
 mod resource;
 mod schema;
 mod server;
 mod tool;
+mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +22,16 @@ use rmcp::service::ServerInitializeError;
 pub use desk::{Call, Desk, Done, Refusal};
 pub use tool::definitions;
 
-/// How long calls that are under way may take once the agent has gone.
+/// How long calls that were cancelled may take once the agent has gone. Others are answered before the server ends.
 const LAST_CALLS: Duration = Duration::from_secs(20);
 
-/// Serves an agent on stdin and stdout until it closes them.
+/// Serves an agent on stdin and stdout until stdin ends and every request has its answer.
 pub fn serve(desk: impl Desk) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         let server = server::Server::new(Arc::new(desk));
-        match server.serve(rmcp::transport::stdio()).await {
+        let transport = transport::LineTransport::new(tokio::io::stdin(), tokio::io::stdout());
+        match server.serve(transport).await {
             Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
             // An agent that goes before it has said anything wanted nothing.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -1,4 +1,4 @@
-//! The protocol: every request becomes a call to the desk on a thread of its own, every refusal an answer that the model
+//! The protocol: every request becomes a call to the desk on a thread that may block, every refusal an answer that the model
 //! can read. Only what has no such answer (a resource that is not there) is an error of the protocol.
 
 use std::sync::Arc;
@@ -27,15 +27,27 @@ files before you act on it. Errors carry a reason_code and a hint.";
 
 pub(crate) struct Server {
     desk: Arc<dyn Desk>,
+    /// Held while a call is carried out. Calls take turns in the order in which they came: carried out at the same time
+    /// they would only wait for each other at the store, some of them for too long.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Server {
     pub(crate) fn new(desk: Arc<dyn Desk>) -> Self {
-        Self { desk }
+        Self { desk, turn: tokio::sync::Mutex::default() }
     }
 
-    /// Has a call carried out where it may block.
+    /// Has a call carried out where it may block, once those before it are done.
     async fn ask(&self, call: Call) -> Result<Done, Refusal> {
+        self.ask_unless(call, || false).await
+    }
+
+    /// The same, unless the call was cancelled while it waited for its turn.
+    async fn ask_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<Done, Refusal> {
+        let _turn = self.turn.lock().await;
+        if cancelled() {
+            return Err(Refusal::lost("it was cancelled before it began"));
+        }
         let desk = self.desk.clone();
         let asked = tokio::task::spawn_blocking(move || desk.carry_out(call));
         asked.await.unwrap_or_else(|e| Err(Refusal::lost(e)))
@@ -61,10 +73,10 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let answered = match tool::call(&request.name, request.arguments) {
-            Ok(call) => self.ask(call).await,
+            Ok(call) => self.ask_unless(call, || context.ct.is_cancelled()).await,
             Err(refusal) => Err(refusal),
         };
         Ok(result(answered).into())

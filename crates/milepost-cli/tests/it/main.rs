@@ -21,6 +21,8 @@ mod items;
 mod look;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "mcp")]
+mod mcp_robust;
 mod opencode;
 mod prune;
 mod redact;

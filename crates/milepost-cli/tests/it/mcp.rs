@@ -13,16 +13,16 @@ const TOOLS: [&str; 10] =
     ["complete", "decide", "diff", "list", "record", "resume", "save", "show", "step", "tasks"];
 
 /// A server, and what it has answered so far.
-struct Server {
-    child: Child,
-    stdin: Option<ChildStdin>,
+pub(super) struct Server {
+    pub(super) child: Child,
+    pub(super) stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     early: Vec<Value>,
     next: u64,
 }
 
 impl Server {
-    fn start(mut command: Command) -> Self {
+    pub(super) fn start(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
@@ -39,14 +39,14 @@ impl Server {
     }
 
     /// A server of this place that has been greeted.
-    fn of(env: &TestEnvironment, args: &[&str]) -> Self {
+    pub(super) fn of(env: &TestEnvironment, args: &[&str]) -> Self {
         let args: Vec<_> = std::iter::once("mcp").chain(args.iter().copied()).collect();
         let mut server = Self::start(env.command(&args));
         server.greet("2025-11-25");
         server
     }
 
-    fn greet(&mut self, version: &str) -> Value {
+    pub(super) fn greet(&mut self, version: &str) -> Value {
         let client = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
         let greeted = self.request("initialize", params);
@@ -54,12 +54,12 @@ impl Server {
         greeted["result"].clone()
     }
 
-    fn write(&mut self, line: &str) {
+    pub(super) fn write(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Sends a request and gives its number.
-    fn send(&mut self, method: &str, params: Value) -> u64 {
+    pub(super) fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let id = self.next;
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
@@ -68,9 +68,10 @@ impl Server {
 
     /// The answer to a request, whatever else comes before it.
     #[track_caller]
-    fn answer(&mut self, id: u64) -> Value {
+    pub(super) fn answer(&mut self, id: impl Into<Value>) -> Value {
+        let id = id.into();
         loop {
-            if let Some(at) = self.early.iter().position(|answer| answer["id"] == id) {
+            if let Some(at) = self.early.iter().position(|answer| answer.get("id") == Some(&id)) {
                 return self.early.remove(at);
             }
             let line = match self.lines.recv_timeout(Duration::from_secs(60)) {
@@ -85,14 +86,14 @@ impl Server {
     }
 
     #[track_caller]
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.answer(id)
     }
 
     /// Calls a tool that has to succeed; gives its document.
     #[track_caller]
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         assert_eq!(answer["result"]["isError"], false, "{tool} {arguments}: {answer}");
         answer["result"]["structuredContent"].clone()
@@ -100,19 +101,19 @@ impl Server {
 
     /// What the model reads of a call.
     #[track_caller]
-    fn text(&mut self, tool: &str, arguments: Value) -> String {
+    pub(super) fn text(&mut self, tool: &str, arguments: Value) -> String {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     /// Calls a tool that has to fail, as a tool and not as the protocol; gives its reason code.
     #[track_caller]
-    fn refused(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(super) fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         refusal(&answer)
     }
 
-    fn wait(&mut self) -> std::process::ExitStatus {
+    pub(super) fn wait(&mut self) -> std::process::ExitStatus {
         for _ in 0..600 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -123,7 +124,7 @@ impl Server {
     }
 
     /// Closes stdin; the server has to end by itself, with nothing on stdout that was not read.
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         self.stdin = None;
         assert!(self.wait().success());
         assert_eq!(self.lines.recv_timeout(Duration::from_secs(5)), Err(RecvTimeoutError::Disconnected));
@@ -138,7 +139,7 @@ impl Drop for Server {
 }
 
 #[track_caller]
-fn refusal(answer: &Value) -> Value {
+pub(super) fn refusal(answer: &Value) -> Value {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(answer["result"].get("structuredContent").is_none(), "{answer}");
     let line: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();

@@ -1,0 +1,142 @@
+//! One line of input as a JSON-RPC message, or as the error that answers it. Pure.
+
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode};
+use serde_json::{Value, json};
+
+/// Bytes of one message at most: the largest input of a command, 64 MiB, and room for the rest of the call.
+pub(crate) const MAX_BYTES: usize = 65 << 20;
+
+/// A byte order mark, which JSON parsers may skip (RFC 8259, 8.1).
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What a line turned out to be.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    Message(Box<ClientJsonRpcMessage>),
+    /// A line that cannot be read as a message, and its answer.
+    Refused(Value),
+    /// A line that gets no answer: an empty one, a notification that says nothing, or a response to a request that this
+    /// server never sent.
+    Ignored,
+}
+
+/// Reads a line.
+pub(crate) fn parse(line: &[u8]) -> Parsed {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    if line.trim_ascii().is_empty() {
+        return Parsed::Ignored;
+    }
+    if let Ok(message) = serde_json::from_slice(line) {
+        return Parsed::Message(Box::new(message));
+    }
+    let value = match serde_json::from_slice::<Value>(line) {
+        Ok(value) => value,
+        Err(e) => {
+            let why = format!("the message is not valid JSON: {e}");
+            return Parsed::Refused(error(ErrorCode::PARSE_ERROR, &why, Value::Null));
+        }
+    };
+    let has = |member: &str| value.get(member).is_some();
+    let is_response = !has("method") && (has("result") || has("error"));
+    let is_notification = value["jsonrpc"] == "2.0" && value["method"].is_string() && !has("id");
+    if is_response || is_notification {
+        return Parsed::Ignored;
+    }
+    let id = value.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+    let why = "the message is not a JSON-RPC 2.0 request or notification";
+    Parsed::Refused(error(ErrorCode::INVALID_REQUEST, why, id.unwrap_or_default()))
+}
+
+/// The answer to a line that is longer than [`MAX_BYTES`]. Its id is not known, because the line was not kept.
+pub(crate) fn too_long() -> Value {
+    let why = format!("the message is longer than {MAX_BYTES} bytes, the limit for one message");
+    error(ErrorCode::INVALID_REQUEST, &why, Value::Null)
+}
+
+/// The answer to a request whose id another request has that is not answered yet.
+pub(crate) fn id_in_use(id: Value) -> Value {
+    let why = "a request with this id is still being processed; every request needs an id of its own";
+    error(ErrorCode::INVALID_REQUEST, why, id)
+}
+
+/// An error response. rmcp's own type leaves out an id that is not known, where JSON-RPC wants null.
+fn error(code: ErrorCode, message: &str, id: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    /// The code and id of the error that answers a line.
+    fn refused(line: &[u8]) -> (i64, Value) {
+        match parse(line) {
+            Parsed::Refused(answer) => {
+                assert_eq!(answer["jsonrpc"], "2.0");
+                (answer["error"]["code"].as_i64().unwrap_or_default(), answer["id"].clone())
+            }
+            other => panic!("{}: {other:?}", String::from_utf8_lossy(line)),
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_a_parse_error() {
+        let deep = "[".repeat(100_000);
+        let deep = deep.as_bytes();
+        for line in [&b"garbage"[..], b"{", b"{\"id\":1,}", b"\xff\xfe", b"{} {}", b"\0", deep] {
+            assert_eq!(refused(line), (-32700, Value::Null));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_invalid_request_with_its_id() {
+        for (line, id) in [
+            ("{}", Value::Null),
+            ("[]", Value::Null),
+            ("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", Value::Null),
+            ("7", Value::Null),
+            ("null", Value::Null),
+            ("{\"jsonrpc\":\"2.0\",\"id\":7}", json!(7)),
+            ("{\"id\":\"a\",\"method\":\"ping\"}", json!("a")),
+            ("{\"jsonrpc\":\"1.0\",\"id\":8,\"method\":\"ping\"}", json!(8)),
+            ("{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", json!(1.5)),
+            ("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", Value::Null),
+            ("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":5}", json!(9)),
+            ("{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\",\"result\":{}}", json!(9)),
+            ("{\"jsonrpc\":\"2.0\",\"method\":1,\"params\":\"bar\"}", Value::Null),
+        ] {
+            assert_eq!(refused(line.as_bytes()), (-32600, id), "{line}");
+        }
+    }
+
+    #[test]
+    fn messages_are_read_and_what_wants_no_answer_gets_none() {
+        for line in [
+            &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"[..],
+            b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r",
+            b"{\"jsonrpc\":\"2.0\",\"method\":\"$/unknown\",\"params\":{\"a\":7}}",
+        ] {
+            assert!(matches!(parse(line), Parsed::Message(_)), "{}", String::from_utf8_lossy(line));
+        }
+        // An answer to an answer would never end where a peer echoes what it gets.
+        for line in [
+            "",
+            "  \r",
+            "{\"id\":1,\"result\":{}}",
+            "{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":7}",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"$/unknown\",\"params\":7}",
+        ] {
+            assert!(matches!(parse(line.as_bytes()), Parsed::Ignored), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_echoed_is_not_answered() {
+        for answer in [too_long(), id_in_use(json!(3))] {
+            let echoed = parse(answer.to_string().as_bytes());
+            assert!(!matches!(echoed, Parsed::Refused(_)), "{echoed:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The transport of the server: one JSON-RPC message a line over a pair of streams, such as stdin and stdout.
+//! In: bytes of the agent. Out: messages for rmcp, and answers. Lines that are no messages are answered here, so that
+//! they reach nothing else. The input ends for rmcp only when every request that was read has its answer written, because
+//! rmcp drops calls that take longer than five seconds after the end.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+
+use crate::line::{Line, LineReader};
+use crate::message::{self, Parsed};
+
+/// Messages over a pair of streams.
+pub(crate) struct LineTransport<R, W> {
+    lines: LineReader<BufReader<R>>,
+    output: Arc<Mutex<W>>,
+    /// Requests that were read and whose answers are not written yet.
+    unanswered: watch::Sender<HashSet<RequestId>>,
+    /// Answers that are written from here. A task of its own writes each, because rmcp drops the future of `receive`
+    /// whenever it has something else to do, which would cut a line short.
+    refusals: JoinSet<()>,
+}
+
+impl<R, W> LineTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    pub(crate) fn new(input: R, output: W) -> Self {
+        Self {
+            lines: LineReader::new(BufReader::with_capacity(64 << 10, input), message::MAX_BYTES),
+            output: Arc::new(Mutex::new(output)),
+            unanswered: watch::Sender::default(),
+            refusals: JoinSet::new(),
+        }
+    }
+
+    fn refuse(&mut self, answer: &serde_json::Value) {
+        let (output, line) = (self.output.clone(), answer.to_string());
+        self.refusals.spawn(async move {
+            // Where stdout is gone nobody is left to be told.
+            let _ = write(&output, line.into_bytes()).await;
+        });
+    }
+
+    /// Whether a message is passed on to rmcp.
+    fn accepts(&mut self, message: &ClientJsonRpcMessage) -> bool {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let is_new = self.unanswered.send_if_modified(|ids| ids.insert(request.id.clone()));
+                if !is_new {
+                    self.refuse(&message::id_in_use(request.id.clone().into_json_value()));
+                }
+                is_new
+            }
+            // The server listens to no other notification, and rmcp gives up on one that precedes `initialize`.
+            JsonRpcMessage::Notification(notification) => match &notification.notification {
+                ClientNotification::CancelledNotification(cancelled) => {
+                    let id = cancelled.params.request_id.as_ref();
+                    // rmcp does not answer a request that was cancelled.
+                    id.is_some_and(|id| self.unanswered.send_if_modified(|ids| ids.remove(id)))
+                }
+                _ => false,
+            },
+            // The server sends no requests, so that nothing can be a response.
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => false,
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    /// What error messages call it.
+    fn name() -> Cow<'static, str> {
+        "stdio".into()
+    }
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let (output, unanswered) = (self.output.clone(), self.unanswered.clone());
+        async move {
+            let written = match serde_json::to_vec(&message) {
+                Ok(line) => write(&output, line).await,
+                Err(e) => Err(e.into()),
+            };
+            let answered = match &message {
+                JsonRpcMessage::Response(response) => Some(&response.id),
+                JsonRpcMessage::Error(error) => error.id.as_ref(),
+                _ => None,
+            };
+            if let Some(id) = answered {
+                unanswered.send_if_modified(|ids| ids.remove(id));
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            // A peer that sends garbage faster than it reads the answers has to wait, so that they do not pile up.
+            while self.refusals.join_next().await.is_some() {}
+            match self.lines.next().await {
+                Ok(Line::Whole(line)) => match message::parse(&line) {
+                    Parsed::Message(message) if self.accepts(&message) => return Some(*message),
+                    Parsed::Message(_) | Parsed::Ignored => {}
+                    Parsed::Refused(answer) => self.refuse(&answer),
+                },
+                Ok(Line::TooLong) => self.refuse(&message::too_long()),
+                Ok(Line::End) | Err(_) => break,
+            }
+        }
+        let _ = self.unanswered.subscribe().wait_for(HashSet::is_empty).await;
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.output.lock().await.flush().await
+    }
+}
+
+/// Writes one line, whole, before any other.
+async fn write(output: &Mutex<impl AsyncWrite + Unpin>, mut line: Vec<u8>) -> io::Result<()> {
+    line.push(b'\n');
+    let mut output = output.lock().await;
+    output.write_all(&line).await?;
+    output.flush().await
+}
