@@ -41,6 +41,7 @@ pub mod resume;
 pub mod retain;
 pub mod run;
 pub mod seal;
+pub mod small_file;
 pub mod store;
 pub mod trigger;
 

@@ -27,6 +27,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("clock", &["model", "kernel"]),
     ("atomic", &[]),
+    ("small_file", &[]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "kernel", "atomic"]),
     ("redact", &["model"]),
@@ -37,7 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
-    ("store", &["model", "clock", "atomic", "seal"]),
+    ("store", &["model", "clock", "atomic", "seal", "small_file"]),
     ("interop", &["model", "seal", "brief"]),
     ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (

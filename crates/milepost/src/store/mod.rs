@@ -7,6 +7,7 @@ pub mod files;
 pub mod frame;
 mod lock;
 pub mod place;
+mod repository;
 pub mod sqlite;
 mod url;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use check::{Damage, DamageKind, Part};
+pub use repository::Repository;
 pub use url::{StoreUrl, UrlError};
 
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};

@@ -1,9 +1,12 @@
-//! Where a project's store is: the git common directory, or `.milepost/` beside the work. Reads folders, runs nothing.
+//! Where a project's store is: the git common directory, or `.milepost/` beside the work. Reads a few small files, runs
+//! nothing.
 //! In: a folder. Out: the project's root, worktree, branch and the store's path, whether or not it exists yet.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use super::repository::{DotGit, Repository, dot_git};
 
 /// Name of the store's file.
 pub const DATABASE: &str = "milepost.db";
@@ -20,6 +23,8 @@ pub struct Place {
     pub root: PathBuf,
     /// The worktree, in a repository.
     pub worktree: Option<PathBuf>,
+    /// The repository, for whoever calls git.
+    pub repository: Option<Repository>,
     /// The branch: its name, or the first digits of the commit when detached.
     pub branch: Option<String>,
     /// The store's file.
@@ -27,66 +32,40 @@ pub struct Place {
 }
 
 impl Place {
-    /// Looks from `folder` upwards, never across a repository's edge.
+    /// Looks from `folder` upwards, never across a repository's edge. A folder whose `.git` must not be used (a link, or
+    /// a pointer to a git directory that does not name this folder) is a project outside git.
     pub fn find(folder: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(folder)?;
         // A repository comes first, whatever lies in its folders.
         for at in folder.ancestors() {
-            if let Some(git) = git_dir(at) {
-                let common = common_dir(&git);
-                return Ok(Self {
-                    root: at.to_owned(),
-                    worktree: Some(at.to_owned()),
-                    branch: branch(&git),
-                    database: common.join("milepost").join(DATABASE),
-                });
+            match dot_git(at) {
+                DotGit::Absent => {}
+                DotGit::Repository(repository) => return Ok(Self::in_repository(repository)),
+                DotGit::Refused => return Ok(Self::outside_git(at)),
             }
         }
-        for at in folder.ancestors() {
-            let database = at.join(FOLDER).join(DATABASE);
-            if database.exists() || at.join(CONFIG).is_file() {
-                return Ok(Self { root: at.to_owned(), worktree: None, branch: None, database });
-            }
+        let is_root = |at: &&Path| at.join(FOLDER).join(DATABASE).exists() || at.join(CONFIG).is_file();
+        Ok(Self::outside_git(folder.ancestors().find(is_root).unwrap_or(&folder)))
+    }
+
+    fn in_repository(repository: Repository) -> Self {
+        Self {
+            root: repository.worktree().to_owned(),
+            worktree: Some(repository.worktree().to_owned()),
+            branch: repository.branch(),
+            database: repository.common_dir().join("milepost").join(DATABASE),
+            repository: Some(repository),
         }
-        let database = folder.join(FOLDER).join(DATABASE);
-        Ok(Self { root: folder, worktree: None, branch: None, database })
+    }
+
+    fn outside_git(root: &Path) -> Self {
+        let database = root.join(FOLDER).join(DATABASE);
+        Self { root: root.to_owned(), worktree: None, repository: None, branch: None, database }
     }
 
     /// Where saves wait while the store cannot be written.
     pub fn outbox(&self) -> PathBuf {
         self.root.join(FOLDER).join("outbox")
-    }
-}
-
-/// The git directory of a worktree's root: `.git` itself, or what the file `.git` points to.
-fn git_dir(root: &Path) -> Option<PathBuf> {
-    let dot_git = root.join(".git");
-    let kind = fs::metadata(&dot_git).ok()?;
-    let git = if kind.is_dir() {
-        dot_git
-    } else {
-        let text = fs::read_to_string(&dot_git).ok()?;
-        root.join(text.strip_prefix("gitdir:")?.trim())
-    };
-    // An empty folder called .git is not a repository.
-    git.join("HEAD").exists().then_some(git)
-}
-
-/// The directory that all worktrees share.
-fn common_dir(git: &Path) -> PathBuf {
-    let common = fs::read_to_string(git.join("commondir")).ok().map(|text| git.join(text.trim()));
-    let common = common.unwrap_or_else(|| git.to_owned());
-    fs::canonicalize(&common).unwrap_or(common)
-}
-
-fn branch(git: &Path) -> Option<String> {
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
-    let head = head.trim();
-    match head.strip_prefix("ref: ") {
-        // Repositories with reftables keep a placeholder here.
-        Some("refs/heads/.invalid") => None,
-        Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
-        None => Some(head.chars().take(12).collect()),
     }
 }
 

@@ -1,0 +1,102 @@
+//! Reads small files that somebody else may have put there: a repository, another user, an archive.
+//! In: a path and a size limit. Out: the bytes. Never follows a symbolic link in the last part of the path, never blocks
+//! on a pipe or device, and never reads more than the limit.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Reads a regular file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let size = file.metadata()?.len();
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {}", shown(limit)));
+    if size > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    // A file may grow while it is read.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Opens a regular file for reading, for callers that need only the start of it.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    // There is no O_NOFOLLOW here.
+    #[cfg(not(unix))]
+    if std::fs::symlink_metadata(path)?.is_symlink() {
+        return Err(refused("a symbolic link"));
+    }
+    let file = options.open(path).map_err(|e| reason(path, e))?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused("not a regular file")) }
+}
+
+/// Replaces the error of a refused open with its reason in plain words.
+fn reason(path: &Path, error: io::Error) -> io::Error {
+    match std::fs::symlink_metadata(path) {
+        Ok(about) if about.is_symlink() => refused("a symbolic link"),
+        Ok(about) if !about.is_file() && error.kind() != io::ErrorKind::PermissionDenied => {
+            refused("not a regular file")
+        }
+        _ => error,
+    }
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+fn shown(limit: u64) -> String {
+    match limit {
+        _ if limit > 0 && limit % (1 << 20) == 0 => format!("{} MiB", limit >> 20),
+        _ if limit > 0 && limit % (1 << 10) == 0 => format!("{} KiB", limit >> 10),
+        _ => format!("{limit} bytes"),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_within_the_limit_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        File::create(at("file")).unwrap().write_all(b"12345678").unwrap();
+        assert_eq!(read(&at("file"), 8).unwrap(), b"12345678");
+        assert_eq!(read(&at("file"), 7).unwrap_err().to_string(), "larger than 7 bytes");
+        File::create(at("large")).unwrap().set_len(65537).unwrap();
+        assert_eq!(read(&at("large"), 64 << 10).unwrap_err().to_string(), "larger than 64 KiB");
+        symlink("file", at("link")).unwrap();
+        symlink("nowhere", at("dangling")).unwrap();
+        for link in ["link", "dangling"] {
+            assert_eq!(read(&at(link), 8).unwrap_err().to_string(), "a symbolic link");
+        }
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        for other in [at("socket"), at("pipe"), dir.path().to_owned(), "/dev/zero".into()] {
+            assert_eq!(read(&other, 8).unwrap_err().to_string(), "not a regular file", "{}", other.display());
+        }
+        assert_eq!(read(&at("none"), 8).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

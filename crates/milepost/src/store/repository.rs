@@ -1,0 +1,340 @@
+//! Which repository a folder is the worktree of, decided without running git.
+//! In: a folder. Out: the repository, that there is none, or that `.git` must not be used. Repository files are data of
+//! strangers: they are read bounded, without following links, and a pointer to another place counts only if that place
+//! points back.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::small_file;
+
+/// The most that is read of a file in a git directory.
+const LIMIT: u64 = 64 << 10;
+
+/// A repository as seen from one worktree. Only [`super::place::Place`] makes one, so that its paths belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    worktree: PathBuf,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+impl Repository {
+    /// The worktree's root, absolute and without links.
+    pub fn worktree(&self) -> &Path {
+        &self.worktree
+    }
+
+    /// The worktree's own git directory, which holds its `HEAD` and index.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The git directory that all worktrees share; the same as [`Self::git_dir`] for the main worktree.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// The branch: its name, or the first digits of the commit when detached.
+    pub(super) fn branch(&self) -> Option<String> {
+        let head = text(&self.git_dir.join("HEAD"))?;
+        let head = head.trim();
+        match head.strip_prefix("ref: ") {
+            // Repositories with reftables keep a placeholder here.
+            Some("refs/heads/.invalid") => None,
+            Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
+            None => Some(head.chars().take(12).collect()),
+        }
+    }
+}
+
+/// What `.git` in a folder says.
+pub(super) enum DotGit {
+    /// There is none, or it is an empty folder of that name.
+    Absent,
+    /// The folder is the root of this repository's worktree.
+    Repository(Repository),
+    /// It is there and must not be used: a link, a special file, or a pointer that is not answered.
+    Refused,
+}
+
+/// Looks at `.git` of a folder whose path is absolute and has no links.
+pub(super) fn dot_git(folder: &Path) -> DotGit {
+    let dot_git = folder.join(".git");
+    let Ok(about) = fs::symlink_metadata(&dot_git) else { return DotGit::Absent };
+    if about.is_file() {
+        return pointed_to(folder, &dot_git).map_or(DotGit::Refused, DotGit::Repository);
+    }
+    if !about.is_dir() {
+        return DotGit::Refused;
+    }
+    if !is_there(&dot_git.join("HEAD")) {
+        return DotGit::Absent;
+    }
+    // Only linked worktrees have this file, and they have no folder called `.git`.
+    if is_there(&dot_git.join("commondir")) {
+        return DotGit::Refused;
+    }
+    DotGit::Repository(Repository {
+        worktree: folder.to_owned(),
+        common_dir: dot_git.clone(),
+        git_dir: dot_git,
+    })
+}
+
+/// The repository that the file `.git` names, if it names this folder as its worktree.
+fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
+    let pointer = path_in(dot_git, "gitdir:")?;
+    let git_dir = fs::canonicalize(folder.join(pointer)).ok()?;
+    if !is_there(&git_dir.join("HEAD")) {
+        return None;
+    }
+    let commondir = git_dir.join("commondir");
+    let common_dir = if is_there(&commondir) {
+        // A linked worktree: `COMMON/worktrees/NAME/gitdir` holds the path of this `.git`.
+        let common_dir = fs::canonicalize(git_dir.join(path_in(&commondir, "")?)).ok()?;
+        let back = git_dir.join(path_in(&git_dir.join("gitdir"), "")?);
+        let answers = back.file_name() == dot_git.file_name() && leads_to(back.parent()?, folder);
+        (answers && git_dir.parent()? == common_dir.join("worktrees")).then_some(common_dir)?
+    } else {
+        // A submodule: `core.worktree` of its git directory is this folder.
+        let configs = ["config", "config.worktree"].map(|name| git_dir.join(name));
+        let worktrees = configs.iter().filter_map(|config| core_worktree(&text(config)?));
+        let worktree = worktrees.last()?;
+        leads_to(&git_dir.join(worktree), folder).then(|| git_dir.clone())?
+    };
+    Some(Repository { worktree: folder.to_owned(), git_dir, common_dir })
+}
+
+fn leads_to(path: &Path, folder: &Path) -> bool {
+    fs::canonicalize(path).is_ok_and(|real| real == folder)
+}
+
+/// Whether anything has that name, a link to nothing included.
+fn is_there(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Ok(_) => true,
+        Err(e) => e.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+fn text(path: &Path) -> Option<String> {
+    String::from_utf8(small_file::read(path, LIMIT).ok()?).ok()
+}
+
+/// The path that a file of one line holds behind a prefix.
+fn path_in(file: &Path, prefix: &str) -> Option<PathBuf> {
+    let bytes = small_file::read(file, LIMIT).ok()?;
+    let path = bytes.strip_prefix(prefix.as_bytes())?.trim_ascii();
+    (!path.is_empty() && !path.contains(&0)).then(|| path_of(path))?
+}
+
+#[cfg(unix)]
+fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt as _;
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
+}
+
+/// The last `core.worktree` of a configuration file. Knows what git writes there; anything else finds nothing.
+fn core_worktree(config: &str) -> Option<String> {
+    let (mut in_core, mut found) = (false, None);
+    for line in config.lines().map(str::trim) {
+        let setting = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((section, rest)) => {
+                in_core = section.eq_ignore_ascii_case("core");
+                rest
+            }
+            None => line,
+        };
+        let Some((key, value)) = setting.split_once('=') else { continue };
+        if in_core && key.trim().eq_ignore_ascii_case("worktree") {
+            found = Some(unquoted(value.trim()));
+        }
+    }
+    found
+}
+
+/// A value without its quotes, escapes and comment.
+fn unquoted(value: &str) -> String {
+    let (mut plain, mut quoted) = (String::new(), false);
+    let mut letters = value.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => quoted = !quoted,
+            '\\' => plain.extend(letters.next()),
+            '#' | ';' if !quoted => break,
+            _ => plain.push(letter),
+        }
+    }
+    plain.truncate(if quoted { plain.len() } else { plain.trim_end().len() });
+    plain
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::super::place::Place;
+    use super::*;
+
+    struct Folders(tempfile::TempDir);
+
+    impl Folders {
+        /// A folder with a repository `main` that has one commit.
+        fn new() -> Self {
+            let folders = Self(tempfile::tempdir().unwrap());
+            fs::create_dir(folders.at("main")).unwrap();
+            folders.git("main", &["init", "--quiet", "-b", "trunk"]);
+            folders.git("main", &["commit", "--quiet", "--allow-empty", "-m", "one"]);
+            folders
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            fs::canonicalize(self.0.path()).unwrap().join(name)
+        }
+
+        fn git(&self, folder: &str, args: &[&str]) {
+            let mut git = Command::new("git");
+            git.current_dir(self.at(folder)).env("GIT_CONFIG_GLOBAL", "/dev/null");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]);
+            let done = git.args(args).output().unwrap();
+            assert!(done.status.success(), "{args:?} {}", String::from_utf8_lossy(&done.stderr));
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let path = self.at(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+
+        fn place(&self, name: &str) -> Place {
+            Place::find(&self.at(name)).unwrap()
+        }
+
+        /// The folder is a project outside git, and so is what lies below it.
+        fn refuses(&self, name: &str) {
+            fs::create_dir_all(self.at(name).join("below")).unwrap();
+            for from in [name.to_owned(), format!("{name}/below")] {
+                let place = self.place(&from);
+                assert_eq!((place.worktree, place.repository, place.branch), (None, None, None), "{from}");
+                assert_eq!(place.root, self.at(name), "{from}");
+                assert_eq!(place.database, self.at(name).join(".milepost/milepost.db"), "{from}");
+            }
+        }
+    }
+
+    #[test]
+    fn worktrees_and_submodules_belong_to_their_repository() {
+        let folders = Folders::new();
+        let main = folders.place("main");
+        let repository = main.repository.unwrap();
+        assert_eq!(
+            (repository.git_dir(), repository.common_dir()),
+            (&*folders.at("main/.git"), &*folders.at("main/.git"))
+        );
+        assert_eq!(main.branch.as_deref(), Some("trunk"));
+
+        folders.git("main", &["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+        folders.write("linked/sub/file", "");
+        let linked = folders.place("linked/sub");
+        assert_eq!((&linked.root, linked.branch.as_deref()), (&folders.at("linked"), Some("side")));
+        assert_eq!(linked.database, main.database);
+        let repository = linked.repository.unwrap();
+        assert_eq!(repository.git_dir(), folders.at("main/.git/worktrees/linked"));
+        assert_eq!(repository.common_dir(), folders.at("main/.git"));
+        // Git from 2.48 on may write both paths relative.
+        folders.write("linked/.git", "gitdir: ../main/.git/worktrees/linked\n");
+        folders.write("main/.git/worktrees/linked/gitdir", "../../../../linked/.git\n");
+        assert_eq!(folders.place("linked").repository, Some(repository));
+
+        folders.git(".", &["init", "--quiet", "over"]);
+        folders.git("over", &["submodule", "--quiet", "add", "../main", "parts/sub"]);
+        for _ in 0..2 {
+            let sub = folders.place("over/parts/sub");
+            assert_eq!(sub.worktree, Some(folders.at("over/parts/sub")));
+            assert_eq!(sub.database, folders.at("over/.git/modules/parts/sub/milepost/milepost.db"));
+            // Moves core.worktree into config.worktree.
+            folders.git("over/parts/sub", &["sparse-checkout", "init"]);
+        }
+        folders.git("over/parts/sub", &["worktree", "add", "--quiet", "--detach", "../../../deep"]);
+        let deep = folders.place("deep").repository.unwrap();
+        assert_eq!(deep.common_dir(), folders.at("over/.git/modules/parts/sub"));
+    }
+
+    #[test]
+    fn a_pointer_that_is_not_answered_is_refused() {
+        let folders = Folders::new();
+        folders.git("main", &["worktree", "add", "--quiet", "-b", "side", "../linked"]);
+        // Below a repository, so that a search which goes on upwards would find that one.
+        let hostile = [
+            ("main/a", "gitdir: ../../main/.git\n"),
+            ("main/b", "gitdir: ../../main/.git/worktrees/linked\n"),
+            ("main/c", "gitdir: nowhere\n"),
+            ("main/d", "no pointer\n"),
+            ("main/e", ""),
+        ];
+        for (name, text) in hostile {
+            folders.write(&format!("{name}/.git"), text);
+            folders.refuses(name);
+        }
+        // A git directory of one's own whose objects, settings and store would be another's.
+        let absolute = folders.at("main/.git");
+        for name in ["fake", "fake/worktrees/x"] {
+            folders.write(&format!("{name}/HEAD"), "ref: refs/heads/trunk\n");
+            folders.write(&format!("{name}/commondir"), &format!("{}\n", absolute.display()));
+            folders.write(&format!("{name}/gitdir"), &format!("{}\n", folders.at("victim/.git").display()));
+            folders.write(&format!("{name}/config"), "[core]\n\tworktree = ../victim\n");
+            folders.write("victim/.git", &format!("gitdir: ../{name}\n"));
+            folders.refuses("victim");
+        }
+        // The same without a pointer file.
+        folders.write("direct/.git/HEAD", "ref: refs/heads/trunk\n");
+        folders.write("direct/.git/commondir", &format!("{}\n", absolute.display()));
+        folders.refuses("direct");
+        // core.worktree of another section, or of another folder.
+        for config in ["[core \"x\"]\nworktree = ../own\n", "[core]\nworktree = ../main\n", "[core]\n"] {
+            folders.write("bare/HEAD", "ref: refs/heads/trunk\n");
+            folders.write("bare/config", config);
+            folders.write("own/.git", "gitdir: ../bare\n");
+            folders.refuses("own");
+        }
+        folders.write("bare/config", "[Core] WorkTree = \"../own\" ; here\n");
+        assert!(folders.place("own").repository.is_some());
+    }
+
+    #[test]
+    fn only_files_and_folders_count() {
+        let folders = Folders::new();
+        for (name, target) in [("main/a", "../.git"), ("main/b", "nowhere")] {
+            fs::create_dir(folders.at(name)).unwrap();
+            symlink(target, folders.at(name).join(".git")).unwrap();
+            folders.refuses(name);
+        }
+        let pipe = |name: &str| {
+            let mode = rustix::fs::Mode::RUSR;
+            let at = folders.at(name);
+            rustix::fs::mknodat(rustix::fs::CWD, at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        };
+        fs::create_dir(folders.at("main/c")).unwrap();
+        pipe("main/c/.git");
+        folders.refuses("main/c");
+        fs::create_dir(folders.at("main/d")).unwrap();
+        fs::File::create(folders.at("main/d/.git")).unwrap().set_len(LIMIT + 1).unwrap();
+        folders.refuses("main/d");
+        // An empty folder is none of git's.
+        fs::create_dir_all(folders.at("main/e/.git")).unwrap();
+        assert_eq!(folders.place("main/e").root, folders.at("main"));
+        // A pipe inside of a git directory blocks nobody.
+        fs::create_dir_all(folders.at("f/.git")).unwrap();
+        pipe("f/.git/HEAD");
+        assert_eq!(folders.place("f").branch, None);
+    }
+}
