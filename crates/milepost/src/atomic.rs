@@ -8,26 +8,52 @@ use std::path::{Path, PathBuf};
 /// How the names of temporary files begin, so that a sweep can find what a crash left.
 pub const TEMP_PREFIX: &str = ".milepost-tmp-";
 
-/// Who may read a new file.
+/// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Its owner alone: 0600.
+    /// Its owner alone: 0600, whatever the file had that it replaces.
     Private,
-    /// As the process's umask says.
+    /// As the file that it replaces; a new one as the process's umask says.
     Shared,
 }
 
 /// Writes a file atomically and durably.
 pub fn write(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
-    let folder = folder_of(path);
-    let temp = create_temp(folder, mode)?;
-    replace(temp, path, bytes)?;
-    sync_folder(folder)
+    write_without_folder_sync(path, bytes, mode)?;
+    sync_folder(folder_of(path))
 }
 
 /// Writes a file atomically and leaves its folder to the caller, who syncs it once for several files or not at all.
 pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
-    replace(create_temp(folder_of(path), mode)?, path, bytes)
+    let replaced = fs::symlink_metadata(path).ok().filter(|about| mode == Mode::Shared && about.is_file());
+    // Nobody else reads it before it has the mode of the file that it replaces.
+    let temp_mode = if replaced.is_some() { Mode::Private } else { mode };
+    let mut temp = create_temp(folder_of(path), temp_mode)?;
+    temp.write_all(bytes)?;
+    if let Some(replaced) = replaced {
+        copy_permissions(&replaced, temp.as_file())?;
+    }
+    temp.as_file().sync_all()?;
+    temp.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Gives a file the permissions of the one that it replaces, and its group where that is allowed.
+#[cfg(unix)]
+fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let mut bits = replaced.mode() & 0o777;
+    let group = rustix::fs::Gid::from_raw(replaced.gid());
+    if file.metadata()?.gid() != replaced.gid() && rustix::fs::fchown(file, None, Some(group)).is_err() {
+        // What one group may do is not for another.
+        bits &= 0o707;
+    }
+    file.set_permissions(fs::Permissions::from_mode(bits))
+}
+
+#[cfg(not(unix))]
+fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
+    file.set_permissions(replaced.permissions())
 }
 
 fn create_temp(folder: &Path, mode: Mode) -> io::Result<tempfile::NamedTempFile> {
@@ -41,13 +67,6 @@ fn create_temp(folder: &Path, mode: Mode) -> io::Result<tempfile::NamedTempFile>
         builder.permissions(fs::Permissions::from_mode(bits));
     }
     builder.tempfile_in(folder)
-}
-
-fn replace(mut temp: tempfile::NamedTempFile, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    temp.write_all(bytes)?;
-    temp.as_file().sync_all()?;
-    temp.persist(path).map_err(|e| e.error)?;
-    Ok(())
 }
 
 /// Makes entries of a folder durable.
@@ -106,5 +125,27 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let bits = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        for mode in [0o600, 0o640, 0o644, 0o755] {
+            write(&path, b"one", Mode::Shared).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            write(&path, b"two", Mode::Shared).unwrap();
+            assert_eq!((bits(), fs::read(&path).unwrap()), (mode, b"two".to_vec()), "{mode:o}");
+        }
+        write(&path, b"three", Mode::Private).unwrap();
+        assert_eq!(bits(), 0o600);
     }
 }

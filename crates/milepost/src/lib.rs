@@ -32,6 +32,7 @@ pub mod clock;
 pub mod diff;
 pub mod engine;
 mod error;
+pub mod git;
 pub mod interop;
 mod kernel;
 pub mod model;

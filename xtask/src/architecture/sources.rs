@@ -1,4 +1,5 @@
-//! Rules that a line of source can break: openings, lengths, printing, the environment, promises for later, machines.
+//! Rules that a line of source can break: openings, lengths, printing, the environment, git, promises for later,
+//! machines.
 //! The words looked for are put together here, so that this file does not break the rules itself.
 
 use anyhow::Result;
@@ -28,6 +29,10 @@ const UNSAFE: [&str; 4] = [
     concat!("unsa", "fe extern"),
 ];
 
+/// Starting git, and the one file that may: there it is kept from running what a repository names.
+const GIT: &str = "Command::new(\"git\")";
+const GIT_FILE: &str = "crates/milepost/src/git/mod.rs";
+
 /// Paths of one machine, and settings that name a registry.
 const MACHINE: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 const REGISTRIES: [&str; 4] = ["[source.", "[registries", "[registry", "replace-with"];
@@ -45,8 +50,13 @@ pub fn check(tree: &Tree) -> Result<Vec<String>> {
         if lines > LINES {
             breaches.push(format!("{file} has {lines} lines, more than {LINES}: split it"));
         }
+        let tests_from = text.lines().position(|line| line == "mod tests {").unwrap_or(usize::MAX);
         for (n, line) in text.lines().enumerate() {
             let at = format!("{file}:{}", n + 1);
+            let is_test = file.ends_with("/tests.rs") || file.contains("/tests/") || n > tests_from;
+            if module && !is_test && file != GIT_FILE && line.contains(GIT) {
+                breaches.push(format!("{at}: git is run by {GIT_FILE} alone"));
+            }
             for word in NOWHERE.iter().chain(&UNSAFE).filter(|word| line.contains(**word)) {
                 breaches.push(format!("{at}: {word} has no place here"));
             }

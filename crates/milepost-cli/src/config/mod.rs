@@ -216,7 +216,7 @@ impl Config {
         let pointer = match (pointer_file, pointer_key) {
             (Some(name), Some(key)) => {
                 let commit = commit.unwrap_or_default();
-                Some(Pointer { file: place.root.join(name), key: key.0, commit })
+                Some(Pointer { file: place.root.join(name), key: key.0, commit, place: place.clone() })
             }
             (None, None) => None,
             _ => {

@@ -87,7 +87,7 @@ fn one_bad_file_among_ten_hides_no_other() {
     std::fs::create_dir(env.project().join("Cargo.toml")).unwrap();
     let made = env.run(&["brief", "new"]).exits(0).stdout;
     assert!(made.contains("- Test command: make test (Makefile)"), "{made}");
-    assert!(made.contains("- Cargo.toml: could not be read: it is no file"), "{made}");
+    assert!(made.contains("- Cargo.toml: could not be read: not a regular file"), "{made}");
     let locked = env.write("locked.md", EXAMPLE);
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).unwrap();
     env.run(&["brief", "check", "briefs/chk-1.md", "locked.md", "missing.md"]).exits(1);

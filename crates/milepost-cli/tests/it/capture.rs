@@ -103,7 +103,7 @@ fn every_path_of_the_nastiest_repository_is_in_the_right_list() {
     write(&root.join("both"), "and changed again\n");
     write(&root.join("intended"), "to be added\n");
     env.git(&["add", "-N", "intended"]);
-    write(&root.join("sub/more"), "in the submodule\n");
+    env.git(&["-C", "sub", "commit", "-q", "--allow-empty", "-m", "in the submodule"]);
     for n in 1..=5 {
         write(&root.join(format!("fresh/folder/{n} ü")), "new\n");
     }

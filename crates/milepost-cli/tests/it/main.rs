@@ -15,6 +15,7 @@ mod foreign;
 mod hook;
 mod hook_work;
 mod hostile;
+mod hostile_git;
 mod house;
 mod input;
 mod items;

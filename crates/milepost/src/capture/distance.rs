@@ -1,12 +1,17 @@
 //! How far a commit is from what is checked out here: for a run that comes from another clone.
 
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::git::{self, Git};
+use crate::store::place::Place;
 
 /// How long git may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How much it may print, unless a difference is asked for.
+const SHORT: u64 = 4096;
+/// The largest difference that is given out.
+const LARGEST: u64 = 64 << 20;
 
 /// Where this place stands, seen from a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,19 +54,19 @@ pub fn distance(folder: &Path, commit: &str) -> Distance {
     if !hex {
         return Distance::Unknown(format!("{commit:?} is not a commit"));
     }
-    match git(folder, &["rev-parse", "--git-dir"]) {
-        Ok((true, _)) => {}
-        Ok((false, _)) => return Distance::Unknown("not in a git repository".into()),
+    let there = match Caller::new(folder) {
+        Ok(Some(there)) => there,
+        Ok(None) => return Distance::Unknown("not in a git repository".into()),
         Err(why) => return Distance::Unknown(why),
-    }
+    };
     let object = format!("{commit}^{{commit}}");
-    match git(folder, &["cat-file", "-e", &object]) {
+    match there.ask(&["cat-file", "-e", &object], SHORT) {
         Ok((true, _)) => {}
         Ok((false, _)) => return Distance::Missing,
         Err(why) => return Distance::Unknown(why),
     }
     let range = format!("{commit}...HEAD");
-    let counted = git(folder, &["rev-list", "--left-right", "--count", &range]);
+    let counted = there.ask(&["rev-list", "--left-right", "--count", &range, "--"], SHORT);
     let numbers: Option<(u64, u64)> = counted.as_ref().ok().filter(|(ok, _)| *ok).and_then(|(_, text)| {
         let mut words = text.split_whitespace().map(str::parse);
         Some((words.next()?.ok()?, words.next()?.ok()?))
@@ -76,11 +81,14 @@ pub fn distance(folder: &Path, commit: &str) -> Distance {
     }
 }
 
-/// The commit that is checked out, and what of it was changed and not committed, as git writes it.
+/// The commit that is checked out, and what of it was changed and not committed, as git writes it. Submodules count by
+/// their commit.
 pub fn uncommitted(folder: &Path) -> Result<(String, String), String> {
-    let (ok, head) = git(folder, &["rev-parse", "--verify", "HEAD"])?;
+    const NONE: &str = "this is no git repository with a commit";
+    let there = Caller::new(folder)?.ok_or(NONE)?;
+    let (ok, head) = there.ask(&["rev-parse", "--verify", "HEAD"], SHORT)?;
     if !ok {
-        return Err("this is no git repository with a commit".into());
+        return Err(NONE.into());
     }
     let diff = [
         "-c",
@@ -90,40 +98,38 @@ pub fn uncommitted(folder: &Path) -> Result<(String, String), String> {
         "--no-color",
         "--no-ext-diff",
         "--no-textconv",
+        "--ignore-submodules=dirty",
+        "--submodule=short",
         "HEAD",
+        "--",
     ];
-    match git(folder, &diff)? {
+    match there.ask(&diff, LARGEST)? {
         (true, text) => Ok((head.trim().to_owned(), text)),
         (false, _) => Err("git diff failed".into()),
     }
 }
 
-/// Runs git; gives whether it ended well, and its output.
-fn git(folder: &Path, args: &[&str]) -> Result<(bool, String), String> {
-    let mut command = Command::new("git");
-    command.arg("--no-optional-locks").arg("-C").arg(folder).args(args);
-    command.env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|e| format!("git could not be started: {e}"))?;
-    let stdout = child.stdout.take();
-    let reader = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let read = stdout.map_or(Ok(0), |mut out| out.read_to_end(&mut bytes));
-        read.map(|_| bytes)
-    });
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() > PATIENCE => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err("git took too long".into());
-            }
-            Ok(None) => std::thread::sleep(Duration::from_millis(2)),
-            Err(e) => return Err(e.to_string()),
-        }
-    };
-    let bytes = reader.join().map_err(|_| "git's output was lost".to_owned())?.map_err(|e| e.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_| "the difference is not UTF-8".to_owned())?;
-    Ok((status.success(), text))
+/// Git on the repository of a folder, with one time limit for all that is asked.
+struct Caller {
+    git: Git,
+    deadline: Instant,
+}
+
+impl Caller {
+    /// `None` outside of repositories, and where there is no such folder.
+    fn new(folder: &Path) -> Result<Option<Self>, String> {
+        let deadline = git::within(PATIENCE);
+        let Some(repository) = Place::find(folder).ok().and_then(|place| place.repository) else {
+            return Ok(None);
+        };
+        let git = Git::new(&repository, deadline).map_err(|e| e.to_string())?;
+        Ok(Some(Self { git, deadline }))
+    }
+
+    /// Runs git; gives whether it ended well, and its output.
+    fn ask(&self, args: &[&str], limit: u64) -> Result<(bool, String), String> {
+        let done = self.git.output(args, self.deadline, limit).map_err(|e| e.to_string())?;
+        let text = String::from_utf8(done.output).map_err(|_| "the difference is not UTF-8".to_owned())?;
+        Ok((done.status.success(), text))
+    }
 }

@@ -1,58 +1,39 @@
 //! What git says: branch, commit, and every path that is not as it was, whatever its bytes and whatever the user has
-//! configured. Git is the program itself, asked in a form that is made for programs, and it takes no lock.
+//! configured. Git is asked in a form that is made for programs, and it takes no lock.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
-use super::program::{self, Failed};
 use super::{Bounds, Own, Sighting, Since, bytes_of, path_of, relative};
+use crate::git::{Git, GitError};
 use crate::model::{GitFacts, PathText, Renamed};
+use crate::store::Repository;
 
-/// Settings of the user's that would change the answer, or have git start or write something.
-const SETTINGS: [&str; 10] = [
-    "core.fsmonitor=false",
+/// Settings of the user's that would change the answer.
+const SETTINGS: [&str; 6] = [
     "core.excludesFile=/dev/null",
-    "core.untrackedCache=keep",
-    // Also for submodules, which are asked by git itself.
     "status.showUntrackedFiles=all",
     "status.renames=true",
     "status.renameLimit=1000",
     "diff.renames=true",
     "diff.renameLimit=1000",
-    "diff.ignoreSubmodules=none",
-    "status.submoduleSummary=false",
 ];
 
-/// Variables that would send git elsewhere, as they do in a hook of git's, or have it write something.
-const FOREIGN: [&str; 26] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_CONFIG",
-    "GIT_GRAFT_FILE",
-    "GIT_SHALLOW_FILE",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INTERNAL_SUPER_PREFIX",
-    "GIT_QUARANTINE_PATH",
-    "GIT_ATTR_SOURCE",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_ICASE_PATHSPECS",
-    "GIT_TRACE",
-    "GIT_TRACE2",
-    "GIT_TRACE2_EVENT",
-    "GIT_TRACE2_PERF",
-    "GIT_EXTERNAL_DIFF",
+/// A longer path is not kept: no file system has one, but a commit can.
+const PATH: usize = 64 << 10;
+
+/// Git does not look into submodules: it would run itself there, with their own configuration.
+const STATUS: [&str; 9] = [
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--branch",
+    "--no-ahead-behind",
+    "--untracked-files=all",
+    "--ignore-submodules=dirty",
+    "--find-renames",
+    "--no-column",
 ];
 
 /// What an empty folder is called, by the length of a repository's object names.
@@ -63,7 +44,7 @@ const EMPTY: [&str; 2] = [
 
 /// Looks at a repository, and adds what it finds.
 pub(super) fn look(
-    worktree: &Path,
+    repository: &Repository,
     root: &Path,
     since: &Since,
     own: &Own,
@@ -71,15 +52,19 @@ pub(super) fn look(
     deadline: Instant,
     sighting: &mut Sighting,
 ) {
-    let names = Names { worktree: worktree.to_owned(), root: root.to_owned() };
+    let names = Names { worktree: repository.worktree().to_owned(), root: root.to_owned() };
     let paths = bounds.paths;
-    let mut status = git(worktree);
-    status.args(["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all"]);
-    status.args(["--ignore-submodules=none", "--find-renames", "--no-column"]);
+    let git = match Git::new(repository, deadline) {
+        Ok(git) => git,
+        Err(e) => {
+            sighting.git.error = Some(said(e, bounds));
+            return;
+        }
+    };
     let reader = names.clone();
     let own_paths = own.clone();
     let read = move |out: &mut dyn BufRead| Status::read(out, &reader, &own_paths, paths);
-    match answer(&mut status, deadline, bounds, read) {
+    match answer(&git, &STATUS, deadline, bounds, read) {
         Ok((status, complaints)) => {
             sighting.git = status.facts;
             sighting.skipped.extend(complaints);
@@ -107,12 +92,22 @@ pub(super) fn look(
         sighting.committed_known = true;
         return;
     }
-    let mut diff = git(worktree);
-    diff.args(["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"]);
-    diff.args(["--ignore-submodules=none", base, &head, "--"]);
+    let diff = [
+        "diff-tree",
+        "-r",
+        "-z",
+        "--name-only",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=none",
+        base,
+        &head,
+        "--",
+    ];
     let own_paths = own.clone();
     let read = move |out: &mut dyn BufRead| committed(out, &names, &own_paths, paths);
-    match answer(&mut diff, deadline, bounds, read) {
+    match answer(&git, &diff, deadline, bounds, read) {
         Ok(((committed, left_out), _)) => {
             sighting.committed = committed;
             sighting.committed_known = true;
@@ -124,50 +119,31 @@ pub(super) fn look(
     }
 }
 
-/// Git in a worktree, as every other person would find it.
-fn git(worktree: &Path) -> Command {
-    let mut command = Command::new("git");
-    command.current_dir(worktree).args(["--no-optional-locks", "--no-pager"]);
-    for setting in SETTINGS {
-        command.args(["-c", setting]);
-    }
-    for name in FOREIGN {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
-    // What a partial clone has not fetched stays where it is.
-    command.env("GIT_NO_LAZY_FETCH", "1");
-    command
+/// Arguments for a subcommand, with the settings that the answer depends on.
+fn with_settings<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    SETTINGS.into_iter().flat_map(|setting| ["-c", setting]).chain(args.iter().copied()).collect()
 }
 
+/// Runs git; gives what was made of its output, and what it complained about.
 fn answer<T: Send + 'static>(
-    command: &mut Command,
+    git: &Git,
+    args: &[&str],
     deadline: Instant,
     bounds: &Bounds,
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
 ) -> Result<(T, Option<String>), String> {
-    let done = program::run(command, deadline, read).map_err(|failed| match failed {
-        Failed::Io(e) if e.kind() == io::ErrorKind::NotFound => {
-            "git is not installed, or not in PATH".to_owned()
-        }
-        Failed::Io(e) => format!("git could not be run: {e}"),
-        Failed::TooLong => format!("git took longer than {} s", bounds.time.as_secs_f64()),
-    })?;
-    let complaint = said(&done.complaints);
+    let done = git.run(with_settings(args), deadline, read).map_err(|e| said(e, bounds))?;
     if !done.status.success() {
-        return Err(complaint.unwrap_or_else(|| format!("git failed: {}", done.status)));
+        return Err(done.complaint.unwrap_or_else(|| format!("git failed: {}", done.status)));
     }
-    Ok((done.output, complaint))
+    Ok((done.output, done.complaint))
 }
 
-/// What git complained about, on one line.
-fn said(complaints: &str) -> Option<String> {
-    const LINES: usize = 3;
-    let mut lines = complaints.lines().map(str::trim).filter(|line| !line.is_empty());
-    let shown: Vec<_> = lines.by_ref().take(LINES).collect();
-    let rest = lines.count();
-    let more = if rest > 0 { format!(" (and {rest} more lines)") } else { String::new() };
-    (!shown.is_empty()).then(|| format!("git: {}{more}", shown.join("; ")))
+fn said(error: GitError, bounds: &Bounds) -> String {
+    match error {
+        GitError::TooSlow => format!("git took longer than {} s", bounds.time.as_secs_f64()),
+        other => other.to_string(),
+    }
 }
 
 /// From git's paths, which count from the worktree, to the project's.
@@ -287,12 +263,14 @@ fn path_after(entry: &[u8], fields: usize) -> &[u8] {
     entry.splitn(fields + 1, |byte| *byte == b' ').nth(fields).unwrap_or_default()
 }
 
-/// The next piece, up to a zero byte; false at the end.
+/// The next piece, up to a zero byte and cut off where it is too long; false at the end.
 fn next(out: &mut dyn BufRead, piece: &mut Vec<u8>) -> io::Result<bool> {
     piece.clear();
-    let read = out.read_until(0, piece)?;
+    let read = out.take(PATH as u64).read_until(0, piece)?;
     if piece.last() == Some(&0) {
         piece.pop();
+    } else if read == PATH {
+        out.skip_until(0)?;
     }
     Ok(read > 0)
 }

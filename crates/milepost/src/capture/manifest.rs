@@ -2,11 +2,11 @@
 //! each on its own: one that cannot be read says so and hides no other.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::model::Manifest;
+use crate::small_file;
 
 /// The most that is read of one file.
 const MOST: u64 = 1 << 20;
@@ -71,7 +71,7 @@ const KNOWN: [Known; 22] = [
 pub fn manifests(folder: &Path) -> Vec<Manifest> {
     let mut found = Vec::new();
     for known in KNOWN {
-        let manifest = match read(&folder.join(known.file)) {
+        let manifest = match read(folder, known.file) {
             Ok(None) => continue,
             Ok(Some(text)) => {
                 let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
@@ -91,23 +91,30 @@ pub fn manifests(folder: &Path) -> Vec<Manifest> {
     found
 }
 
-/// A file's text; `None` where there is no such file. A pipe or a folder of that name is not opened.
-fn read(path: &Path) -> Result<Option<String>, String> {
-    let about = match std::fs::metadata(path) {
-        Ok(about) => about,
+/// A file's text; `None` where there is no such file. A pipe or a folder of that name is not opened, and a link is
+/// followed only within the folder.
+fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
+    let mut path = folder.join(name);
+    let said = |e: std::io::Error| e.to_string();
+    match std::fs::symlink_metadata(&path) {
+        Ok(about) if about.is_symlink() => {
+            path = std::fs::canonicalize(&path).map_err(said)?;
+            if !path.starts_with(std::fs::canonicalize(folder).map_err(said)?) {
+                return Err("it leads out of the project".to_owned());
+            }
+        }
+        Ok(_) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e.to_string()),
-    };
-    if !about.is_file() {
-        return Err("it is no file".to_owned());
+        Err(e) => return Err(said(e)),
     }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    file.take(MOST).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    let file = small_file::open(&path).map_err(said)?;
+    let size = file.metadata().map_err(said)?.len();
+    file.take(MOST).read_to_end(&mut bytes).map_err(said)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
         // A file that is longer than what is read may end in the middle of a character.
-        Err(e) if about.len() > MOST => {
+        Err(e) if size > MOST => {
             let valid = e.utf8_error().valid_up_to();
             let bytes = e.into_bytes();
             Ok(Some(String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default()).into_owned()))
@@ -203,6 +210,8 @@ fn make(text: &str) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     fn write(folder: &Path, name: &str, text: &str) {
@@ -238,6 +247,34 @@ mod tests {
         assert_eq!(fact("Makefile", "Test command"), Some("make test"));
         let errors: Vec<_> =
             found.iter().filter_map(|m| Some((m.file.as_str(), m.error.as_deref()?))).collect();
-        assert_eq!(errors, [("pyproject.toml", "it is no file"), ("Gemfile", "invalid UTF-8 at byte 0")]);
+        assert_eq!(
+            errors,
+            [("pyproject.toml", "not a regular file"), ("Gemfile", "invalid UTF-8 at byte 0")]
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_within_the_folder_alone() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let (outside, project) = (dir.path().join("outside"), dir.path().join("project"));
+        for folder in [&outside, &project, &project.join("deep")] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        write(&outside, "Cargo.toml", "[package]\nname = \"secret\"\n");
+        write(&project.join("deep"), "go.mod", "module inside\n");
+        symlink("../outside/Cargo.toml", project.join("Cargo.toml")).unwrap();
+        symlink("deep/go.mod", project.join("go.mod")).unwrap();
+        // Larger than what is read of it.
+        File::create(project.join("package-lock.json")).unwrap().set_len(MOST + 1).unwrap();
+        let found = manifests(&project);
+        let errors: Vec<_> = found.iter().map(|m| (m.file.as_str(), m.error.as_deref())).collect();
+        let expected = [
+            ("Cargo.toml", Some("it leads out of the project")),
+            ("package-lock.json", None),
+            ("go.mod", None),
+        ];
+        assert_eq!(errors, expected);
     }
 }

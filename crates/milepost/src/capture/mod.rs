@@ -7,7 +7,6 @@ mod git;
 mod join;
 mod manifest;
 mod memory;
-mod program;
 mod reference;
 mod watch;
 
@@ -20,8 +19,8 @@ pub use memory::{PeakWatch, Process};
 pub use reference::reference;
 
 use crate::model::{GitFacts, Memory, PathText, Watched, Workspace};
-use crate::store::StoreUrl;
 use crate::store::place::{self, Place};
+use crate::store::{Repository, StoreUrl};
 
 /// The folder that is watched wherever it exists.
 pub const WATCHED: &str = ".aiwg";
@@ -141,8 +140,8 @@ pub fn look(scope: &Scope, since: &Since) -> Sighting {
         let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
         sighting.memory = memory::of(&scope.process);
         match &repository {
-            Ok(worktree) => {
-                git::look(worktree, &root, since, &own, &scope.bounds, deadline, &mut sighting);
+            Ok(repository) => {
+                git::look(repository, &root, since, &own, &scope.bounds, deadline, &mut sighting);
             }
             Err(why) => sighting.git.error = Some(why.clone()),
         }
@@ -163,10 +162,11 @@ pub fn is_quick(scope: &Scope) -> bool {
     watch::folders(&root, scope).is_empty() && repository(scope, &root).is_err()
 }
 
-/// The root of the repository to look at, or why none is.
-fn repository(scope: &Scope, root: &Path) -> Result<PathBuf, String> {
+/// The repository to look at, or why none is.
+fn repository(scope: &Scope, root: &Path) -> Result<Repository, String> {
     let place = Place::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
-    let Some(worktree) = place.worktree else { return Err(NO_REPOSITORY.to_owned()) };
+    let Some(repository) = place.repository else { return Err(NO_REPOSITORY.to_owned()) };
+    let worktree = repository.worktree();
     let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
     if !scope.allow_home && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree)) {
         return Err(format!(
@@ -174,7 +174,7 @@ fn repository(scope: &Scope, root: &Path) -> Result<PathBuf, String> {
             worktree.display()
         ));
     }
-    Ok(worktree)
+    Ok(repository)
 }
 
 /// Files of Milepost's own, which are no part of the work.

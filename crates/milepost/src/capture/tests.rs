@@ -120,3 +120,43 @@ fn time_that_is_up_leaves_the_rest_unlisted() {
     let (watched, skipped) = watch::look(&root, &folders, &Own::of(None), &one, Instant::now() + one.time);
     assert!(watched.files.is_empty() && skipped == ["watched: 1 more files"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_out_of_the_project_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let base = std::fs::canonicalize(dir.path()).unwrap();
+    let root = base.join("project");
+    for folder in ["project/docs", "project/own", "outside/deep"] {
+        std::fs::create_dir_all(base.join(folder)).unwrap();
+    }
+    for file in ["project/own/mine", "outside/secret", "outside/deep/er"] {
+        std::fs::File::create(base.join(file)).unwrap();
+    }
+    symlink("../outside", root.join(WATCHED)).unwrap();
+    symlink("../../outside", root.join("docs/folder")).unwrap();
+    symlink("../../outside/secret", root.join("docs/file")).unwrap();
+    symlink("../own", root.join("docs/own")).unwrap();
+    symlink("deep/er", base.join("outside/inner")).unwrap();
+    symlink("../project/own/mine", base.join("outside/back")).unwrap();
+    let listed = |watch: &[&Path]| {
+        let scope =
+            Scope { watch: watch.iter().map(|path| path.to_path_buf()).collect(), ..Scope::at(&root) };
+        let folders = watch::folders(&root, &scope);
+        let bounds = Bounds::default();
+        let (watched, skipped) =
+            watch::look(&root, &folders, &Own::of(None), &bounds, Instant::now() + bounds.time);
+        (watched.files, skipped)
+    };
+    let out = |name: &str| format!("watched: {name}: leads out of the project");
+    let (files, skipped) = listed(&[Path::new("docs"), Path::new(WATCHED)]);
+    assert_eq!(files, paths(&["docs/own/mine"]));
+    assert_eq!(skipped, [out(".aiwg"), out("docs/file"), out("docs/folder")]);
+    // A folder outside that is asked for as such is listed, with its own links.
+    for asked in [Path::new("../outside"), &base.join("outside")] {
+        let (files, _) = listed(&[asked]);
+        let expected = ["back", "deep/er", "inner", "secret"].map(|name| format!("../outside/{name}"));
+        assert_eq!(files, paths(&expected.each_ref().map(String::as_str)));
+    }
+}

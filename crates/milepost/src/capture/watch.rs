@@ -1,8 +1,9 @@
-//! Watched folders: every file in them with its size. What cannot be read is noted, and the rest is listed.
+//! Watched folders: every file in them with its size. What cannot be read is noted, and the rest is listed. A link that
+//! leads out of the project is not followed.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
 use super::{Bounds, Own, Scope, WATCHED, bytes_of, relative};
@@ -11,12 +12,16 @@ use crate::model::{PathText, Watched};
 /// Notes that are kept of one kind; of more, only how many.
 const NOTES: usize = 20;
 
+const LEADS_OUT: &str = "leads out of the project";
+
 /// A folder to watch.
 pub(super) struct Folder {
     /// Where it is.
     path: PathBuf,
     /// Whether somebody asked for it, and so wants to know that it is not there.
     asked: bool,
+    /// Whether it may lie outside of the project: its path says so itself, and it is no link that does.
+    outside: bool,
 }
 
 /// The folders to watch: those that are asked for, and `.aiwg` where it exists.
@@ -24,13 +29,15 @@ pub(super) fn folders(root: &Path, scope: &Scope) -> Vec<Folder> {
     let usual = root.join(WATCHED);
     let mut folders: Vec<Folder> = Vec::new();
     if usual.is_dir() {
-        folders.push(Folder { path: usual, asked: false });
+        folders.push(Folder { path: usual, asked: false, outside: false });
     }
     for path in scope.watch.iter().chain(&scope.watch_in_run) {
+        let outside = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
         // Its parts are what counts: `./docs/` is `docs`.
         let path: PathBuf = root.join(path).components().collect();
-        if !folders.iter().any(|folder| folder.path == path) {
-            folders.push(Folder { path, asked: true });
+        match folders.iter_mut().find(|folder| folder.path == path) {
+            Some(folder) => folder.outside |= outside,
+            None => folders.push(Folder { path, asked: true, outside }),
         }
     }
     folders
@@ -46,6 +53,7 @@ pub(super) fn look(
 ) -> (Watched, Vec<String>) {
     let mut walk = Walk {
         root,
+        top: PathBuf::new(),
         own,
         most: bounds.paths,
         bytes: bounds.bytes,
@@ -60,7 +68,14 @@ pub(super) fn look(
     let mut errors = Vec::new();
     for folder in folders {
         match fs::metadata(&folder.path) {
-            Ok(kind) if kind.is_dir() => walk.through(&folder.path),
+            Ok(kind) if kind.is_dir() => {
+                walk.top = fs::canonicalize(&folder.path).unwrap_or_else(|_| folder.path.clone());
+                if folder.outside || walk.top.starts_with(root) {
+                    walk.through(&folder.path);
+                } else {
+                    walk.note(&folder.path, LEADS_OUT);
+                }
+            }
             Ok(_) => errors.push(format!("{} is no folder", shown(root, &folder.path))),
             Err(e) if folder.asked => errors.push(format!("{}: {e}", shown(root, &folder.path))),
             Err(_) => {}
@@ -75,6 +90,8 @@ fn shown(root: &Path, path: &Path) -> String {
 
 struct Walk<'a> {
     root: &'a Path,
+    /// The watched folder itself, by what it really is.
+    top: PathBuf,
     own: &'a Own,
     most: usize,
     bytes: usize,
@@ -139,6 +156,10 @@ impl Walk<'_> {
                 }
                 continue;
             }
+            if kind.is_symlink() && self.leads_out(&path) {
+                self.note(&path, LEADS_OUT);
+                continue;
+            }
             // A link counts as what it leads to.
             match if kind.is_symlink() { fs::metadata(&path) } else { entry.metadata() } {
                 Ok(target) if target.is_dir() => links.push_back(path),
@@ -146,6 +167,12 @@ impl Walk<'_> {
                 Err(e) => self.note(&path, &e.to_string()),
             }
         }
+    }
+
+    /// Whether a link leads out of both the project and the watched folder.
+    fn leads_out(&self, link: &Path) -> bool {
+        let real = fs::canonicalize(link);
+        real.is_ok_and(|real| !real.starts_with(self.root) && !real.starts_with(&self.top))
     }
 
     fn add(&mut self, path: &Path, size: u64) {

@@ -1,21 +1,31 @@
 //! Pointer: the current checkpoint's id in a JSON file of the user's as well, at a given key, changing nothing else there.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Component, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
 use super::Milepost;
 use crate::atomic;
+use crate::git::{self, Git};
 use crate::model::{CheckpointId, RunId};
 use crate::seal::strict;
+use crate::small_file;
+use crate::store::place::Place;
 use crate::store::{Find, HeaderQuery, Row};
 
 /// How long to wait for another process that edits the same file.
 const WAIT: Duration = Duration::from_secs(2);
+/// How long a commit may take.
+const COMMIT_TIME: Duration = Duration::from_secs(30);
+/// The largest file that is edited.
+const LARGEST: u64 = 1 << 20;
+/// How much of what git prints is read.
+const PRINTED: u64 = 64 << 10;
 
 /// Where the id is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +34,10 @@ pub struct Pointer {
     pub file: PathBuf,
     /// The names of the members that lead to the value.
     pub key: Vec<String>,
-    /// Whether to commit the file, and it alone, to git.
+    /// Whether to commit the file, and it alone, to the project's repository.
     pub commit: bool,
+    /// The project.
+    pub place: Place,
 }
 
 impl Milepost {
@@ -38,7 +50,8 @@ impl Milepost {
     /// The id that the pointer names.
     pub(super) fn pointed_id(&self) -> Option<CheckpointId> {
         let pointer = self.settings.pointer.as_ref()?;
-        let text = fs::read_to_string(&pointer.file).ok()?;
+        pointer.check_folder().ok()?;
+        let text = String::from_utf8(small_file::read(&pointer.file, LARGEST).ok()?).ok()?;
         let Ok(Spot::Value(range)) = locate(&text, &pointer.key) else { return None };
         serde_json::from_str(&text[range]).ok()
     }
@@ -59,25 +72,37 @@ impl Milepost {
 impl Pointer {
     /// Writes the id, or null. The rest of the file keeps every byte.
     pub fn set(&self, id: Option<&CheckpointId>) -> Result<(), String> {
-        let said = |e: std::io::Error| e.to_string();
+        self.check_folder()?;
         let _lock = self.lock()?;
         let value = id.map_or("null".to_owned(), |id| format!("\"{id}\""));
-        let text = match fs::read(&self.file) {
+        let text = match small_file::read(&self.file, LARGEST) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && id.is_none() => return Ok(()),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => "{}\n".to_owned(),
-            Err(e) => return Err(said(e)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && id.is_none() => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => "{}\n".to_owned(),
+            Err(e) => return Err(e.to_string()),
         };
         let edited = edit(&text, &self.key, &value)?;
         if edited != text {
-            let mode = fs::metadata(&self.file).map(|m| m.permissions()).ok();
-            atomic::write(&self.file, edited.as_bytes(), atomic::Mode::Shared).map_err(said)?;
-            if let Some(mode) = mode {
-                fs::set_permissions(&self.file, mode).map_err(said)?;
-            }
+            atomic::write(&self.file, edited.as_bytes(), atomic::Mode::Shared).map_err(|e| e.to_string())?;
             if self.commit {
                 self.commit_file(id)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses a file below the project's root whose folder is a link that leads out of the project.
+    fn check_folder(&self) -> Result<(), String> {
+        let folder = atomic::folder_of(&self.file);
+        let is_below = folder.starts_with(&self.place.root)
+            && !folder.components().any(|part| part == Component::ParentDir);
+        let real = fs::canonicalize(folder).map_err(|e| e.to_string())?;
+        // Asking the folder to be one keeps the lock from opening a pipe.
+        if !real.is_dir() {
+            return Err("its folder is not a folder".to_owned());
+        }
+        if is_below && !real.starts_with(&self.place.root) {
+            return Err("a link leads out of the project".to_owned());
         }
         Ok(())
     }
@@ -95,26 +120,33 @@ impl Pointer {
         Ok(folder)
     }
 
+    /// Commits the file to the project's repository, never to one that its folder may look like.
     fn commit_file(&self, id: Option<&CheckpointId>) -> Result<(), String> {
+        let Some(repository) = &self.place.repository else {
+            return Err("not committed: the project is not in a git repository".to_owned());
+        };
+        let folder = fs::canonicalize(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
+        let file = folder.join(self.file.file_name().unwrap_or_default());
+        let Ok(path) = file.strip_prefix(repository.worktree()) else {
+            let worktree = repository.worktree().display();
+            return Err(format!("not committed: the file is not in the worktree {worktree}"));
+        };
         let message = match id {
             Some(id) => format!("milepost: checkpoint {id}"),
             None => "milepost: no current checkpoint".to_owned(),
         };
-        let name = self.file.file_name().unwrap_or_default();
-        for args in [vec!["add", "--"], vec!["commit", "--quiet", "--only", "-m", &message, "--"]] {
-            let done = Command::new("git")
-                .arg("-C")
-                .arg(atomic::folder_of(&self.file))
-                .args(&args)
-                .arg(name)
-                .output()
-                .map_err(|e| format!("git cannot be run: {e}"))?;
+        let deadline = git::within(COMMIT_TIME);
+        let said = |e: git::GitError| format!("not committed: {e}");
+        let git = Git::new(repository, deadline).map_err(said)?;
+        git.check_writable().map_err(said)?;
+        let add = ["add", "--"];
+        let commit = ["commit", "--quiet", "--only", "--no-verify", "--no-gpg-sign", "-m", &message, "--"];
+        for args in [&add[..], &commit[..]] {
+            let args_and_path = args.iter().map(OsStr::new).chain([path.as_os_str()]);
+            let done = git.output(args_and_path, deadline, PRINTED).map_err(said)?;
             if !done.status.success() {
-                return Err(format!(
-                    "git {} failed: {}",
-                    args[0],
-                    String::from_utf8_lossy(&done.stderr).trim()
-                ));
+                let why = done.complaint.unwrap_or_else(|| done.status.to_string());
+                return Err(format!("not committed: git {} failed: {why}", args[0]));
             }
         }
         Ok(())
@@ -225,7 +257,8 @@ mod tests {
         assert!(edit("not json", &key("a"), "null").is_err());
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("seed.json");
-        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false };
+        let place = Place::find(dir.path()).unwrap();
+        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
         pointer.set(None).unwrap();
         assert!(!file.exists(), "clearing makes no file");
         pointer.set(Some(&"cp_1".parse().unwrap())).unwrap();

@@ -1,4 +1,4 @@
-//! Running a program that must not last: its output is read to the end, as it comes, and at a deadline it is gone with
+//! Running git within a time limit: its output is read to the end, as it comes, and at the deadline it is ended with
 //! everything it has started.
 
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,34 +6,31 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use super::GitError;
+
 /// Bytes of complaints that are kept.
 const COMPLAINTS: u64 = 4096;
 
-/// Why there is no answer.
+/// How long git has to remove its lock files once it was told to end.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// What git left.
 #[derive(Debug)]
-pub(super) enum Failed {
-    /// It could not be started, or its output not be read.
-    Io(io::Error),
-    /// It was not done by the deadline.
-    TooLong,
-}
-
-/// What a program left.
-pub(super) struct Done<T> {
+pub struct Done<T> {
     /// How it ended.
-    pub(super) status: ExitStatus,
+    pub status: ExitStatus,
     /// What its output was made into.
-    pub(super) output: T,
-    /// The start of what it complained about.
-    pub(super) complaints: String,
+    pub output: T,
+    /// The start of its error messages, on one line.
+    pub complaint: Option<String>,
 }
 
-/// Runs a program; `read` makes something of its output.
+/// Runs a command; `read` makes something of its output.
 pub(super) fn run<T: Send + 'static>(
     command: &mut Command,
     deadline: Instant,
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
-) -> Result<Done<T>, Failed> {
+) -> Result<Done<T>, GitError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(unix)]
     {
@@ -41,7 +38,10 @@ pub(super) fn run<T: Send + 'static>(
         // A group of its own: the terminal's signals are for the person's command, and an end is an end for all of it.
         command.process_group(0);
     }
-    let mut child = command.spawn().map_err(Failed::Io)?;
+    let mut child = command.spawn().map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => GitError::NotInstalled,
+        _ => GitError::Io(e),
+    })?;
     let (send, output) = mpsc::channel();
     if let Some(pipe) = child.stdout.take() {
         beside(move || drop(send.send(read(&mut BufReader::with_capacity(64 << 10, pipe)))), &mut child)?;
@@ -60,11 +60,11 @@ pub(super) fn run<T: Send + 'static>(
         Ok(Ok(output)) => output,
         Ok(Err(e)) => {
             end(&mut child);
-            return Err(Failed::Io(e));
+            return Err(GitError::Io(e));
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
             end(&mut child);
-            return Err(Failed::TooLong);
+            return Err(GitError::TooSlow);
         }
     };
     let complaints = complaints.recv_timeout(left(deadline)).unwrap_or_default();
@@ -76,33 +76,49 @@ pub(super) fn run<T: Send + 'static>(
             Ok(None) if Instant::now() < deadline => std::thread::sleep(pause),
             Ok(None) => {
                 end(&mut child);
-                return Err(Failed::TooLong);
+                return Err(GitError::TooSlow);
             }
-            Err(e) => return Err(Failed::Io(e)),
+            Err(e) => return Err(GitError::Io(e)),
         }
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    Ok(Done { status, output, complaints })
+    Ok(Done { status, output, complaint: on_one_line(&complaints) })
 }
 
 fn left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-fn beside(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Result<(), Failed> {
+fn beside(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Result<(), GitError> {
     let thread = std::thread::Builder::new().name("milepost-look".into()).stack_size(256 << 10).spawn(work);
     thread.map(drop).map_err(|e| {
         end(child);
-        Failed::Io(e)
+        GitError::Io(e)
     })
 }
 
-/// Ends a program and all that it has started.
+/// Ends git and all that it has started. It is told first, so that it removes its lock files.
 fn end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        use rustix::process::{Signal, kill_process_group};
+        let _ = kill_process_group(group, Signal::TERM);
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < GRACE {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = kill_process_group(group, Signal::KILL);
     }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// What git complained about, on one line.
+fn on_one_line(complaints: &str) -> Option<String> {
+    const LINES: usize = 3;
+    let mut lines = complaints.lines().map(str::trim).filter(|line| !line.is_empty());
+    let shown: Vec<_> = lines.by_ref().take(LINES).collect();
+    let rest = lines.count();
+    let more = if rest > 0 { format!(" (and {rest} more lines)") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("git: {}{more}", shown.join("; ")))
 }

@@ -1,0 +1,349 @@
+//! Repositories that strangers wrote: no program of theirs runs, and nothing outside of the project is read or written.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use milepost::capture::distance::{Distance, distance};
+use serde_json::{Value, json};
+
+use crate::TestEnvironment;
+
+const HOOKS: [&str; 14] = [
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-rewrite",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "reference-transaction",
+    "update",
+    "sendemail-validate",
+];
+
+fn write(path: &Path, content: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+    std::fs::write(path, content).unwrap();
+}
+
+fn program(path: &Path, script: &str) {
+    write(path, script);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A repository in which everything that can name a program names one of the attacker's.
+struct Hostile {
+    env: TestEnvironment,
+    /// The file that the attacker's program leaves traces in.
+    marker: PathBuf,
+}
+
+impl Hostile {
+    fn new() -> Self {
+        let env = TestEnvironment::repository();
+        let (root, marker, evil) = (env.project(), env.path("marker"), env.path("evil"));
+        program(
+            &evil,
+            &format!("#!/bin/sh\necho \"$*\" >> '{}'\ncase $1 in clean|sub) cat;; esac\n", marker.display()),
+        );
+        write(
+            &env.path("home/.gitconfig"),
+            "[user]\nname = t\nemail = t@t\n[protocol \"file\"]\nallow = always\n",
+        );
+        let other = TestEnvironment::repository();
+        env.git(&["submodule", "--quiet", "add", other.project().to_str().unwrap(), "sub"]);
+        write(
+            &root.join(".gitattributes"),
+            "*.txt filter=f diff=d merge=m\n*.inc filter=inc\n*.odd filter=a=b.c\n*.tree filter=tree\n",
+        );
+        for name in ["a.txt", "a.inc", "a.odd", "a.tree", "sub/a.txt"] {
+            write(&root.join(name), "one\n");
+        }
+        write(&root.join("sub/.gitattributes"), "*.txt filter=f\n");
+        // The pointer's folder, laid out as a bare repository.
+        let seed = root.join("seed");
+        write(&seed.join("seed.json"), "{}\n");
+        write(&seed.join("HEAD"), "ref: refs/heads/main\n");
+        for folder in ["objects", "refs/heads", "hooks"] {
+            write(&seed.join(folder).join(".keep"), "");
+        }
+        write(
+            &root.join("milepost.toml"),
+            "[pointer]\nfile = \"seed/seed.json\"\nkey = \"ref\"\ncommit = true\n",
+        );
+        env.git(&["add", "."]);
+        env.git(&["commit", "-q", "-m", "two"]);
+        let said = |what: &str| format!("\"{} {what}\"", evil.display());
+        let config = format!(
+            "[core]\nfsmonitor = {fsmonitor}\nhooksPath = {hooks}\nsshCommand = {ssh}\neditor = {editor}\npager = {pager}\n\
+             askPass = {askpass}\ngitProxy = {proxy}\nalternateRefsCommand = {refs}\nworktree = {elsewhere}\n\
+             [diff]\nexternal = {external}\nsubmodule = diff\n[diff \"d\"]\ntextconv = {textconv}\ncommand = {command}\n\
+             [FILTER \"f\"]\nclean = {clean}\nsmudge = {smudge}\nrequired = true\n\
+             [filter \"a=b.c\"]\nprocess = {process}\nrequired\n\
+             [commit]\ngpgSign = true\n[gpg]\nprogram = {gpg}\n[log]\nshowSignature = true\n[credential]\nhelper = {helper}\n\
+             [sequence]\neditor = {editor}\n[pager]\nstatus = {pager}\ndiff = {pager}\n\
+             [alias]\nstatus = !{alias}\nconfig = !{alias}\ncommit = !{alias}\n\
+             [gc]\nauto = 1\nrecentObjectsHook = {gc}\n[hook \"h\"]\nevent = pre-commit\nevent = post-index-change\n\
+             command = {hook}\n[trailer \"x\"]\ncommand = {trailer}\nifmissing = add\n[status]\nsubmoduleSummary = true\n\
+             [protocol]\nallow = always\n[protocol \"ext\"]\nallow = always\n\
+             [extensions]\npartialClone = origin\nworktreeConfig = true\n\
+             [remote \"origin\"]\nurl = ssh://nobody@localhost/nowhere\npromisor = true\npartialclonefilter = blob:none\n\
+             uploadpack = {upload}\n[include]\npath = more\n",
+            fsmonitor = said("fsmonitor"),
+            hooks = env.path("hooks").display(),
+            ssh = said("ssh"),
+            editor = said("editor"),
+            pager = said("pager"),
+            askpass = said("askpass"),
+            proxy = said("proxy"),
+            refs = said("refs"),
+            elsewhere = env.path("home").display(),
+            external = said("external"),
+            textconv = said("textconv"),
+            command = said("command"),
+            clean = said("clean"),
+            smudge = said("smudge"),
+            process = said("process"),
+            gpg = evil.display(),
+            helper = said("helper"),
+            alias = evil.display(),
+            gc = said("gc"),
+            hook = said("config-hook"),
+            trailer = said("trailer"),
+            upload = said("upload"),
+        );
+        let git = root.join(".git");
+        let append = |file: &Path, text: &str| {
+            let before = std::fs::read_to_string(file).unwrap_or_default();
+            write(file, &format!("{before}{text}"));
+        };
+        append(&git.join("config"), &config);
+        write(&git.join("more"), &format!("[filter \"inc\"]\nclean = {}\n", said("included")));
+        write(&git.join("config.worktree"), &format!("[filter \"tree\"]\nclean = {}\n", said("worktree")));
+        let submodule =
+            format!("[filter \"f\"]\nclean = {}\n[core]\nfsmonitor = {}\n", said("sub"), said("sub"));
+        append(&git.join("modules/sub/config"), &submodule);
+        append(&seed.join("config"), &format!("[core]\nbare = true\n{}", config.replacen("[core]\n", "", 1)));
+        for hook in HOOKS {
+            for folder in [env.path("hooks"), git.join("hooks"), seed.join("hooks")] {
+                program(&folder.join(hook), &format!("#!/bin/sh\n'{}' hook {hook}\n", evil.display()));
+            }
+        }
+        for name in ["a.txt", "a.inc", "a.odd", "a.tree", "sub/a.txt"] {
+            write(&root.join(name), "two, and longer\n");
+        }
+        Self { env, marker }
+    }
+
+    #[track_caller]
+    fn nothing_ran(&self) {
+        let ran = std::fs::read_to_string(&self.marker).unwrap_or_default();
+        assert_eq!(ran, "", "programs of the repository were run");
+    }
+
+    /// The commit that `main` is on, without asking git.
+    fn head(&self) -> String {
+        let head = std::fs::read_to_string(self.env.project().join(".git/refs/heads/main")).unwrap();
+        head.trim().to_owned()
+    }
+}
+
+#[test]
+fn no_program_of_a_repository_runs() {
+    let hostile = Hostile::new();
+    let env = &hostile.env;
+    let (root, first) = (env.project(), hostile.head());
+    let saved = env.json(&["save", "--run", "r", "--summary", "x"]);
+    hostile.nothing_ran();
+    assert_eq!(saved["pointer_error"], Value::Null, "{saved}");
+    let seen = env.json(&["show"])["checkpoint"]["workspace"].clone();
+    assert_eq!((&seen["git"]["error"], &seen["git"]["head"]), (&Value::Null, &json!(first)));
+    // What changed inside of the submodule is not listed, and the bare repository is a folder like any other.
+    let modified = json!(["a.inc", "a.odd", "a.tree", "a.txt"]);
+    assert_eq!(seen["git"]["modified"], modified);
+    let untracked = seen["git"]["untracked"].to_string();
+    assert!(untracked.contains("seed/config") && untracked.contains("seed/hooks/pre-commit"), "{untracked}");
+    // The pointer was committed to the project's repository, and nothing else with it.
+    let second = hostile.head();
+    assert_ne!(first, second);
+    let pointer = std::fs::read_to_string(root.join("seed/seed.json")).unwrap();
+    assert!(pointer.contains(saved["snapshot_id"].as_str().unwrap()), "{pointer}");
+    env.save(&["--run", "r", "--summary", "y"]);
+    let seen = env.json(&["show"])["checkpoint"]["workspace"].clone();
+    assert_eq!((&seen["git"]["head"], &seen["git"]["modified"]), (&json!(second), &modified));
+    assert!(seen["files_modified"].to_string().contains("seed/seed.json"), "{seen}");
+    hostile.nothing_ran();
+    env.run(&["export", "bundle", "r", "../r.bundle", "--with-patch"]).exits(0);
+    env.run(&["resume"]).exits(0);
+    assert_eq!(distance(&root, &first), Distance::Ahead(2));
+    assert_eq!(distance(&root, "0123456789012345678901234567890123456789"), Distance::Missing);
+    assert_eq!(distance(&env.path("home"), &first), Distance::Unknown("not in a git repository".into()));
+    hostile.nothing_ran();
+    // Git as everybody calls it does run them.
+    let plain = |folder: &Path, args: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(folder).env("HOME", env.path("home")).env("GIT_WORK_TREE", &root).args(args);
+        let _ = git.output().unwrap();
+    };
+    for args in [
+        &["status"][..],
+        &["diff-index", "-p", "--ext-diff", "HEAD", "--", "a.txt"],
+        &["diff-index", "-p", "--textconv", "HEAD", "--", "a.txt"],
+        &["hash-object", "a.txt"],
+        &["add", "a.inc"],
+        &["add", "a.odd"],
+        &["add", "a.tree"],
+        &["commit", "--no-verify", "-m", "x", "--allow-empty"],
+        &["cat-file", "-e", "0123456789012345678901234567890123456789"],
+    ] {
+        plain(&root, args);
+    }
+    let ran = std::fs::read_to_string(&hostile.marker).unwrap();
+    let dangers = [
+        "fsmonitor",
+        "hook post-index-change",
+        "hook prepare-commit-msg",
+        "command",
+        "textconv",
+        "clean",
+        "process",
+        "included",
+        "worktree",
+        "sub",
+        "--status-fd=2",
+        "ssh",
+    ];
+    for what in dangers {
+        assert!(ran.contains(what), "{what} was never a danger: {ran}");
+    }
+}
+
+#[test]
+fn git_and_nothing_else_is_executed() {
+    let works =
+        Command::new("strace").args(["-f", "-qq", "-e", "trace=execve", "-o", "/dev/null", "true"]).status();
+    if !works.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let hostile = Hostile::new();
+    let env = &hostile.env;
+    let log = env.path("executed");
+    for args in [
+        &["save", "--run", "r", "--summary", "x"][..],
+        &["save", "--run", "r", "--summary", "y"],
+        &["export", "bundle", "r", "../r.bundle", "--with-patch"],
+        &["resume"],
+    ] {
+        let plain = env.command(args);
+        let mut traced = Command::new("strace");
+        traced.args(["-f", "-qq", "-e", "trace=execve", "-o"]).arg(&log).arg(plain.get_program()).args(args);
+        traced.current_dir(env.project()).env_clear();
+        traced.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let done = traced.output().unwrap();
+        assert!(done.status.success(), "{args:?} {}", String::from_utf8_lossy(&done.stderr));
+        let calls = std::fs::read_to_string(&log).unwrap();
+        let executed: Vec<_> = calls
+            .lines()
+            .filter(|line| line.ends_with("= 0"))
+            .filter_map(|line| line.split("execve(\"").nth(1)?.split('"').next())
+            .map(|path| path.rsplit('/').next().unwrap_or_default())
+            .collect();
+        assert!(!executed.is_empty() && executed.contains(&"milepost"), "{calls}");
+        let others: Vec<_> = executed.iter().filter(|name| !["milepost", "git"].contains(name)).collect();
+        assert_eq!(others, Vec::<&&str>::new(), "{args:?}");
+        assert!(args[0] == "resume" || executed.contains(&"git"), "{calls}");
+    }
+    hostile.nothing_ran();
+}
+
+#[test]
+fn filters_of_the_user_still_run() {
+    let env = TestEnvironment::repository();
+    let user =
+        "[user]\nname = t\nemail = t@t\n[filter \"up\"]\nclean = tr a-z A-Z\nsmudge = cat\nrequired = true\n";
+    write(&env.path("home/.gitconfig"), user);
+    env.write(".gitattributes", "*.up filter=up\n");
+    env.write("a.up", "hello\n");
+    env.git(&["add", "."]);
+    env.git(&["commit", "-q", "-m", "two"]);
+    let marker = env.path("marker");
+    let evil =
+        format!("[filter \"up\"]\nclean = \"touch {0}; cat\"\nsmudge = \"touch {0}\"\n", marker.display());
+    let config = env.project().join(".git/config");
+    write(&config, &format!("{}{evil}", std::fs::read_to_string(&config).unwrap()));
+    // The same content with another time, so that git has to read it.
+    env.write("a.up", "hello\n");
+    std::fs::File::open(env.project().join("a.up"))
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30))
+        .unwrap();
+    env.save(&["--run", "r", "--summary", "x"]);
+    let git = env.json(&["show"])["checkpoint"]["workspace"]["git"].clone();
+    assert_eq!((&git["error"], &git["modified"]), (&Value::Null, &json!([])));
+    assert!(!marker.exists());
+}
+
+#[test]
+fn another_repository_is_left_alone() {
+    let env = TestEnvironment::repository();
+    for (name, dot_git) in [("file", Some("gitdir: ../../project/.git\n")), ("link", None)] {
+        let hostile = env.path("stranger").join(name);
+        match dot_git {
+            Some(text) => write(&hostile.join(".git"), text),
+            None => {
+                std::fs::create_dir_all(&hostile).unwrap();
+                symlink(env.project().join(".git"), hostile.join(".git")).unwrap();
+            }
+        }
+        env.run_in(&hostile, &["save", "--run", "r", "--summary", "x"]).exits(0);
+        assert!(hostile.join(".milepost/milepost.db").exists(), "{name}");
+        let shown = env.run_in(&hostile, &["show", "--json"]).exits(0).json();
+        assert_eq!(shown["checkpoint"]["workspace"]["git"]["error"], "not a git repository", "{name}");
+    }
+    assert!(!env.project().join(".git/milepost").exists());
+}
+
+#[test]
+fn a_pointer_is_committed_to_the_projects_repository_alone() {
+    let pointer = |file: &str| format!("[pointer]\nfile = \"{file}\"\nkey = \"ref\"\ncommit = true\n");
+    let mut n = 0;
+    let mut save = |env: &TestEnvironment| {
+        n += 1;
+        let saved = env.json(&["save", "--run", "r", "--summary", &n.to_string(), "--no-capture"]);
+        saved["pointer_error"].as_str().unwrap_or_default().to_owned()
+    };
+    let env = TestEnvironment::new();
+    env.write("milepost.toml", pointer("seed.json"));
+    assert!(save(&env).contains("not committed: the project is not in a git repository"));
+    assert!(env.project().join("seed.json").exists());
+
+    let env = TestEnvironment::repository();
+    write(&env.path("home/.gitconfig"), "[user]\nname = t\nemail = t@t\n");
+    env.write("milepost.toml", pointer("../outside.json"));
+    assert!(save(&env).contains("not committed: the file is not in the worktree"));
+    // A folder that is a link out of the project, a file that is one, and what is no file.
+    env.write("milepost.toml", pointer("away/seed.json"));
+    symlink(env.path("home"), env.project().join("away")).unwrap();
+    assert!(save(&env).contains("a link leads out of the project"));
+    assert!(!env.path("home/seed.json").exists());
+    env.write("milepost.toml", pointer("link.json"));
+    symlink("../outside.json", env.project().join("link.json")).unwrap();
+    assert!(save(&env).contains("a symbolic link"));
+    env.write("milepost.toml", pointer("large.json"));
+    std::fs::File::create(env.project().join("large.json")).unwrap().set_len((1 << 20) + 1).unwrap();
+    assert!(save(&env).contains("larger than 1 MiB"));
+    // Through links inside of the git directory a commit would be written elsewhere.
+    env.write("milepost.toml", pointer("seed.json"));
+    assert_eq!(save(&env), "");
+    let index = env.project().join(".git/index");
+    std::fs::rename(&index, env.path("index")).unwrap();
+    symlink(env.path("index"), &index).unwrap();
+    let why = save(&env);
+    assert!(why.contains(".git/index is a symbolic link"), "{why}");
+}

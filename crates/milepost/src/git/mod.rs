@@ -1,0 +1,311 @@
+//! The only place that runs git. In: a repository and arguments. Out: what git printed, within limits of time and size.
+//! A repository is data of strangers: git is told where it is, reads its files and runs no program, whatever its
+//! configuration says. Settings of the user's own (global, system, environment) stay in force where they run nothing.
+
+mod drivers;
+mod program;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, BufRead, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub use program::Done;
+
+use crate::small_file;
+use crate::store::Repository;
+
+/// Settings that keep git from running programs, reaching a network, or looking into submodules.
+const SETTINGS: [&str; 30] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=keep",
+    "core.sshCommand=false",
+    "core.gitProxy=",
+    "core.askPass=",
+    "core.editor=:",
+    "sequence.editor=:",
+    "core.pager=cat",
+    "core.alternateRefsCommand=",
+    "credential.helper=",
+    "protocol.allow=never",
+    "diff.external=",
+    "diff.submodule=short",
+    "diff.ignoreSubmodules=dirty",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
+    "commit.gpgSign=false",
+    "tag.gpgSign=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.openpgp.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.program=false",
+    "gpg.ssh.defaultKeyCommand=",
+    "gc.auto=0",
+    "gc.recentObjectsHook=",
+    "maintenance.auto=false",
+    "uploadpack.packObjectsHook=",
+    // A folder laid out as a bare repository is never taken for one.
+    "safe.bareRepository=explicit",
+];
+
+/// Variables with the same purpose, some of which win over any setting.
+const VARIABLES: [(&str, &str); 12] = [
+    ("LC_ALL", "C"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // What a partial clone has not fetched stays where it is.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    // Older versions do not know the variable above, so that no transport may be used either.
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_PROTOCOL_FROM_USER", "0"),
+    ("GIT_SSH_COMMAND", "false"),
+    ("GIT_ASKPASS", ""),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", ":"),
+    ("GIT_SEQUENCE_EDITOR", ":"),
+    ("GIT_MERGE_AUTOEDIT", "no"),
+];
+
+/// Variables that would send git elsewhere, as they do in a hook of git's, or have it run or write something.
+const REMOVED: [&str; 49] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_CONFIG",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_ATTR_SOURCE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_DEFAULT_HASH",
+    "GIT_DEFAULT_REF_FORMAT",
+    "GIT_REF_STORAGE_FORMAT",
+    "GIT_REFLOG_ACTION",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIFF_OPTS",
+    "GIT_SSH",
+    "GIT_SSH_VARIANT",
+    "GIT_PROXY_COMMAND",
+    "SSH_ASKPASS",
+    "GIT_REDIRECT_STDIN",
+    "GIT_REDIRECT_STDOUT",
+    "GIT_REDIRECT_STDERR",
+    "GIT_TRACE",
+    "GIT_TRACE_CURL",
+    "GIT_TRACE_FSMONITOR",
+    "GIT_TRACE_PACKET",
+    "GIT_TRACE_PACKFILE",
+    "GIT_TRACE_PACK_ACCESS",
+    "GIT_TRACE_PERFORMANCE",
+    "GIT_TRACE_REFS",
+    "GIT_TRACE_SETUP",
+    "GIT_TRACE_SHALLOW",
+    "GIT_TRACE2",
+    "GIT_TRACE2_BRIEF",
+    "GIT_TRACE2_EVENT",
+    "GIT_TRACE2_PERF",
+];
+
+/// Why git gave no answer.
+#[derive(Debug)]
+pub enum GitError {
+    /// The program is not there.
+    NotInstalled,
+    /// It could not be started, or its output not be read.
+    Io(io::Error),
+    /// It was not done in time, and was ended.
+    TooSlow,
+    /// It printed more than so many bytes, and was ended.
+    TooLarge(u64),
+    /// It must not be run on this repository, or would not, for this reason.
+    Refused(String),
+}
+
+impl fmt::Display for GitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled => f.write_str("git is not installed, or not in PATH"),
+            Self::Io(e) => write!(f, "git could not be run: {e}"),
+            Self::TooSlow => f.write_str("git took too long"),
+            Self::TooLarge(limit) => write!(f, "git printed more than {limit} bytes"),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for GitError {}
+
+/// Git on one repository.
+#[derive(Debug, Clone)]
+pub struct Git {
+    repository: Repository,
+    /// Settings that take the place of the repository's own.
+    overrides: Vec<(OsString, OsString)>,
+}
+
+impl Git {
+    /// Prepares to run git. Costs no process, unless the repository belongs to another user or its configuration may
+    /// define programs that run by name.
+    pub fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
+        let mut git = Self { repository: repository.clone(), overrides: Vec::new() };
+        if is_of_another_user(repository) {
+            git.ask_about_owner(deadline)?;
+        }
+        if drivers::may_be_defined(repository) {
+            git.overrides = drivers::overrides(&git, deadline)?;
+        }
+        Ok(git)
+    }
+
+    /// The repository.
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// Runs a subcommand; `read` makes something of its output.
+    pub fn run<T: Send + 'static>(
+        &self,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        deadline: Instant,
+        read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
+    ) -> Result<Done<T>, GitError> {
+        let mut command = self.command(true);
+        command.args(args);
+        program::run(&mut command, deadline, read)
+    }
+
+    /// Runs a subcommand and gives its output, of at most `limit` bytes.
+    pub fn output(
+        &self,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        deadline: Instant,
+        limit: u64,
+    ) -> Result<Done<Vec<u8>>, GitError> {
+        let read = move |out: &mut dyn BufRead| {
+            let mut bytes = Vec::new();
+            out.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > limit {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            Ok(bytes)
+        };
+        self.run(args, deadline, read).map_err(|e| match e {
+            GitError::Io(e) if e.kind() == io::ErrorKind::FileTooLarge => GitError::TooLarge(limit),
+            other => other,
+        })
+    }
+
+    /// Refuses a git directory through which a commit would be written elsewhere.
+    pub fn check_writable(&self) -> Result<(), GitError> {
+        let (own, common) = (self.repository.git_dir(), self.repository.common_dir());
+        let branch = self.branch().unwrap_or_default();
+        let refs = Path::new(&branch).ancestors().filter(|name| !name.as_os_str().is_empty());
+        let below_refs = refs.flat_map(|name| [common.join(name), common.join("logs").join(name)]);
+        let others = ["objects", "refs", "logs", "packed-refs"].map(|name| common.join(name));
+        let of_worktree = ["HEAD", "index", "logs", "logs/HEAD", "COMMIT_EDITMSG"].map(|name| own.join(name));
+        let is_link = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+        match below_refs.chain(others).chain(of_worktree).find(is_link) {
+            Some(link) => Err(GitError::Refused(format!("{} is a symbolic link", link.display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of the ref that `HEAD` leads to.
+    fn branch(&self) -> Option<String> {
+        let head = small_file::read(&self.repository.git_dir().join("HEAD"), 4096).ok()?;
+        let name = String::from_utf8(head.strip_prefix(b"ref:")?.trim_ascii().to_vec()).ok()?;
+        let is_plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
+        is_plain.then_some(name)
+    }
+
+    /// The one function that makes git's command. `explicit` names the git directory; without it git looks for it in the
+    /// worktree's root and nowhere else, and judges itself whether its owner can be trusted.
+    fn command(&self, explicit: bool) -> Command {
+        let repository = &self.repository;
+        let worktree = repository.worktree();
+        let mut command = Command::new("git");
+        command.current_dir(worktree);
+        for name in REMOVED {
+            command.env_remove(name);
+        }
+        command.envs(VARIABLES);
+        command.env("GIT_CEILING_DIRECTORIES", worktree.parent().unwrap_or(worktree));
+        if explicit {
+            command.arg(named("--git-dir=", repository.git_dir()));
+            command.arg(named("--work-tree=", worktree));
+            if repository.common_dir() != repository.git_dir() {
+                command.env("GIT_COMMON_DIR", repository.common_dir());
+            }
+        }
+        command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs"]);
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        // Names of drivers may hold `=`, which `-c` would take for the end of the key.
+        for (n, (key, value)) in self.overrides.iter().enumerate() {
+            let variable = format!("MILEPOST_GIT_VALUE_{n}");
+            let mut setting = OsString::from("--config-env=");
+            setting.push(key);
+            setting.push("=");
+            setting.push(&variable);
+            command.arg(setting).env(variable, value);
+        }
+        command
+    }
+
+    /// Has git itself judge a repository of another user, which it does only where it looks for one (`safe.directory`).
+    fn ask_about_owner(&self, deadline: Instant) -> Result<(), GitError> {
+        let mut command = self.command(false);
+        command.args(["rev-parse", "--git-dir"]);
+        let done = program::run(&mut command, deadline, |out| io::copy(out, &mut io::sink()))?;
+        if done.status.success() {
+            return Ok(());
+        }
+        let why = done.complaint.unwrap_or_else(|| "git does not trust the repository's owner".to_owned());
+        Err(GitError::Refused(why))
+    }
+}
+
+/// The deadline of a time limit that starts now.
+pub fn within(limit: Duration) -> Instant {
+    Instant::now() + limit
+}
+
+fn named(flag: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(flag);
+    word.push(path);
+    word
+}
+
+#[cfg(unix)]
+fn is_of_another_user(repository: &Repository) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let user = rustix::process::geteuid().as_raw();
+    let is_ours = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|about| about.uid() == user);
+    !is_ours(repository.worktree()) || !is_ours(repository.git_dir()) || !is_ours(repository.common_dir())
+}
+
+#[cfg(not(unix))]
+fn is_of_another_user(_: &Repository) -> bool {
+    true
+}
+
+#[cfg(all(test, unix))]
+mod tests;
