@@ -128,7 +128,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

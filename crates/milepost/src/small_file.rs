@@ -57,13 +57,13 @@ fn refused(why: &str) -> io::Error {
 
 fn shown(limit: u64) -> String {
     match limit {
-        _ if limit > 0 && limit % (1 << 20) == 0 => format!("{} MiB", limit >> 20),
-        _ if limit > 0 && limit % (1 << 10) == 0 => format!("{} KiB", limit >> 10),
+        _ if limit > 0 && limit.is_multiple_of(1 << 20) => format!("{} MiB", limit >> 20),
+        _ if limit > 0 && limit.is_multiple_of(1 << 10) => format!("{} KiB", limit >> 10),
         _ => format!("{limit} bytes"),
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::symlink;

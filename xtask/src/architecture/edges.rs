@@ -31,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "kernel", "atomic"]),
     ("redact", &["model"]),
-    ("git", &["small_file", "store::Repository"]),
+    ("git", &["small_file", "store::place", "store::Repository"]),
     (
         "capture",
         &["model", "kernel", "git", "small_file", "store::place", "store::Repository", "store::StoreUrl"],

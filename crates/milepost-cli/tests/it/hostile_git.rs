@@ -347,3 +347,19 @@ fn a_pointer_is_committed_to_the_projects_repository_alone() {
     let why = save(&env);
     assert!(why.contains(".git/index is a symbolic link"), "{why}");
 }
+
+#[test]
+fn git_judges_a_repository_of_another_user() {
+    let env = TestEnvironment::repository();
+    // Only root may give files away.
+    if std::os::unix::fs::chown(env.project().join(".git"), Some(12345), None).is_err() {
+        return;
+    }
+    let error = |n: &str| {
+        env.save(&["--run", "r", "--summary", n]);
+        env.json(&["show"])["checkpoint"]["workspace"]["git"]["error"].clone()
+    };
+    assert!(error("one").as_str().is_some_and(|why| why.contains("dubious ownership")));
+    write(&env.path("home/.gitconfig"), &format!("[safe]\ndirectory = {}\n", env.project().display()));
+    assert_eq!(error("two"), Value::Null);
+}

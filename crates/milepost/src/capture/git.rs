@@ -292,3 +292,19 @@ fn committed(
     }
     Ok((found, left_out))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_without_end_is_cut_off() {
+        let long = [vec![b'x'; 3 * PATH], b"\0next\0last".to_vec()].concat();
+        let (mut out, mut piece) = (&long[..], Vec::new());
+        let mut lengths = Vec::new();
+        while next(&mut out, &mut piece).unwrap() {
+            lengths.push(piece.len());
+        }
+        assert_eq!(lengths, [PATH, 4, 4]);
+    }
+}

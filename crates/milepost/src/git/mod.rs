@@ -307,5 +307,5 @@ fn is_of_another_user(_: &Repository) -> bool {
     true
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

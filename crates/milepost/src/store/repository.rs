@@ -100,8 +100,8 @@ fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
     } else {
         // A submodule: `core.worktree` of its git directory is this folder.
         let configs = ["config", "config.worktree"].map(|name| git_dir.join(name));
-        let worktrees = configs.iter().filter_map(|config| core_worktree(&text(config)?));
-        let worktree = worktrees.last()?;
+        // What is set for the worktree wins.
+        let worktree = configs.iter().rev().find_map(|config| core_worktree(&text(config)?))?;
         leads_to(&git_dir.join(worktree), folder).then(|| git_dir.clone())?
     };
     Some(Repository { worktree: folder.to_owned(), git_dir, common_dir })
@@ -176,7 +176,7 @@ fn unquoted(value: &str) -> String {
     plain
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::symlink;

@@ -11,6 +11,7 @@ use milepost::engine::{
 };
 use milepost::model::{Item, LogLine, Profile, RunId, Source, Status, Task};
 use milepost::store::files::FilesStore;
+use milepost::store::place::Place;
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{OpenOptions, Store};
 use milepost::{Error, Milepost, ReasonCode, Save};
@@ -310,8 +311,8 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
     milepost::atomic::write(&file, b"{\"v\": 1.0, \"state\": {}}\n", milepost::atomic::Mode::Shared).unwrap();
-    let pointer =
-        Pointer { file: file.clone(), key: vec!["state".into(), "checkpointRef".into()], commit: false };
+    let (key, place) = (vec!["state".into(), "checkpointRef".into()], Place::find(dir.path()).unwrap());
+    let pointer = Pointer { file: file.clone(), key, commit: false, place };
     let world = World::new(kind).with(Settings { pointer: Some(pointer), ..Settings::default() });
     let read = || std::fs::read_to_string(&file).unwrap();
     let first = world.mp.save(&run("a"), say("a")).unwrap();
@@ -457,8 +458,8 @@ fn the_pointers_commit_holds_its_file_alone() {
     write("other.txt", "two\n");
     git(&["add", "other.txt"]);
     write("untracked.txt", "x\n");
-    let pointer =
-        Pointer { file: dir.path().join("seed.json"), key: vec!["checkpointRef".into()], commit: true };
+    let (key, place) = (vec!["checkpointRef".into()], Place::find(dir.path()).unwrap());
+    let pointer = Pointer { file: dir.path().join("seed.json"), key, commit: true, place };
     let world = World::new(Kind::Sqlite).with(Settings { pointer: Some(pointer), ..Settings::default() });
     let saved = world.mp.save(&run("r"), say("x")).unwrap();
     assert_eq!(saved.pointer_error, None);

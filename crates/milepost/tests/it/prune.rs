@@ -6,6 +6,7 @@ use std::time::Duration;
 use milepost::engine::pointer::Pointer;
 use milepost::engine::{Action, ListQuery, MarkChange, Prune, PruneReport, Reference, Scope, Settings};
 use milepost::model::{House, Keep, Profile, Status};
+use milepost::store::place::Place;
 use milepost::{Milepost, Save};
 use rstest::rstest;
 
@@ -218,7 +219,8 @@ fn a_store_that_is_too_large_loses_its_oldest_ended_runs(#[values(Kind::Sqlite, 
 fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
-    let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false };
+    let place = Place::find(dir.path()).unwrap();
+    let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
     let world = World::new(kind).with(Settings { pointer: Some(pointer), ..Settings::default() });
     world.mp.save(&run("a"), say("1").status(Status::Failed)).unwrap();
     let plain = Milepost::on(open(kind, world.dir.path())).with_clock(Arc::new(world.clock.clone()));
