@@ -1,6 +1,7 @@
 //! Keeps checkpoints of a command that is run, with what the workspace looks like: in the store, in the outbox where the
 //! store cannot be written, and again at the next tick where neither could.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,7 +29,9 @@ pub(crate) enum Kept {
 /// Keeps the checkpoints of one run.
 pub(crate) struct Recorder {
     url: StoreUrl,
-    wait: Duration,
+    options: OpenOptions,
+    /// Why the project's configuration must not decide about the store, if it does.
+    refusal: Option<(PathBuf, String)>,
     outbox: Option<Outbox>,
     settings: Settings,
     id: RunId,
@@ -64,7 +67,8 @@ impl Recorder {
     ) -> Self {
         Self {
             url: context.url(),
-            wait: context.config.wait,
+            options: context.open_options(true),
+            refusal: context.config.refusal.clone().map(|why| (context.config.file.clone(), why)),
             outbox: context.outbox(),
             settings,
             id,
@@ -254,9 +258,13 @@ impl Recorder {
         if let Some(mp) = &self.mp {
             return Ok(mp.clone());
         }
-        // The process ends with the command.
-        let options = OpenOptions { create: true, wait: self.wait, one_shot: true };
-        let mp = Milepost::at(&self.url, &options)?.with_settings(self.settings.clone());
+        if let Some((path, why)) = self.refusal.clone() {
+            return Err(Error::ConfigUntrusted { path, why });
+        }
+        if let Some(why) = self.options.foreign.clone() {
+            return Err(StoreError::Untrusted { place: self.url.to_string(), why }.into());
+        }
+        let mp = Milepost::at(&self.url, &self.options)?.with_settings(self.settings.clone());
         // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
         if let Some(outbox) = &self.outbox {
             let taken = outbox.take_in(&mp);

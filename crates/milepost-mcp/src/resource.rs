@@ -24,7 +24,8 @@ pub(crate) fn at(uri: &str) -> Option<Kind> {
         return Some(Kind { call: Call::LatestBrief, mime: "text/markdown" });
     }
     let run = uri.strip_prefix(RUN).filter(|run| !run.is_empty())?;
-    Some(Kind { call: Call::Run(run.to_owned()), mime: "application/json" })
+    // A record between markers, whose content is JSON.
+    Some(Kind { call: Call::Run(run.to_owned()), mime: "text/plain" })
 }
 
 /// One page of resources out of the document that lists the runs, and where the next one begins.
@@ -51,12 +52,12 @@ fn run(run: &Value) -> Option<Resource> {
     let title = run["title"].as_str().unwrap_or(id);
     let resource = Resource::new(format!("{RUN}{id}"), id).with_title(title);
     let about = format!("{status}, {} checkpoints", run["checkpoints"].as_u64().unwrap_or_default());
-    Some(resource.with_description(about).with_mime_type("application/json"))
+    Some(resource.with_description(about).with_mime_type("text/plain"))
 }
 
 /// How the address of a run is made.
 pub(crate) fn template() -> ResourceTemplate {
     ResourceTemplate::new(format!("{RUN}{{run_id}}"), "run")
         .with_description("One run in full: its tasks, decisions, log, step and outcomes")
-        .with_mime_type("application/json")
+        .with_mime_type("text/plain")
 }

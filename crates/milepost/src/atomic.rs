@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::small_file;
+
 /// How the names of temporary files begin, so that a sweep can find what a crash left.
 pub const TEMP_PREFIX: &str = ".milepost-tmp-";
 
@@ -21,6 +23,16 @@ pub enum Mode {
 pub fn write(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     write_without_folder_sync(path, bytes, mode)?;
     sync_folder(folder_of(path))
+}
+
+/// Writes a private file atomically and durably, unless something of that name is there already.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = folder_of(path);
+    let mut temp = create_temp(folder, Mode::Private)?;
+    temp.write_all(bytes)?;
+    temp.as_file().sync_all()?;
+    temp.persist_noclobber(path).map_err(|e| e.error)?;
+    sync_folder(folder)
 }
 
 /// Writes a file atomically and leaves its folder to the caller, who syncs it once for several files or not at all.
@@ -98,14 +110,14 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Opens a small private file for locks and logs, making it if needed.
+/// Opens a small private file for locks and logs, making it if needed. Only a regular file is opened, and no link followed.
 pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    options.open(path)
+    small_file::open_with(path, options)
 }
 
 /// Finds temporary files that a crash left in `folder`.

@@ -6,6 +6,7 @@ use crate::brief::OverBudget;
 use crate::interop::InteropError;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
+use crate::store::identity::Foreign;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
 use crate::trigger::TimerError;
 
@@ -34,6 +35,10 @@ closed_enum! {
         StoreNewer = "store_newer",
         /// The store could not be read.
         StoreUnreadable = "store_unreadable",
+        /// The store came from elsewhere and this user has not trusted it.
+        StoreUntrusted = "store_untrusted",
+        /// The project's configuration asks for something that this user has not trusted.
+        ConfigUntrusted = "config_untrusted",
         /// Writing a state would lose something.
         RestoreRefused = "restore_refused",
         /// A state was read back in which redaction had replaced something.
@@ -85,6 +90,8 @@ pub enum Exit {
     NoStore = 10,
     /// The store is busy.
     Busy = 11,
+    /// The store or the project's configuration is not trusted.
+    Untrusted = 12,
     /// The store is newer than this program.
     Newer = 13,
     /// A reference was not found, or is ambiguous.
@@ -255,6 +262,14 @@ pub enum Error {
         /// Where they are.
         places: Vec<String>,
     },
+    /// The project's configuration decides where the store is, and this user has not trusted that.
+    #[error("{} is not trusted: {why}", path.display())]
+    ConfigUntrusted {
+        /// The configuration file.
+        path: PathBuf,
+        /// What is not trusted in it.
+        why: String,
+    },
     /// A file of the user's could not be read or written.
     #[error("{} could not be {what}", path.display())]
     File {
@@ -312,12 +327,14 @@ impl Error {
             Self::Interop(_) => (R::Usage, Exit::Usage),
             Self::Conflict { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::SecretsLeave { .. } => (R::ConfirmationNeeded, Exit::Unconfirmed),
+            Self::ConfigUntrusted { .. } => (R::ConfigUntrusted, Exit::Untrusted),
             Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
             Self::File { what: "removed", .. } => (R::CheckpointRetentionPruneFailed, Exit::Failed),
             Self::File { .. } => (R::Usage, Exit::Usage),
             Self::Store(error) => match error {
                 StoreError::Busy { .. } => (R::StoreBusy, Exit::Busy),
                 StoreError::Missing { .. } => (R::StoreMissing, Exit::NoStore),
+                StoreError::Untrusted { .. } => (R::StoreUntrusted, Exit::Untrusted),
                 StoreError::Newer { .. } => (R::StoreNewer, Exit::Newer),
                 StoreError::Damaged(damage) => (damage_reason(damage), Exit::Damaged),
                 StoreError::NoRun(_) => (R::RunNotFound, Exit::NotFound),
@@ -372,6 +389,9 @@ impl Error {
                     "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml has the limits"
                 ),
             },
+            Self::ConfigUntrusted { .. } => {
+                "`milepost trust` shows what it asks for; --store names another store for one command".into()
+            }
             Self::File { what: "removed", .. } => {
                 "mend its permissions; `milepost doctor --fix` removes it then".into()
             }
@@ -406,6 +426,7 @@ impl Error {
                 StoreError::Missing { .. } => {
                     "`milepost init` makes one, and so does the first `milepost save`".into()
                 }
+                StoreError::Untrusted { why, .. } => untrusted_hint(why),
                 StoreError::Newer { .. } => "update milepost; nothing was changed".into(),
                 StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),
                 StoreError::NoRun(_) => "`milepost runs` lists the runs".into(),
@@ -430,6 +451,20 @@ impl Error {
 /// Whether it is too large by what can be set; other bounds are fixed.
 fn is_over_a_setting(invalid: &Invalid) -> bool {
     ["for one field", "for a checkpoint"].iter().any(|end| invalid.message.ends_with(end))
+}
+
+fn untrusted_hint(why: &Foreign) -> String {
+    match why {
+        Foreign::OtherOwner { .. } => {
+            "work as that user, or set MILEPOST_TRUST to a folder above it if you trust them".into()
+        }
+        Foreign::Tracked => "take it out of git (`git rm --cached`) and ignore it".into(),
+        Foreign::NotRegular { .. } => "remove it, or name another store with --store".into(),
+        Foreign::NoState { .. } => "set MILEPOST_TRUST to a folder above it if you trust it".into(),
+        Foreign::NoRecord | Foreign::Copy { .. } | Foreign::OtherMachine => {
+            "`milepost trust` shows what it holds and asks; MILEPOST_TRUST names folders to trust".into()
+        }
+    }
 }
 
 fn damage_reason(damage: &Damage) -> ReasonCode {

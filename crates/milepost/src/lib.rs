@@ -29,6 +29,7 @@ pub mod atomic;
 pub mod brief;
 pub mod capture;
 pub mod clock;
+mod database;
 pub mod diff;
 pub mod engine;
 mod error;
@@ -45,6 +46,7 @@ pub mod seal;
 pub mod small_file;
 pub mod store;
 pub mod trigger;
+pub mod trust;
 
 pub use engine::{Milepost, Save, Saved};
 pub use error::{Error, Exit, ReasonCode};

@@ -2,14 +2,26 @@
 //! In: a path and a size limit. Out: the bytes. Never follows a symbolic link in the last part of the path, never blocks
 //! on a pipe or device, and never reads more than the limit.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Reads a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_with_metadata(path, limit).map(|(bytes, _)| bytes)
+}
+
+/// As `read`, for text.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    String::from_utf8(read(path, limit)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8"))
+}
+
+/// As `read`, with the metadata of the file that was read.
+pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let file = open(path)?;
-    let size = file.metadata()?.len();
+    let metadata = file.metadata()?;
+    let size = metadata.len();
     let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {}", shown(limit)));
     if size > limit {
         return Err(too_large());
@@ -17,13 +29,16 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     // A file may grow while it is read.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok((bytes, metadata)) }
 }
 
 /// Opens a regular file for reading, for callers that need only the start of it.
 pub fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
+    open_with(path, OpenOptions::new().read(true))
+}
+
+/// Opens a regular file, made if the options say so.
+pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
@@ -33,11 +48,25 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
     // There is no O_NOFOLLOW here.
     #[cfg(not(unix))]
-    if std::fs::symlink_metadata(path)?.is_symlink() {
+    if std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
         return Err(refused("a symbolic link"));
     }
     let file = options.open(path).map_err(|e| reason(path, e))?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused("not a regular file")) }
+}
+
+/// The user id that owns a file; `None` where the platform has none.
+pub fn owner(metadata: &Metadata) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        Some(metadata.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        None
+    }
 }
 
 /// Replaces the error of a refused open with its reason in plain words.

@@ -121,13 +121,10 @@ fn drop_backups(change: &mut Change) {
 
 /// Writes a file whole, with the rights that it had. A new one of the user's is the user's alone.
 fn write(path: &Path, text: &str, scope: Scope) -> io::Result<()> {
-    let rights = fs::metadata(path).map(|meta| meta.permissions()).ok();
-    let mode = if scope == Scope::User { atomic::Mode::Private } else { atomic::Mode::Shared };
-    atomic::write(path, text.as_bytes(), mode)?;
-    match rights {
-        Some(rights) => fs::set_permissions(path, rights),
-        None => Ok(()),
-    }
+    // A file that is there keeps its mode; a new one of the user's is private.
+    let private = scope == Scope::User && !path.exists();
+    let mode = if private { atomic::Mode::Private } else { atomic::Mode::Shared };
+    atomic::write(path, text.as_bytes(), mode)
 }
 
 /// Keeps a copy beside a file, with its rights, under the first name that is free or holds the same.

@@ -31,8 +31,11 @@ pub(super) fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
 fn config(folders: &[PathBuf; 2]) -> PathBuf {
     let names = ["opencode.json", "opencode.jsonc"];
     let all: Vec<_> = folders.iter().flat_map(|folder| names.map(|name| folder.join(name))).collect();
-    let holds =
-        |path: &&PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains("\"milepost\""));
+    let holds = |path: &&PathBuf| {
+        // Anything but a file is refused by whoever edits it.
+        let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+        is_file && std::fs::read_to_string(path).is_ok_and(|text| text.contains("\"milepost\""))
+    };
     let found = all.iter().find(holds).or_else(|| all.iter().find(|path| path.exists()));
     found.unwrap_or(&all[0]).clone()
 }

@@ -115,8 +115,24 @@ pub(super) fn twice(other: Scope) -> String {
     )
 }
 
+/// Maximum size of a file of an agent's.
+const SETTINGS_LIMIT: u64 = 64 << 20;
+
+/// The file behind links; for a project, only within it: its links may be a stranger's.
+fn real_within(path: &Path, project: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
+    let real = real(path)?;
+    let outside = |project: &PathBuf| {
+        let root = fs::canonicalize(project).unwrap_or_else(|_| project.clone());
+        !real.starts_with(root)
+    };
+    match project.is_some_and(outside) {
+        true => Err(Refusal::shape("it is a link that leads out of the project")),
+        false => Ok(real),
+    }
+}
+
 fn installing(plan: &Plan, target: &Target, records: &Records) -> Result<Change, Refusal> {
-    let real = real(&target.path)?;
+    let real = real_within(&target.path, plan.project.as_ref())?;
     let before = read(&real)?;
     let known = records.of(&real);
     let mut traces = known.map(|known| known.traces.clone()).unwrap_or_default();
@@ -169,7 +185,7 @@ pub(crate) fn uninstall(agent: Agent, scope: Scope, roots: &Roots, records: &Rec
         }
     }
     for target in targets {
-        match uninstalling(&target, records) {
+        match uninstalling(&plan, &target, records) {
             Ok(Some(change)) => plan.changes.push(change),
             Ok(None) => {}
             Err(Refusal(why)) => plan.refused.push((target.path, why)),
@@ -184,8 +200,8 @@ fn content_of(targets: &[Target], path: &Path) -> Option<Content> {
     targets.iter().find(|target| target.path.file_stem() == Some(stem)).map(|target| target.content)
 }
 
-fn uninstalling(target: &Target, records: &Records) -> Result<Option<Change>, Refusal> {
-    let real = real(&target.path)?;
+fn uninstalling(plan: &Plan, target: &Target, records: &Records) -> Result<Option<Change>, Refusal> {
+    let real = real_within(&target.path, plan.project.as_ref())?;
     let known = records.of(&real);
     let Some(before) = read(&real)? else { return Ok(None) };
     let untouched = known.filter(|known| known.after == digest(before.as_bytes()));
@@ -223,7 +239,7 @@ fn restored(known: &Record) -> Option<String> {
 
 /// A file's text; `None` if it is not there.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Refusal> {
-    match fs::read(path) {
+    match milepost::small_file::read(path, SETTINGS_LIMIT) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| Refusal::shape("it is not UTF-8 text")),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(Refusal::shape(&format!("it could not be read: {e}"))),

@@ -251,10 +251,19 @@ impl<'a> Shop<'a> {
 
     /// Does it, and gives what became of it.
     fn done(&self, wanted: &[Wanted]) -> Result<(Vec<Plan>, Failed), Failure> {
+        self.create_key();
         let mut records = self.records(Turn::Take);
         let mut plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
         let failed = plans.iter_mut().flat_map(|plan| agents::apply(plan, &mut records)).collect();
         Ok((plans, failed))
+    }
+
+    /// Makes the key that signs entries of the outbox: a hook may run where it cannot be made.
+    fn create_key(&self) {
+        if let Ok(state) = &self.context.config.trust.state {
+            // Without one, saves that have to wait say so.
+            let _ = state.create_key();
+        }
     }
 
     /// Sets agents up for the user, for a command that says the rest itself: the page for people, and how it ended.

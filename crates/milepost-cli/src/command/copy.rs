@@ -1,6 +1,8 @@
 //! `copy`: everything from one store to another, bytes and seals unchanged.
 
 use milepost::Milepost;
+use milepost::model::RunOrigin;
+use milepost::store::identity::StoreTrust;
 use milepost::store::{OpenOptions, StoreUrl};
 
 use crate::context::Context;
@@ -33,12 +35,23 @@ pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), Failure>
     if from == to {
         return Err(Failure::usage("--from and --to name the same store"));
     }
-    let wait = context.config.wait;
-    let source = Milepost::at(&from, &OpenOptions { wait, ..OpenOptions::default() })?;
-    let target = Milepost::at(&to, &OpenOptions { create: true, wait, ..OpenOptions::default() })?;
+    // Both were named by the user, so both may be used; but runs from a store that is not theirs stay foreign.
+    let foreign = |url: &StoreUrl| match context.config.trust.judge(url, &context.config.place).0 {
+        StoreTrust::Foreign(why) => Some(why),
+        StoreTrust::Trusted | StoreTrust::New => None,
+    };
+    let origin = foreign(&from).map(|_| RunOrigin {
+        kind: "copy".to_owned(),
+        from: from.resolved().to_string(),
+        at: milepost::clock::Clock::now(&milepost::clock::SystemClock),
+    });
+    let options = context.open_options(false);
+    let source = Milepost::at(&from, &OpenOptions { foreign: foreign(&from), ..options.clone() })?;
+    let target = Milepost::at(&to, &OpenOptions { create: true, foreign: None, ..options })?;
     let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
     let mut progress = context.screen.progress();
-    let copied = source.copy_to(&target, &mut |n| progress.of("checkpoints copied", n, total))?;
+    let copied =
+        source.copy_to(&target, origin.as_ref(), &mut |n| progress.of("checkpoints copied", n, total))?;
     let compared = if args.verify {
         Some(source.compare_with(&target, &mut |n| progress.of("checkpoints compared", n, total))?)
     } else {

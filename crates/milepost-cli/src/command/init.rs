@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::agents::Agent;
 use crate::command::agents::{Shop, named};
-use crate::config::Origin;
+use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::words::clean;
@@ -109,6 +109,9 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     }
     let info = mp.store().info()?;
     drop(mp);
+    if config_created {
+        trust_written(context)?;
+    }
     let agents = wanted.unwrap_or_else(|| offer(context, &shop));
     let set_up = (!agents.is_empty()).then(|| shop.set_up(&agents)).transpose()?;
     let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
@@ -144,6 +147,21 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     }
     context.screen.text(&text)?;
     outcome
+}
+
+/// Trusts the guarded values of the file that was just written, and makes the key that signs entries of the outbox.
+fn trust_written(context: &Context<'_>) -> Result<(), Failure> {
+    let config = &context.config;
+    let Ok(state) = &config.trust.state else { return Ok(()) };
+    let (_, record) = config.trust.judge(&context.url(), &config.place);
+    if let Some(mut record) = record
+        && record.add_project(trusted_entry(&config.place, &guarded_in(&config.file)?))
+    {
+        // Without a record the settings are ignored, and every command says so.
+        let _ = state.put(&record);
+    }
+    let _ = state.create_key();
+    Ok(())
 }
 
 /// The agents that are asked for; `None` where nothing was said about them.

@@ -28,6 +28,7 @@ mod mcp;
 mod note;
 mod prune;
 mod record;
+mod rerun;
 mod resume;
 mod run;
 mod runs;
@@ -40,6 +41,7 @@ pub(crate) mod status;
 mod step;
 mod summary;
 mod task;
+pub(crate) mod trust;
 mod verify;
 
 use clap::Subcommand;
@@ -81,6 +83,7 @@ commands! {
     Prune = "prune" (prune::PruneArgs),
     Doctor = "doctor" (doctor::DoctorArgs),
     Agents = "agents" (agents::AgentsArgs),
+    Trust = "trust" (trust::TrustArgs),
     #[command(hide = true)]
     Start = "start" (start::StartArgs),
     #[command(hide = true)]
@@ -192,6 +195,7 @@ impl Command {
             Self::Import(args) => import::run(&args, context),
             Self::Export(args) => export::run(&args, context),
             Self::Copy(args) => copy::run(&args, context),
+            Self::Trust(args) => trust::run(&args, context),
             Self::Config(args) => config::run(&args, context),
             // These have run before there was a context.
             Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),

@@ -34,6 +34,9 @@ pub(crate) struct PruneArgs {
 pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), Failure> {
     let screen = context.screen;
     let retain = context.config.retain.with(&args.retain)?;
+    if !args.dry_run {
+        context.check_writable()?;
+    }
     let mp = context.reader()?.with_settings(context.settings_with(&retain));
     let mut request = Prune { run: context.known_run(&mp)?, dry_run: true };
     if args.retain.compress_after.is_some() && matches!(context.url(), StoreUrl::Sqlite(_)) {

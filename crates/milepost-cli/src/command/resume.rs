@@ -10,7 +10,9 @@ use milepost::model::{CheckpointId, Class, Phase, RunId};
 use milepost::{Error, Exit, Milepost, ReasonCode};
 use serde::Serialize;
 
+use super::rerun;
 use crate::agents::Agent;
+use crate::config::agent_variable;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input;
@@ -126,7 +128,7 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
     }
     let from = mp.examine(&run, args.take_over)?;
     if args.rerun {
-        return rerun(&from, &run);
+        return rerun::run(&from, &run, context);
     }
     if let Some(agent) = &args.with {
         return with(&mp, &from, agent, args, context);
@@ -140,16 +142,23 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
 /// The run that was interrupted last here, or anywhere; and how many others there are.
 fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, Failure> {
     let here = context.here();
-    let stopped: Vec<Candidate> = mp
+    let mut stopped: Vec<Candidate> = mp
         .candidates()?
         .into_iter()
         .filter(|candidate| candidate.decision.eligible && candidate.decision.standing.is_stopped())
         .collect();
+    // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
+    let is_own =
+        |candidate: &Candidate| candidate.summary.intact().is_some_and(|record| record.origin.is_none());
+    if context.is_for_agent() || agent_variable().is_some() {
+        stopped.retain(is_own);
+    }
     let is_here = |candidate: &&Candidate| {
         let record = candidate.summary.intact();
-        record.is_some_and(|record| record.place() == Some(&here))
+        record.is_some_and(|record| record.place() == Some(&here) && record.origin.is_none())
     };
-    let chosen = stopped.iter().find(is_here).or(stopped.first());
+    let own = stopped.iter().find(|candidate| is_own(candidate));
+    let chosen = stopped.iter().find(is_here).or(own).or(stopped.first());
     Ok(chosen.map(|candidate| (candidate.summary.run_id.clone(), stopped.len() - 1)))
 }
 
@@ -190,8 +199,11 @@ fn show(
     context: &Context<'_>,
 ) -> Result<(), Failure> {
     let lead = Lead::of(mp, from);
+    let root = resumption::root(from, context);
     let brief = match (&from.shown, args.check) {
-        (Some(_), false) => Some(resumption::brief(mp, from, args.budget.unwrap_or(BUDGET), usize::MAX)?),
+        (Some(_), false) => {
+            Some(resumption::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?)
+        }
         _ => None,
     };
     let fell_back = from.shown.as_ref().map_or(&[][..], |shown| &shown.fell_back_from);
@@ -219,19 +231,19 @@ fn show(
             }),
             about: Some(&lead),
             continued_by: from.taken_by.as_ref(),
-            distance: resumption::distance(from).map(|distance| distance.to_string()),
+            distance: resumption::distance(from, &root).map(|distance| distance.to_string()),
         })?;
     } else if args.check {
         screen.text(&page::verdict(&lead, from))?;
     } else {
         // A person sees what it is about first; a program that reads the output wants the brief.
         if args.format.is_none() && screen.is_terminal() {
-            screen.text(&page::page(&lead, from, resumption::workspace(from), others))?;
+            screen.text(&page::page(&lead, from, resumption::workspace(from, &root), others))?;
         } else if !from.decision.eligible {
             screen.talk(page::verdict(&lead, from).trim_end());
         }
         if !screen.is_terminal()
-            && let Some(distance) = resumption::distance(from).filter(|d| *d != Distance::Same)
+            && let Some(distance) = resumption::distance(from, &root).filter(|d| *d != Distance::Same)
         {
             screen.talk(&format!("seen from the commit it stood on, here is: {distance}"));
         }
@@ -280,50 +292,23 @@ fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -
     context.screen.text(&format!("{}\n", record.run_id))
 }
 
-/// Starts the command again under the same run. The new process takes this one's place.
-fn rerun(from: &Examined, run: &RunId) -> Result<(), Failure> {
-    let record = from.detail.summary.intact();
-    let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
-    let Some(command) = command else {
-        return Err(Failure::usage(format!("run {run} has no recorded command"))
-            .hint("only runs of `milepost run -- CMD` have one"));
-    };
-    if let Some(word) = command.iter().find(|word| word.contains("[redacted:")) {
-        return Err(Failure::told(
-            ReasonCode::StateRedacted,
-            format!("the command was recorded without its secrets ({word}) and cannot be started as it is"),
-        )
-        .exits(Exit::Failed)
-        .hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
-    }
-    allowed(from)?;
-    let mut again = Command::new(this_program()?);
-    again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
-    go_to(&mut again, record.and_then(|record| record.project.as_deref()))?;
-    Err(cannot_start("milepost run", &again.exec()))
-}
-
-fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|source| Error::File { path: "milepost".into(), what: "read", source }.into())
-}
-
-fn go_to(command: &mut Command, folder: Option<&str>) -> Result<(), Failure> {
+/// Has a program start where the run worked.
+pub(super) fn go_to(command: &mut Command, folder: Option<&Path>) -> Result<(), Failure> {
     let Some(folder) = folder else { return Ok(()) };
-    if !std::path::Path::new(folder).is_dir() {
-        return Err(Failure::usage(format!("{folder}, where the run worked, is not there"))
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!("{}, where the run worked, is not there", folder.display()))
             .hint("go to where the work is now, and start it there"));
     }
     command.current_dir(folder);
     Ok(())
 }
 
-fn cannot_start(name: &str, e: &std::io::Error) -> Failure {
+pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> Failure {
     let exit = if e.kind() == std::io::ErrorKind::NotFound { Exit::NoProgram } else { Exit::NotExecutable };
     Failure::told(ReasonCode::Usage, format!("{name} cannot be started: {e}")).exits(exit)
 }
 
-fn allowed(from: &Examined) -> Result<(), Failure> {
+pub(super) fn allowed(from: &Examined) -> Result<(), Failure> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
@@ -339,6 +324,7 @@ fn with(
         let names = Agent::ALL.map(Agent::name).join(", ");
         return Err(Failure::usage(format!("no agent {name:?}; known are {names}")));
     };
+    context.check_writable()?;
     let lead = Lead::of(mp, from);
     allowed(from)?;
     let record = from.detail.summary.intact();
@@ -347,8 +333,9 @@ fn with(
     {
         context.screen.talk(&format!("{name} can also go back to its own conversation: {own}"));
     }
-    let brief = resumption::brief(mp, from, args.budget.unwrap_or(BUDGET), usize::MAX)?;
-    let message = format!("{}\n{}", lead.for_an_agent(), brief.markdown);
+    let brief = resumption::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
+    let record = resumption::wrapped(&format!("{}\n{}", lead.facts(), brief.markdown));
+    let message = format!("{}{record}", lead.introduction());
     let (program, before): (_, &[&str]) = (
         agent.program(),
         match agent {
@@ -361,7 +348,11 @@ fn with(
     command.args(before).arg(message);
     // Its first hook continues this run, and need not be told again.
     command.env("MILEPOST_RESUME", lead.run_id.as_str());
-    go_to(&mut command, lead.worktree.as_deref())?;
+    let folder = match resumption::is_foreign(from) {
+        true => Some(resumption::root(from, context)),
+        false => lead.worktree.as_ref().map(PathBuf::from),
+    };
+    go_to(&mut command, folder.as_deref())?;
     Err(cannot_start(program, &command.exec()))
 }
 

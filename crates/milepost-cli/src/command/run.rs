@@ -131,7 +131,11 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// The file for lines of JSON. It has to be there before the command starts: afterwards nobody could be told.
 fn events(args: &RunArgs) -> Result<Option<File>, Failure> {
     let Some(path) = &args.events else { return Ok(None) };
-    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(path);
     opened.map(Some).map_err(|source| Error::File { path: path.clone(), what: "written", source }.into())
 }
 

@@ -104,6 +104,9 @@ fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
 /// Where a run works: its branch, and its folder unless that is this one.
 fn place(record: &RunRecord, here: &str) -> String {
     let folder = record.place().map_or("", String::as_str);
+    if let Some(origin) = &record.origin {
+        return format!("{} {}", origin.kind, origin.from);
+    }
     match (&record.branch, is_here(record, here)) {
         (Some(branch), true) => branch.clone(),
         (Some(branch), false) => format!("{branch} in {folder}"),

@@ -35,7 +35,7 @@ struct Document {
 pub(crate) fn run(args: &ShowArgs, context: &Context<'_>) -> Result<(), Failure> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
+    let run = context.run_of_reference(&mp, &reference)?;
     let shown = mp.show(&reference, run.as_ref())?;
     let header = &shown.entry.header;
     if context.screen.json {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use milepost::engine::outbox::PendingState;
 use milepost::engine::{RunSummary, RunsQuery};
 use milepost::model::{Class, LogLine, RunId, RunRecord};
 use milepost::resume::{Decision, Standing};
@@ -34,6 +35,8 @@ struct Document<'a> {
     stopped: Vec<StandingDocument>,
     ended: u64,
     waiting: u64,
+    /// Of those, how many wait for somebody to accept them.
+    waiting_unsigned: u64,
     hook_failures: &'a [Noted],
     next: String,
 }
@@ -164,7 +167,7 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
     };
     let info = mp.store().info()?;
     let runs = Runs::of(&mp)?;
-    let waiting = waiting(context);
+    let (waiting, waiting_unsigned) = waiting(context);
     let next = runs.next(&context.here());
     let hook_failures = &failures::read()[..];
     if context.screen.json {
@@ -179,6 +182,7 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
             stopped: documents(&runs.stopped),
             ended: runs.ended.len() as u64,
             waiting,
+            waiting_unsigned,
             hook_failures,
             next,
         });
@@ -191,6 +195,14 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
         let n = words::counted(waiting, "checkpoint");
         let folder = clean(&context.config.place.outbox().to_string_lossy());
         let _ = writeln!(text, "{}  {n} in {folder} until the store can be written", bold("Waiting"));
+    }
+    if waiting_unsigned > 0 {
+        let n = words::counted(waiting_unsigned, "checkpoint");
+        let _ = writeln!(
+            text,
+            "{}  {n} without your signature: `milepost trust --outbox` shows and accepts",
+            bold("Waiting")
+        );
     }
     if let Some(last) = hook_failures.last() {
         let n = words::counted(hook_failures.len() as u64, "hook failure");
@@ -252,16 +264,18 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
     text
 }
 
-fn waiting(context: &Context<'_>) -> u64 {
-    let files = context.outbox().and_then(|outbox| outbox.waiting().ok());
-    files.map_or(0, |files| files.len() as u64)
+/// How many saves wait in the outbox, and how many of them for somebody to accept them.
+fn waiting(context: &Context<'_>) -> (u64, u64) {
+    let pending = context.outbox().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
+    let unsigned = pending.iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. }));
+    (pending.len() as u64, unsigned.count() as u64)
 }
 
 /// There is no store: said kindly, and with the code that says so to programs.
 fn nothing(context: &Context<'_>) -> Result<(), Failure> {
     const NEXT: &str = "milepost init";
     let url = context.url();
-    let waiting = waiting(context);
+    let (waiting, waiting_unsigned) = waiting(context);
     if context.screen.json {
         context.screen.document(&Document {
             schema: "milepost.status/1",
@@ -273,6 +287,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             stopped: Vec::new(),
             ended: 0,
             waiting,
+            waiting_unsigned,
             hook_failures: &[],
             next: NEXT.to_owned(),
         })?;

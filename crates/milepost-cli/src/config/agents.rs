@@ -2,18 +2,29 @@
 
 use milepost::resume::ResumePolicy;
 
-use super::{Files, Settings, value};
+use super::{Files, Raw, Settings, value};
 use crate::failure::Failure;
 
 /// How much of what a person says to an agent is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Prompts {
-    /// All of it, up to a bound.
-    Full,
-    /// Its first line.
-    FirstLine,
     /// Nothing.
     None,
+    /// Its first line.
+    FirstLine,
+    /// All of it, up to a bound.
+    Full,
+}
+
+impl Prompts {
+    pub(super) fn parse(raw: Raw) -> Result<Self, String> {
+        match value::text(raw)?.as_str() {
+            "full" => Ok(Self::Full),
+            "first_line" => Ok(Self::FirstLine),
+            "none" => Ok(Self::None),
+            _ => Err("full, first_line or none is needed".into()),
+        }
+    }
 }
 
 impl std::fmt::Display for Prompts {
@@ -34,7 +45,7 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(super) fn load(files: &Files, settings: &mut Settings) -> Result<Self, Failure> {
+    pub(super) fn load(files: &Files<'_>, settings: &mut Settings) -> Result<Self, Failure> {
         let usual = ResumePolicy::default();
         let attempts = settings.take(
             "resume.attempts",
@@ -50,12 +61,7 @@ impl Agents {
             "hooks.prompts",
             files.find("hooks.prompts"),
             Prompts::Full.to_string(),
-            |raw, _| match value::text(raw)?.as_str() {
-                "full" => Ok(Prompts::Full),
-                "first_line" => Ok(Prompts::FirstLine),
-                "none" => Ok(Prompts::None),
-                _ => Err("full, first_line or none is needed".into()),
-            },
+            |raw, _| Prompts::parse(raw),
         )?;
         Ok(Self {
             resume: ResumePolicy {

@@ -14,6 +14,8 @@ pub(super) struct Environment {
     pub(super) user: Option<String>,
     pub(super) user_file: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
+    /// Folders that `MILEPOST_TRUST` names.
+    pub(super) trust: Vec<PathBuf>,
 }
 
 impl Environment {
@@ -24,11 +26,7 @@ impl Environment {
             Some(Err(_)) => Err(Failure::usage(format!("{name} is not valid UTF-8"))),
         };
         let user = || ["USER", "LOGNAME"].into_iter().find_map(|name| text(name).ok().flatten());
-        // As the XDG specification has it, a relative path there is ignored.
-        let folder = variable("XDG_CONFIG_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".config")));
+        let trust = variable("MILEPOST_TRUST").unwrap_or_default();
         Ok(Self {
             store: text("MILEPOST_STORE")?,
             run: text("MILEPOST_RUN")?,
@@ -36,16 +34,52 @@ impl Environment {
             agent_session: text("CLAUDE_CODE_SESSION_ID").ok().flatten(),
             user: user(),
             home: variable("HOME").map(PathBuf::from),
-            user_file: folder.map(|folder| folder.join("milepost").join("config.toml")),
+            user_file: config_folder().map(|folder| folder.join("config.toml")),
+            trust: std::env::split_paths(&trust).filter(|path| path.is_absolute()).collect(),
         })
     }
 }
 
-/// Where small files of the user's are kept that are no settings.
+/// The folder of the user's settings, by the platform's convention.
+fn config_folder() -> Option<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", ".config", "APPDATA")
+}
+
+/// The folder of the user's state: trust, hook failures, what was installed into agents; by the platform's convention.
 pub(crate) fn state_folder() -> Option<PathBuf> {
-    let folder = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = folder.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".local/state")))?;
-    Some(folder.join("milepost"))
+    user_folder("XDG_STATE_HOME", ".local/state", "LOCALAPPDATA")
+}
+
+/// A folder of this program's own for the user: below an XDG folder, `Library/Application Support` or `%APPDATA%`.
+/// There is no look-up in the user database: without `HOME` there is no folder.
+fn user_folder(xdg: &str, below_home: &str, windows: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = if cfg!(windows) {
+        absolute(windows)
+    } else if cfg!(target_os = "macos") {
+        absolute("HOME").map(|home| home.join("Library").join("Application Support"))
+    } else {
+        // As the XDG specification has it, a relative path there is ignored.
+        absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
+    };
+    folder.map(|folder| folder.join("milepost"))
+}
+
+/// Variables that agents set for the programs that they start.
+const AGENT_VARIABLES: [&str; 8] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "GEMINI_CLI",
+    "CODEX_SANDBOX",
+    "CODEX_THREAD_ID",
+    "OPENCODE",
+    "OPENCODE_SESSION_ID",
+];
+
+/// The variable that says that an agent has started this process.
+pub(crate) fn agent_variable() -> Option<&'static str> {
+    AGENT_VARIABLES.into_iter().find(|name| variable(name).is_some())
 }
 
 /// The run that `resume --with` started this agent for.

@@ -3,7 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use milepost::small_file;
+use milepost::trust::user_id;
+
 use crate::failure::Failure;
+
+/// Maximum size of a configuration file.
+const LIMIT: u64 = 1 << 20;
 
 /// A file and what it holds.
 #[derive(Debug)]
@@ -12,27 +18,52 @@ pub(super) struct File {
     values: Vec<(String, toml::Value)>,
 }
 
+/// What was found at a configuration file's path.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A file.
+    File(File),
+    /// Something that is not used, and why: a link, a device, a file of another user's.
+    Refused(String),
+}
+
 impl File {
-    /// Reads a file; one that is not there says nothing.
-    pub(super) fn read(path: PathBuf) -> Result<Option<Self>, Failure> {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+    /// Reads a file that belongs to this user or to root; with `any_owner`, to anybody.
+    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<Found, Failure> {
+        let (bytes, about) = match small_file::read_with_metadata(&path, LIMIT) {
+            Ok(read) => read,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(None);
+                return Ok(Found::Nothing);
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) => {
+                return Ok(Found::Refused(e.to_string()));
             }
             Err(source) => return Err(milepost::Error::File { path, what: "read", source }.into()),
         };
+        let owner = small_file::owner(&about);
+        if let Some(owner) = owner.filter(|owner| *owner != 0 && Some(*owner) != user_id() && !any_owner) {
+            return Ok(Found::Refused(format!("it belongs to another user (uid {owner})")));
+        }
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Failure::usage(format!("{} is not valid UTF-8", path.display())))?;
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
             Failure::usage(format!("{}, line {line}: {}", path.display(), e.message()))
         })?;
         let mut values = Vec::new();
         flatten(String::new(), toml::Value::Table(table), &mut values);
-        Ok(Some(Self { path, values }))
+        Ok(Found::File(Self { path, values }))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&toml::Value> {
         self.values.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Leaves keys out.
+    pub(super) fn remove(&mut self, unwanted: impl Fn(&str) -> bool) {
+        self.values.retain(|(name, _)| !unwanted(name));
     }
 
     /// One line for each key that is not known, with the nearest that is.

@@ -4,24 +4,31 @@
 mod agents;
 mod environment;
 mod file;
+mod guard;
 mod retain;
+mod trust;
 mod value;
 mod watching;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use std::collections::BTreeMap;
+
 use milepost::Error;
 use milepost::engine::pointer::Pointer;
 use milepost::model::{Invalid, Limits, Profile, RunId};
+use milepost::store::identity::{Foreign, StoreTrust};
 use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
+use milepost::trust::StoreRecord;
 
 pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;
-pub(crate) use self::environment::{Homes, Surroundings, resuming, state_folder};
-use self::file::File;
+pub(crate) use self::environment::{Homes, Surroundings, agent_variable, resuming, state_folder};
+use self::file::{File, Found as FoundFile};
 pub(crate) use self::retain::{Retain, RetainFlags};
+pub(crate) use self::trust::{Trust, entry as trusted_entry};
 pub(crate) use self::value::duration;
 pub(crate) use self::watching::Watching;
 use crate::cli::Global;
@@ -100,6 +107,20 @@ pub(crate) struct Config {
     pub(crate) place: Place,
     /// The store's address, where one is given.
     pub(crate) store: Option<StoreUrl>,
+    /// Whether a flag or the environment names the store: then it is the user's own choice.
+    pub(crate) store_is_chosen: bool,
+    /// Why the project's file decides about the store and may not: then no store is opened.
+    pub(crate) refusal: Option<String>,
+    /// Whether the store may be written.
+    pub(crate) store_trust: StoreTrust,
+    /// This user's record of the store.
+    pub(crate) record: Option<StoreRecord>,
+    /// What this user trusts.
+    pub(crate) trust: Trust,
+    /// Guarded values of the project's file.
+    pub(crate) guarded: BTreeMap<String, String>,
+    /// Those that this user has not trusted, and that are ignored.
+    pub(crate) untrusted: BTreeMap<String, String>,
     /// The run that was named.
     pub(crate) run: Option<RunId>,
     /// Whether a flag named it, and not the environment.
@@ -137,9 +158,9 @@ enum Raw {
 }
 
 /// The files in the order they are asked.
-struct Files(Vec<File>);
+struct Files<'f>(Vec<&'f File>);
 
-impl Files {
+impl Files<'_> {
     fn find(&self, key: &str) -> Found {
         self.0.iter().find_map(|file| {
             let value = file.get(key)?.clone();
@@ -159,27 +180,70 @@ impl Config {
         })?;
         let environment = Environment::read()?;
         let file = place.root.join(FILE);
-        let mut files = Files(Vec::new());
-        for path in std::iter::once(file.clone()).chain(environment.user_file.clone()) {
-            files.0.extend(File::read(path)?);
-        }
-        let warnings = files.0.iter().flat_map(|file| file.warnings(&KEYS)).collect();
+        let mut warnings = Vec::new();
+        let user = match environment.user_file.clone().map(|path| File::read(path, false)).transpose()? {
+            Some(FoundFile::File(file)) => Some(file),
+            Some(FoundFile::Refused(why)) => {
+                let path = environment.user_file.as_deref().unwrap_or(here).display();
+                warnings.push(format!("{path} is ignored: {why}"));
+                None
+            }
+            Some(FoundFile::Nothing) | None => None,
+        };
+        let trust = Trust::load(environment.trust, environment.home.as_deref(), user.as_ref());
+        let covered = trust.covers(&place.root);
+        let mut refusal = None;
+        let mut project = match File::read(file.clone(), covered)? {
+            FoundFile::File(file) => Some(file),
+            FoundFile::Refused(why) => {
+                refusal = Some(why);
+                None
+            }
+            FoundFile::Nothing => None,
+        };
+        warnings.extend(project.iter().flat_map(|file| file.warnings(&KEYS)));
+        warnings.extend(user.iter().flat_map(|file| file.warnings(&[&KEYS[..], &[trust::PATHS]].concat())));
         let flag = |value: &Option<String>, name| value.clone().map(|v| (Raw::Text(v), Origin::Flag(name)));
 
         let run = global.run.clone().or(environment.run).map(|id| id.parse::<RunId>()).transpose()?;
         let asked_profile =
             global.profile.as_deref().map(|p| word(p, "--profile", "/profile")).transpose()?;
         let mut settings = Settings(Vec::new());
-        let found_store = flag(&global.store, "--store")
-            .or(environment.store.map(|v| (Raw::Text(v), Origin::Environment("MILEPOST_STORE"))))
-            .or(files.find("store"));
-        let default_store = StoreUrl::Sqlite(place.database.clone()).to_string();
-        let store = settings.take("store", found_store, default_store, |raw, origin| {
+        let chosen = flag(&global.store, "--store")
+            .or(environment.store.map(|v| (Raw::Text(v), Origin::Environment("MILEPOST_STORE"))));
+        let store_is_chosen = chosen.is_some();
+        let in_files = |key: &str| Files(project.iter().chain(&user).collect()).find(key);
+        let default_store = StoreUrl::Sqlite(place.database.clone());
+        let parse_store = |raw: Raw, origin: &Origin| {
             let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
             Ok(if matches!(origin, Origin::File(_)) { value::under(&place.root, url) } else { url })
-        })?;
+        };
+        let found_store = chosen.or(in_files("store"));
+        let store = settings.take("store", found_store, default_store.to_string(), parse_store)?;
         // What `run` tells its command is where the store is anyway, and then it has its outbox.
-        let store = store.filter(|url| *url != StoreUrl::Sqlite(place.database.clone()));
+        let store = store.filter(|url| *url != default_store);
+        let (store_trust, record) = trust.judge(store.as_ref().unwrap_or(&default_store), &place);
+        let guarded = project.as_ref().map(|file| guard::guarded(file, user.as_ref())).unwrap_or_default();
+        let untrusted = match covered {
+            true => BTreeMap::new(),
+            false => trust::untrusted(record.as_ref(), &place, &guarded, &trust.state),
+        };
+        if let (false, Some(value)) = (store_is_chosen, untrusted.get("store")) {
+            refusal = Some(format!("it sets store = {value}"));
+        }
+        let refusal = refusal.filter(|_| !store_is_chosen);
+        if let Some(file) = &mut project {
+            file.remove(|key| untrusted.contains_key(key));
+        }
+        let ignored: Vec<_> = untrusted.keys().filter(|key| *key != "store").map(String::as_str).collect();
+        if !ignored.is_empty() {
+            warnings.push(format!(
+                "{} sets {}, which you have not trusted: ignored; `milepost trust` shows the values",
+                file.display(),
+                ignored.join(", ")
+            ));
+        }
+        let files = Files(project.iter().chain(&user).collect());
         let found_profile = flag(&global.profile, "--profile").or(files.find("profile"));
         let profile = settings.take("profile", found_profile, Profile::Run.to_string(), |raw, _| {
             value::text(raw)?.parse::<Profile>().map_err(|e| e.message)
@@ -200,7 +264,10 @@ impl Config {
             field: limit("limits.field", standard.field)?,
             checkpoint: limit("limits.checkpoint", standard.checkpoint)?,
         };
-        let retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
+        let mut retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
+        if let (false, Some(file)) = (covered, &project) {
+            guard::as_minimum(&mut retain, file, user.as_ref(), &guarded);
+        }
         let watching = Watching::load(&files, &mut settings)?;
         let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
@@ -227,6 +294,13 @@ impl Config {
         Ok(Self {
             place,
             store,
+            store_is_chosen,
+            refusal,
+            store_trust,
+            record,
+            trust,
+            guarded,
+            untrusted,
             run,
             run_by_flag: global.run.is_some(),
             session: environment.session.or_else(|| environment.agent_session.clone()),
@@ -245,6 +319,27 @@ impl Config {
             settings: settings.0,
             file,
         })
+    }
+
+    /// The store's address.
+    pub(crate) fn url(&self) -> StoreUrl {
+        self.store.clone().unwrap_or_else(|| StoreUrl::Sqlite(self.place.database.clone()))
+    }
+
+    /// Why the store is foreign, if it is.
+    pub(crate) fn foreign(&self) -> Option<&Foreign> {
+        match &self.store_trust {
+            StoreTrust::Foreign(why) if !self.store_is_chosen => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Refuses to go on where the project's file decides about the store and may not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.refusal {
+            Some(why) => Err(Error::ConfigUntrusted { path: self.file.clone(), why: why.clone() }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -281,6 +376,14 @@ impl Settings {
         self.0.push(Setting { key, value: parsed.to_string(), origin });
         Ok(Some(parsed))
     }
+}
+
+/// The guarded values of a file that this program has just written.
+pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
+    Ok(match File::read(path.to_owned(), false)? {
+        FoundFile::File(file) => guard::guarded(&file, None),
+        FoundFile::Nothing | FoundFile::Refused(_) => BTreeMap::new(),
+    })
 }
 
 /// Parses a word of the contract given by a flag.

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 pub(crate) struct Retain {
     pub(crate) keep_last: Option<Keep>,
     pub(crate) max_age: Option<Option<Duration>>,
+    /// What a project adds that the user has not trusted: at least this much is kept.
+    pub(crate) keep_last_at_least: Option<Keep>,
+    pub(crate) max_age_at_least: Option<Option<Duration>>,
     pub(crate) keep_hourly: u64,
     pub(crate) keep_daily: u64,
     pub(crate) keep_weekly: u64,
@@ -46,7 +49,11 @@ pub(crate) struct RetainFlags {
 }
 
 impl Retain {
-    pub(super) fn load(files: &Files, settings: &mut Settings, profile: Profile) -> Result<Self, Failure> {
+    pub(super) fn load(
+        files: &Files<'_>,
+        settings: &mut Settings,
+        profile: Profile,
+    ) -> Result<Self, Failure> {
         let by_profile = Origin::Profile(profile);
         let retention = profile.retention();
         let house = House::default();
@@ -100,6 +107,7 @@ impl Retain {
         let mut retain = self.clone();
         if let Some(keep) = parsed("--keep-last", &flags.keep_last, value::keep)? {
             retain.keep_last = Some(keep);
+            retain.keep_last_at_least = None;
         }
         for (name, flag, count) in [
             ("--keep-hourly", &flags.keep_hourly, &mut retain.keep_hourly),
@@ -110,6 +118,7 @@ impl Retain {
         }
         if let Some(age) = parsed("--max-age", &flags.max_age, value::age)? {
             retain.max_age = Some(age);
+            retain.max_age_at_least = None;
         }
         for (name, flag, span) in [
             ("--keep-within", &flags.keep_within, &mut retain.keep_within),

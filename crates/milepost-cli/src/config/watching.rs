@@ -24,7 +24,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn load(files: &Files, settings: &mut Settings) -> Result<Self, Failure> {
+    pub(super) fn load(files: &Files<'_>, settings: &mut Settings) -> Result<Self, Failure> {
         let capture = flag(files, settings, "capture.enabled", true)?;
         let usual = milepost::capture::WATCHED.to_owned();
         let watch = settings
@@ -46,7 +46,12 @@ impl Watching {
     }
 }
 
-fn flag(files: &Files, settings: &mut Settings, key: &'static str, default: bool) -> Result<bool, Failure> {
+fn flag(
+    files: &Files<'_>,
+    settings: &mut Settings,
+    key: &'static str,
+    default: bool,
+) -> Result<bool, Failure> {
     let found = settings.take(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
     Ok(found.unwrap_or(default))
 }

@@ -147,7 +147,7 @@ impl Hook<'_> {
         let offered = match chosen.or_else(|| found.only()) {
             Some(candidate) => match mp.continue_run(&candidate, self.start(), told) {
                 Ok(_) if told => None,
-                Ok(continued) => offer::whole(&mp, self.agent, &continued.from)?,
+                Ok(continued) => offer::whole(&mp, self.agent, &continued.from, self.context)?,
                 // Somebody else was faster, or it does not hold what it seemed to.
                 Err(e @ Error::NotResumable { .. }) => {
                     self.open(&mp)?;
@@ -161,7 +161,7 @@ impl Hook<'_> {
                 found.short()
             }
         };
-        Ok(offer::answer(self.agent, &self.event.name, offered))
+        Ok(offer::answer(self.agent, &self.event.name, offered, self.context))
     }
 
     /// Whether the run is known and holds something: then it was offered what there was.
@@ -179,8 +179,8 @@ impl Hook<'_> {
             self.open(&mp)?;
             return Ok(None);
         }
-        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?)?;
-        Ok(offer::answer(self.agent, &self.event.name, text))
+        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?, self.context)?;
+        Ok(offer::answer(self.agent, &self.event.name, text, self.context))
     }
 
     /// Keeps changes; where the store cannot be written, they wait in the outbox.
@@ -240,8 +240,8 @@ impl Hook<'_> {
         if !ask {
             return Ok(None);
         }
-        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?)?;
-        Ok(offer::answer(self.agent, &self.event.name, text))
+        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?, self.context)?;
+        Ok(offer::answer(self.agent, &self.event.name, text, self.context))
     }
 
     /// The turn is over, or does not go on: who looks at the run is told why it stands still.

@@ -60,6 +60,13 @@ pub(crate) struct HookEvent {
     pub(crate) what: What,
 }
 
+impl HookEvent {
+    /// Whether a session begins with it.
+    pub(super) fn begins(&self) -> bool {
+        matches!(self.what, What::Start(_) | What::Ask)
+    }
+}
+
 /// Reads what an agent wrote; `None` for what is of no interest.
 pub(crate) fn read(agent: Agent, payload: &Value) -> Option<HookEvent> {
     match agent {

@@ -12,13 +12,14 @@ mod transcript;
 
 use std::io::Read as _;
 
+use milepost::store::identity::Foreign;
 use serde_json::Value;
 
 use self::event::HookEvent;
 use crate::agents::Agent;
 use crate::cli::Global;
 use crate::config::Config;
-use crate::context::Context;
+use crate::context::{Caller, Context};
 use crate::failure::Failure;
 use crate::present::Screen;
 
@@ -57,7 +58,15 @@ fn attend(
     }
     *told = Some(event.clone());
     let config = Config::load(global)?;
-    let context = Context::new(config, screen);
+    let begins = event.begins();
+    let context = Context::for_caller(config, screen, Caller::Hook);
+    // Where nothing may be read or written, the person is told when a session begins, and the agent is told nothing.
+    if let Some(message) = refused(&context, begins) {
+        if begins && let Some(answer) = offer::message(agent, &message) {
+            screen.text(&answer)?;
+        }
+        return Ok(());
+    }
     if !context.has_store() {
         return Ok(());
     }
@@ -65,4 +74,19 @@ fn attend(
         screen.json_text(&answer)?;
     }
     Ok(())
+}
+
+/// Why the hook does nothing, in one line for the person.
+fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
+    if let Err(e) = context.config.check() {
+        return Some(format!("milepost: {e}; nothing is recorded. `milepost trust` shows what it asks for"));
+    }
+    // Git is asked only when a session begins: each event would have to wait for it.
+    let tracked = begins && context.is_tracked();
+    if tracked {
+        context.forget_record();
+    }
+    let foreign = context.foreign().or(tracked.then_some(Foreign::Tracked))?;
+    let place = context.url();
+    Some(format!("milepost: {place} is foreign ({foreign}); nothing is recorded. `milepost trust` adopts it"))
 }

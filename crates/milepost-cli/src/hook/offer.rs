@@ -49,6 +49,10 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
     for candidate in mp.candidates()? {
         let Candidate { summary, decision, .. } = &candidate;
         let Ok(record) = &summary.record else { continue };
+        // What came from elsewhere is given to an agent only if a person asks for it.
+        if record.origin.is_some() {
+            continue;
+        }
         // A session that was killed before anything happened in it is nothing to keep.
         let empty = summary.checkpoints == 0 && record.agent.is_some() && summary.run_id != *own;
         if empty && decision.standing == Standing::Stopped {
@@ -101,30 +105,53 @@ impl Found {
 }
 
 /// The whole brief of a run, as much of it as the agent lets through.
-pub(super) fn whole(mp: &Milepost, agent: Agent, from: &Examined) -> Result<Option<Text>, Failure> {
+pub(super) fn whole(
+    mp: &Milepost,
+    agent: Agent,
+    from: &Examined,
+    context: &Context<'_>,
+) -> Result<Option<Text>, Failure> {
     if from.shown.is_none() {
         return Ok(None);
     }
     let tokens = if agent == Agent::Codex { CODEX_TOKENS } else { TOKENS };
     let lead = Lead::of(mp, from);
-    let head = lead.for_an_agent();
-    let brief = resumption::brief(mp, from, tokens, BYTES.saturating_sub(head.len() + 2))?;
-    Ok(Some(Text { agent: format!("{head}\n{}", brief.markdown), person: lead.for_a_person() }))
+    let (head, facts) = (lead.introduction(), lead.facts());
+    let room = BYTES.saturating_sub(head.len() + facts.len() + resumption::OVERHEAD);
+    let brief = resumption::brief(mp, from, context, tokens, room)?;
+    let record = resumption::wrapped(&format!("{facts}\n{}", brief.markdown));
+    Ok(Some(Text { agent: format!("{head}{record}"), person: lead.for_a_person() }))
+}
+
+/// A line for the person alone, in the form that the agent reads.
+pub(super) fn message(agent: Agent, person: &str) -> Option<String> {
+    document(agent, "", None, person.to_owned())
 }
 
 /// What is printed, in the form that the agent reads.
-pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>) -> Option<String> {
+pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>, context: &Context<'_>) -> Option<String> {
     let failed = failures::read();
-    let trouble = (!failed.is_empty()).then(|| {
+    let failed = (!failed.is_empty()).then(|| {
         let n = words::counted(failed.len() as u64, "hook failure");
         format!("milepost: {n} since the last session; `milepost status` tells")
     });
+    let untrusted: Vec<_> = context.config.untrusted.keys().map(String::as_str).collect();
+    let ignored = (!untrusted.is_empty()).then(|| {
+        let keys = untrusted.join(", ");
+        format!("milepost: {keys} in milepost.toml ignored until you trust them: `milepost trust`")
+    });
+    let trouble: Vec<_> = failed.into_iter().chain(ignored).collect();
+    let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));
     let (context, person) = match (text, trouble) {
         (Some(text), Some(trouble)) => (Some(text.agent), format!("{}; {trouble}", text.person)),
         (Some(text), None) => (Some(text.agent), text.person),
         (None, Some(trouble)) => (None, trouble),
         (None, None) => return None,
     };
+    document(agent, event, context, person)
+}
+
+fn document(agent: Agent, event: &str, context: Option<String>, person: String) -> Option<String> {
     let document = match agent {
         Agent::OpenCode => json!({ "context": context, "message": person }),
         Agent::ClaudeCode | Agent::Gemini | Agent::Codex => {

@@ -17,10 +17,11 @@ pub(crate) mod saved;
 pub(crate) mod summary;
 pub(crate) mod supervised;
 pub(crate) mod table;
+pub(crate) mod trust;
 pub(crate) mod words;
 pub(crate) mod work;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead as _, IsTerminal, Read as _, Write};
 use std::sync::{Arc, Mutex};
 
 use anstream::{AutoStream, ColorChoice};
@@ -159,6 +160,12 @@ impl Screen {
         }
     }
 
+    /// Says several lines to the person, also where they want quiet: they belong to a question. As for `text`, text of
+    /// others in them has to be `clean`ed.
+    pub(crate) fn say_always(&self, page: &str) {
+        self.say(&escape::clean_styled(page));
+    }
+
     /// Says one line to the person who wants to know more.
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
@@ -239,6 +246,22 @@ impl Screen {
     /// Whether there is somebody to ask.
     pub(crate) fn can_ask(&self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a question on the controlling terminal, wherever stdin and stderr lead; `None` where there is none.
+    /// `--yes` answers, but only where somebody could have been asked.
+    pub(crate) fn ask_terminal(&self, question: &str) -> Option<bool> {
+        if self.kept.is_some() {
+            return None;
+        }
+        let mut terminal = std::fs::File::options().read(true).write(true).open("/dev/tty").ok()?;
+        if self.yes {
+            return Some(true);
+        }
+        write!(terminal, "{} [y/N] ", escape::clean(question)).ok()?;
+        let mut answer = String::new();
+        io::BufReader::new(terminal.take(64)).read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Asks a question on the terminal; `None` where there is nobody to ask.

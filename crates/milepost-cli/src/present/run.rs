@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use milepost::engine::{RunDetail, RunSummary};
 use milepost::model::{
-    CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, Status, StepState, Task,
+    CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, RunOrigin, Status,
+    StepState, Task,
 };
 use milepost::owner::Liveness;
 use serde::Serialize;
@@ -26,6 +27,9 @@ pub(crate) struct RunDocument {
     owner_pid: Option<u32>,
     worktree: Option<String>,
     branch: Option<String>,
+    /// Where it came from, if not from work that this store has seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<RunOrigin>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
     /// Only of a run in full.
@@ -88,6 +92,7 @@ impl RunDocument {
             owner_pid: record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid),
             worktree: record.and_then(|r| r.worktree.clone()),
             branch: record.and_then(|r| r.branch.clone()),
+            origin: record.and_then(|r| r.origin.clone()),
             damage: summary.record.as_ref().err().map(ToString::to_string),
             parts: None,
         }

@@ -24,6 +24,9 @@ pub(super) struct SavedDocument<'a> {
     due: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     queued: bool,
+    /// Whether it waits for somebody to accept it, because it could not be signed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unsigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer_error: Option<&'a str>,
     #[serde(skip_serializing_if = "is_zero")]
@@ -48,6 +51,7 @@ impl<'a> SavedDocument<'a> {
             pruned: &saved.pruned,
             due: true,
             queued: false,
+            unsigned: false,
             pointer_error: saved.pointer_error.as_deref(),
             replaced: saved.replaced,
         }
@@ -59,6 +63,7 @@ impl<'a> SavedDocument<'a> {
             snapshot_id: Some(&queued.snapshot_id),
             file: Some(queued.file.display().to_string()),
             queued: true,
+            unsigned: !queued.signed,
             ..Self::none(schema, run, true)
         }
     }
@@ -77,6 +82,7 @@ impl<'a> SavedDocument<'a> {
             pruned: &[],
             due,
             queued: false,
+            unsigned: false,
             pointer_error: None,
             replaced: 0,
         }
@@ -147,6 +153,12 @@ fn talk_of_waiting(screen: &Screen, queued: &Queued) {
         "the store cannot be written: the checkpoint waits in {} for a command that can",
         queued.file.display()
     ));
+    if !queued.signed {
+        screen.talk(
+            "Warning: your key could not be read, so the checkpoint is not signed: it waits until \
+             `milepost trust --outbox` accepts it",
+        );
+    }
 }
 
 /// Presents a checkpoint that was saved.

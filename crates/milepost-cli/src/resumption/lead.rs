@@ -22,6 +22,9 @@ pub(crate) struct Lead {
     pub(crate) title: Option<String>,
     pub(crate) phase: Option<Phase>,
     pub(crate) agent: Option<String>,
+    /// Where the run came from, if not from work on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) origin: Option<String>,
     pub(crate) worktree: Option<String>,
     pub(crate) branch: Option<String>,
     pub(crate) class: Class,
@@ -49,6 +52,9 @@ impl Lead {
             title: record.and_then(|record| record.title.clone()),
             phase: working.and_then(|working| working.phase.clone()),
             agent: record.and_then(|record| record.agent.clone()),
+            origin: record
+                .and_then(|record| record.origin.as_ref())
+                .map(|origin| format!("{} {}", origin.kind, origin.from)),
             worktree: record.and_then(|record| record.worktree.clone().or_else(|| record.project.clone())),
             branch: record.and_then(|record| record.branch.clone()),
             class: from.decision.class,
@@ -93,24 +99,36 @@ impl Lead {
         }
     }
 
-    /// The lines above the brief that an agent is given.
-    pub(crate) fn for_an_agent(&self) -> String {
-        let mut text = format!(
-            "Milepost: earlier work in this project was interrupted and is continued here.\n\
-             Run {} stopped {}: {}. It had run {}.\n",
+    /// What an agent is told in Milepost's own words.
+    pub(crate) fn introduction(&self) -> String {
+        format!(
+            "Milepost: earlier work in this project was interrupted and is continued here. Run {} stopped {}: {}. \
+             It had run {}.\n",
             self.run_id,
             self.stopped,
             self.why(),
             self.lasted,
-        );
+        )
+    }
+
+    /// What was recorded about the end of the run, in a few lines.
+    pub(crate) fn facts(&self) -> String {
+        let mut text = String::new();
+        if let Some(origin) = &self.origin {
+            text.push_str(&format!("It came from elsewhere: {}\n", words::clean(origin)));
+        }
         if let Some(doing) = &self.doing {
             text.push_str(&format!("It was doing: {}\n", words::clean(doing)));
         }
         if let Some(failed) = &self.failed {
             text.push_str(&format!("What failed last: {}\n", words::clean(failed)));
         }
-        text.push_str("Check what it says against the files before you act on it. The brief:\n");
         text
+    }
+
+    /// The lines above the brief, for programs.
+    pub(crate) fn for_an_agent(&self) -> String {
+        format!("{}{}", self.introduction(), self.facts())
     }
 
     /// One line for the person who starts the agent.
@@ -136,9 +154,9 @@ fn first_line(text: &str) -> String {
 /// What failed, and how it told that.
 fn told(failed: &Outcome) -> String {
     let code = failed.reason_code.as_deref().map_or(String::new(), |code| format!(" ({code})"));
-    let told = failed.summary.trim().lines().next_back().unwrap_or_default();
-    let told = if told.is_empty() { String::new() } else { format!(": {told}") };
-    format!("{}{code}{told}", failed.name)
+    let output = failed.summary.trim().lines().next_back().unwrap_or_default().replace('"', "'");
+    let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };
+    format!("{}{code}{output}", failed.name)
 }
 
 fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
@@ -150,9 +168,7 @@ fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
 }
 
 /// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
-pub(crate) fn workspace(from: &Examined) -> Option<(String, String)> {
-    let record = from.detail.summary.intact()?;
-    let root = record.project.as_ref().or(record.worktree.as_ref())?;
+pub(crate) fn workspace(from: &Examined, root: &Path) -> Option<(String, String)> {
     let seen = milepost::capture::look(&Scope::at(root), &Since::default());
     let git: GitFacts = seen.git;
     if git.error.is_some() {
@@ -179,7 +195,7 @@ pub(crate) fn workspace(from: &Examined) -> Option<(String, String)> {
                 branch.as_deref().unwrap_or("no branch"),
                 short(then),
                 short(now),
-                milepost::capture::distance::distance(Path::new(root), then)
+                milepost::capture::distance::distance(root, then)
             ),
             None => format!("{} at {}", branch.as_deref().unwrap_or("no branch"), short(now)),
         },
@@ -193,10 +209,8 @@ pub(crate) fn workspace(from: &Examined) -> Option<(String, String)> {
 }
 
 /// How far what is checked out where the run works is from the commit that its checkpoint stood on.
-pub(crate) fn distance(from: &Examined) -> Option<Distance> {
-    let record = from.detail.summary.intact()?;
-    let root = record.project.as_ref().or(record.worktree.as_ref())?;
+pub(crate) fn distance(from: &Examined, root: &Path) -> Option<Distance> {
     let body = from.shown.as_ref()?.verified.body().ok()?;
     let then = body.workspace?.git?.head?;
-    Some(milepost::capture::distance::distance(Path::new(root), &then))
+    Some(milepost::capture::distance::distance(root, &then))
 }

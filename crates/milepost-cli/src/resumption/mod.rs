@@ -2,22 +2,47 @@
 //! In: a run that was looked at. Out: facts, and text that fits. Reads the workspace as it is now; changes nothing.
 
 mod lead;
+mod wrap;
+
+use std::path::PathBuf;
 
 use milepost::Milepost;
 use milepost::brief::{Brief, Fit, Fitted, Gauge, Heuristic, Overflow};
 use milepost::engine::Examined;
 
 pub(crate) use self::lead::{Lead, distance, workspace};
+#[cfg(feature = "mcp")]
+pub(crate) use self::wrap::NOTICE;
+pub(crate) use self::wrap::{OVERHEAD, wrapped};
+use crate::context::Context;
 use crate::failure::Failure;
 
 /// Fewer tokens than these hold nothing that is worth reading.
 const FEWEST: u64 = 60;
 
+/// Where the work of a run is. What a foreign run or store says about that is not followed: it is looked at here.
+pub(crate) fn root(from: &Examined, context: &Context<'_>) -> PathBuf {
+    let foreign = is_foreign(from) || context.foreign().is_some();
+    let record = from.detail.summary.intact().filter(|_| !foreign);
+    let recorded = record.and_then(|record| record.project.as_ref().or(record.worktree.as_ref()));
+    recorded.map_or_else(|| context.config.place.root.clone(), PathBuf::from)
+}
+
+/// Whether a run came from elsewhere.
+pub(crate) fn is_foreign(from: &Examined) -> bool {
+    from.detail.summary.intact().is_some_and(|record| record.origin.is_some())
+}
+
 /// The brief of a run as it stands, within so many tokens and bytes. It shrinks rather than fails: who goes on must be
 /// told something.
-pub(crate) fn brief(mp: &Milepost, from: &Examined, tokens: u64, bytes: usize) -> Result<Fitted, Failure> {
-    let root = from.detail.summary.intact().and_then(|record| record.project.clone());
-    let manifests = root.map(|root| milepost::capture::manifests(root.as_ref())).unwrap_or_default();
+pub(crate) fn brief(
+    mp: &Milepost,
+    from: &Examined,
+    context: &Context<'_>,
+    tokens: u64,
+    bytes: usize,
+) -> Result<Fitted, Failure> {
+    let manifests = milepost::capture::manifests(&root(from, context));
     let whole = Brief::parse(mp.brief_as_it_stands(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);
     let mut budget = tokens.max(FEWEST);

@@ -309,12 +309,16 @@ fn where_git_cannot_say_anything_the_checkpoint_is_saved_all_the_same() {
 fn a_repository_that_is_the_home_folder_is_not_looked_at() {
     let mut env = TestEnvironment::repository();
     env.set("HOME", env.project().to_str().unwrap());
+    env.set("XDG_STATE_HOME", env.path("home").to_str().unwrap());
     write(&env.project().join("work/a"), "x");
     env.run_in(&env.project().join("work"), &["save"]).exits(0);
     let git = workspace(&env)["git"].clone();
     assert!(git["error"].as_str().unwrap().contains("allow_home"), "{git}");
     write(&env.project().join("milepost.toml"), "[capture]\nallow_home = true\n");
     env.save(&[]);
+    assert!(workspace(&env)["git"]["error"].is_string(), "not before it is trusted");
+    env.trust_project();
+    env.save(&["--summary", "trusted"]);
     assert_eq!(workspace(&env)["git"]["untracked"], json!(["milepost.toml", "work/a"]));
 }
 

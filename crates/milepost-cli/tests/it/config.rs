@@ -26,6 +26,7 @@ fn flag_environment_project_user_default() {
     user_file(&env, "wait = 7\nstore = \"sqlite:user.db\"\n");
     let (value, origin) = setting(&env, "wait", &[]);
     assert!(value == "7" && origin.ends_with("home/.config/milepost/config.toml"), "{origin}");
+    env.trust_project();
     env.write("milepost.toml", "wait = \"5s\"\nstore = \"sqlite:project.db\"\n");
     let (value, origin) = setting(&env, "wait", &[]);
     assert!(value == "5" && origin.ends_with("project/milepost.toml"), "{origin}");
@@ -53,7 +54,8 @@ fn the_profile_decides_what_nobody_said() {
 
 #[test]
 fn retention_and_limits_are_obeyed() {
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
+    env.trust_project();
     env.write("milepost.toml", "[retain]\nkeep_last = 2\n[limits]\nfield = \"1KiB\"\n");
     let mut pruned = 0;
     for n in 0..5 {
@@ -99,7 +101,8 @@ fn a_wrong_value_names_file_key_and_what_is_allowed() {
         ("store = \"gopher://x\"", "store", "sqlite:PATH"),
         ("= nonsense", "line 1", ""),
     ] {
-        let env = TestEnvironment::new();
+        let mut env = TestEnvironment::new();
+        env.trust_project();
         env.write("milepost.toml", text);
         let ran = env.run(&["save", "--json"]).exits(2);
         assert_eq!(ran.reason(), "usage", "{text}");

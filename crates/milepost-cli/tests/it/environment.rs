@@ -105,6 +105,11 @@ impl TestEnvironment {
         command
     }
 
+    /// Another program in the project, not started yet.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        self.prepare(name, &self.project())
+    }
+
     /// A command of the binary, not started yet.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.prepare(env!("CARGO_BIN_EXE_milepost"), &self.project());
@@ -146,6 +151,25 @@ impl TestEnvironment {
     pub(crate) fn save(&self, args: &[&str]) -> String {
         let args: Vec<_> = std::iter::once("save").chain(args.iter().copied()).collect();
         self.run(&args).exits(0).line().to_owned()
+    }
+
+    /// The user's state.
+    pub(crate) fn state(&self) -> milepost::trust::UserState {
+        milepost::trust::UserState::at(self.path("home/.local/state/milepost")).unwrap()
+    }
+
+    /// The outbox of the repository's store, signed by the user.
+    pub(crate) fn outbox(&self) -> milepost::engine::outbox::Outbox {
+        let store = milepost::store::StoreUrl::Sqlite(self.project().join(".git/milepost/milepost.db"));
+        let key = self.state().create_key().unwrap();
+        let folder = self.project().join(".milepost/outbox");
+        milepost::engine::outbox::Outbox::new(folder, &store, Some(key))
+    }
+
+    /// Trusts what the project's configuration asks for.
+    pub(crate) fn trust_project(&mut self) {
+        let project = self.project().to_string_lossy().into_owned();
+        self.set("MILEPOST_TRUST", &project);
     }
 
     /// Runs git in the project.

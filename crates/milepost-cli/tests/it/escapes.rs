@@ -1,5 +1,5 @@
 //! No command prints an escape sequence that was planted in what Milepost records or is given, on stdout or stderr, piped or
-//! on a terminal. Exact by contract, where stdout is no terminal, is only `state`.
+//! on a terminal. Exact by contract, where stdout is no terminal, are only `state` and briefs.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::TestEnvironment;
-use crate::hostile::{BRANCH, HOSTILE, document, foreign, hooks, look, look_at, planted, toml};
+use crate::planted::{BRANCH, HOSTILE, document, foreign, hooks, look, look_at, planted, toml};
 
 /// Names of members that the schema says are strings of any content.
 fn string_members(schema: &Value, found: &mut BTreeSet<String>) {
@@ -205,6 +205,9 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
             vec![h, "r"],
         ],
         "copy" => vec![vec!["--from", url, "--to", &to, "--verify"], vec!["--from", h, "--to", h]],
+        "trust" => {
+            vec![vec!["--dry-run"], vec![], vec!["--outbox"], vec!["--list"], vec!["--revoke"], vec![h]]
+        }
         "completions" => vec![vec!["bash"], vec![h]],
         "man" => vec![vec![], vec!["save"], vec![h]],
         "help" => vec![vec!["--all"], vec!["save"], vec![h]],

@@ -389,6 +389,7 @@ fn a_store_that_fails_is_written_down_and_told() {
     std::fs::rename(&store, &sound).unwrap();
     std::fs::create_dir(&store).unwrap();
     env.write(".git/milepost/milepost.db", "this is no database at all, and never was one");
+    std::fs::copy(sound.join("milepost.db-id"), store.join("milepost.db-id")).unwrap();
     let ran = env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]).exits(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
     std::fs::remove_dir_all(&store).unwrap();

@@ -51,7 +51,8 @@ fn what_real_agents_do_is_kept() {
         let resumed = held(&env, &run);
         let open = json!(["Feed the parser its input", "Count the widgets twice"]);
         assert_eq!(resumed["decision"]["next_actions"], open, "{agent}");
-        let failed = "cat no-such-input.txt (exit_1): cat: no-such-input.txt: No such file or directory";
+        let failed =
+            "cat no-such-input.txt (exit_1), output: \"cat: no-such-input.txt: No such file or directory\"";
         assert_eq!(resumed["about"]["failed"], failed, "{agent}");
         let brief = resumed["brief"].as_str().unwrap();
         assert!(brief.contains("| `notes/parser.txt` |"), "{agent}: {brief}");

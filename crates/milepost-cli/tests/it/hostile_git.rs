@@ -1,8 +1,9 @@
 //! Repositories that strangers wrote: no program of theirs runs, and nothing outside of the project is read or written.
 
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use milepost::capture::distance::{Distance, distance};
 use serde_json::{Value, json};
@@ -38,14 +39,14 @@ fn program(path: &Path, script: &str) {
 }
 
 /// A repository in which everything that can name a program names one of the attacker's.
-struct Hostile {
-    env: TestEnvironment,
+pub(crate) struct Hostile {
+    pub(crate) env: TestEnvironment,
     /// The file that the attacker's program leaves traces in.
     marker: PathBuf,
 }
 
 impl Hostile {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let env = TestEnvironment::repository();
         let (root, marker, evil) = (env.project(), env.path("marker"), env.path("evil"));
         program(
@@ -141,8 +142,15 @@ impl Hostile {
         Self { env, marker }
     }
 
+    /// The same in a project whose settings the user has trusted.
+    fn trusted() -> Self {
+        let mut hostile = Self::new();
+        hostile.env.trust_project();
+        hostile
+    }
+
     #[track_caller]
-    fn nothing_ran(&self) {
+    pub(crate) fn nothing_ran(&self) {
         let ran = std::fs::read_to_string(&self.marker).unwrap_or_default();
         assert_eq!(ran, "", "programs of the repository were run");
     }
@@ -156,7 +164,7 @@ impl Hostile {
 
 #[test]
 fn no_program_of_a_repository_runs() {
-    let hostile = Hostile::new();
+    let hostile = Hostile::trusted();
     let env = &hostile.env;
     let (root, first) = (env.project(), hostile.head());
     let saved = env.json(&["save", "--run", "r", "--summary", "x"]);
@@ -224,40 +232,58 @@ fn no_program_of_a_repository_runs() {
     }
 }
 
+/// Whether programs can be traced here; `cargo xtask setup` installs what that needs.
+pub(crate) fn can_trace() -> bool {
+    let traced =
+        Command::new("strace").args(["-f", "-qq", "-e", "trace=execve", "-o", "/dev/null", "true"]).status();
+    traced.is_ok_and(|status| status.success())
+}
+
+/// Runs the binary under strace; gives what it printed and the names of the programs that were executed. Nothing but
+/// milepost and git may be among them.
+#[track_caller]
+pub(crate) fn traced(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> (Output, Vec<String>) {
+    let log = env.path("executed");
+    let plain = env.command(args);
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-qq", "-e", "trace=execve", "-o"]).arg(&log).arg(plain.get_program()).args(args);
+    traced.current_dir(env.project()).env_clear();
+    traced.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    traced.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = traced.spawn().unwrap();
+    // A command may stop reading early; that is its right.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    let done = child.wait_with_output().unwrap();
+    let calls = std::fs::read_to_string(&log).unwrap();
+    let executed: Vec<_> = calls
+        .lines()
+        .filter(|line| line.ends_with("= 0"))
+        .filter_map(|line| line.split("execve(\"").nth(1)?.split('"').next())
+        .map(|path| path.rsplit('/').next().unwrap_or_default().to_owned())
+        .collect();
+    assert!(executed.iter().any(|name| name == "milepost"), "{calls}");
+    let others: Vec<_> =
+        executed.iter().filter(|name| !["milepost", "git"].contains(&name.as_str())).collect();
+    assert_eq!(others, Vec::<&String>::new(), "{args:?}");
+    (done, executed)
+}
+
 #[test]
 fn git_and_nothing_else_is_executed() {
-    let works =
-        Command::new("strace").args(["-f", "-qq", "-e", "trace=execve", "-o", "/dev/null", "true"]).status();
-    if !works.is_ok_and(|status| status.success()) {
+    if !can_trace() {
         return;
     }
-    let hostile = Hostile::new();
+    let hostile = Hostile::trusted();
     let env = &hostile.env;
-    let log = env.path("executed");
     for args in [
         &["save", "--run", "r", "--summary", "x"][..],
         &["save", "--run", "r", "--summary", "y"],
         &["export", "bundle", "r", "../r.bundle", "--with-patch"],
         &["resume"],
     ] {
-        let plain = env.command(args);
-        let mut traced = Command::new("strace");
-        traced.args(["-f", "-qq", "-e", "trace=execve", "-o"]).arg(&log).arg(plain.get_program()).args(args);
-        traced.current_dir(env.project()).env_clear();
-        traced.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let done = traced.output().unwrap();
+        let (done, executed) = traced(env, args, b"");
         assert!(done.status.success(), "{args:?} {}", String::from_utf8_lossy(&done.stderr));
-        let calls = std::fs::read_to_string(&log).unwrap();
-        let executed: Vec<_> = calls
-            .lines()
-            .filter(|line| line.ends_with("= 0"))
-            .filter_map(|line| line.split("execve(\"").nth(1)?.split('"').next())
-            .map(|path| path.rsplit('/').next().unwrap_or_default())
-            .collect();
-        assert!(!executed.is_empty() && executed.contains(&"milepost"), "{calls}");
-        let others: Vec<_> = executed.iter().filter(|name| !["milepost", "git"].contains(name)).collect();
-        assert_eq!(others, Vec::<&&str>::new(), "{args:?}");
-        assert!(args[0] == "resume" || executed.contains(&"git"), "{calls}");
+        assert!(args[0] == "resume" || executed.iter().any(|name| name == "git"), "{executed:?}");
     }
     hostile.nothing_ran();
 }
@@ -318,12 +344,14 @@ fn a_pointer_is_committed_to_the_projects_repository_alone() {
         let saved = env.json(&["save", "--run", "r", "--summary", &n.to_string(), "--no-capture"]);
         saved["pointer_error"].as_str().unwrap_or_default().to_owned()
     };
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
+    env.trust_project();
     env.write("milepost.toml", pointer("seed.json"));
     assert!(save(&env).contains("not committed: the project is not in a git repository"));
     assert!(env.project().join("seed.json").exists());
 
-    let env = TestEnvironment::repository();
+    let mut env = TestEnvironment::repository();
+    env.trust_project();
     write(&env.path("home/.gitconfig"), "[user]\nname = t\nemail = t@t\n");
     env.write("milepost.toml", pointer("../outside.json"));
     assert!(save(&env).contains("not committed: the file is not in the worktree"));
@@ -350,7 +378,8 @@ fn a_pointer_is_committed_to_the_projects_repository_alone() {
 
 #[test]
 fn git_judges_a_repository_of_another_user() {
-    let env = TestEnvironment::repository();
+    let mut env = TestEnvironment::repository();
+    env.trust_project();
     // Only root may give files away.
     if std::os::unix::fs::chown(env.project().join(".git"), Some(12345), None).is_err() {
         return;

@@ -28,7 +28,8 @@ fn init_makes_a_store_and_a_file_once() {
 
 #[test]
 fn the_commented_keys_of_init_are_the_keys_there_are() {
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
+    env.trust_project();
     env.json(&["init"]);
     let text = std::fs::read_to_string(env.project().join("milepost.toml")).unwrap();
     let key = |line: &str| {
@@ -191,7 +192,8 @@ fn a_stray_file_is_mended() {
 
 #[test]
 fn the_pointer_is_kept_in_a_file_of_ones_own() {
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
+    env.trust_project();
     env.write("milepost.toml", "[pointer]\nfile = \"seed.json\"\nkey = \"state.checkpointRef\"\n");
     let seed = env.write("seed.json", "{\"state\": {\"x\": 1.0}}\n");
     let id = env.save(&["--run", "r"]);
@@ -203,10 +205,11 @@ fn the_pointer_is_kept_in_a_file_of_ones_own() {
 
 #[test]
 fn what_waits_in_the_outbox_is_taken_in() {
-    use milepost::engine::{Save, outbox::Outbox};
+    use milepost::engine::Save;
     use milepost::model::{StepChange, StepStatus};
     let env = TestEnvironment::repository();
-    let outbox = Outbox::new(env.project().join(".milepost/outbox"));
+    env.run(&["save", "--run", "first"]).exits(0);
+    let outbox = env.outbox();
     let post_save = |save: Save| {
         let (redaction, limits) = Default::default();
         outbox.post(&"r".parse().unwrap(), save, redaction, &limits, &milepost::clock::SystemClock)
@@ -220,7 +223,7 @@ fn what_waits_in_the_outbox_is_taken_in() {
     let ran = env.run(&["doctor", "--json"]).exits(5);
     assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains("outbox"));
     env.run(&["doctor", "--fix"]).exits(0);
-    assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 2);
+    assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 3);
     // What no run could ever take does not wait; what this run cannot take is named, with what to do.
     let done = |id: &str| Save::new().change(StepChange::new(id, StepStatus::Done));
     assert!(matches!(post_save(done("")), Err(milepost::Error::Schema(_))));
@@ -244,7 +247,8 @@ fn a_save_waits_where_the_store_is_read_only() {
         );
         let mut command = std::process::Command::new("unshare");
         command.args(["-rm", "sh", "-c", &script]).current_dir(env.project());
-        let output = command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").output();
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", env.path("home"));
+        let output = command.output();
         output.ok().filter(|o| !matches!(o.status.code(), Some(99 | 1) if o.stdout.is_empty()))
     };
     let Some(output) = within("save --summary two --json") else { return };

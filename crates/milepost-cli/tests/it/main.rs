@@ -14,8 +14,8 @@ mod exact;
 mod foreign;
 mod hook;
 mod hook_work;
-mod hostile;
 mod hostile_git;
+mod hostile_project;
 mod house;
 mod input;
 mod items;
@@ -25,6 +25,7 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_robust;
 mod opencode;
+mod planted;
 mod prune;
 mod redact;
 mod refuse;
@@ -34,5 +35,6 @@ mod save;
 mod script;
 mod task;
 mod tools;
+mod trust;
 
 pub(crate) use environment::TestEnvironment;

@@ -505,7 +505,9 @@ fn resources_are_the_latest_brief_and_each_run() {
     assert_eq!(brief["mimeType"], "text/markdown");
     assert!(brief["text"].as_str().unwrap().contains("about 2"), "{brief}");
     let run = read(&mut server, "milepost://run/r1");
-    let run: Value = serde_json::from_str(run["text"].as_str().unwrap()).unwrap();
+    let text = run["text"].as_str().unwrap();
+    let record = text.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{text}"));
+    let run: Value = serde_json::from_str(record).unwrap();
     assert_eq!(run["decisions"][0]["text"], "keep it");
     for uri in ["milepost://run/nobody", "milepost://run/", "milepost://teapot", "file:///etc/passwd"] {
         let answer = server.request("resources/read", json!({ "uri": uri }));

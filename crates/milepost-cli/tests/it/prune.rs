@@ -97,7 +97,8 @@ fn wrong_values_name_what_is_allowed_and_change_nothing() {
 
 #[test]
 fn history_is_compressed_when_asked_and_stays_readable() {
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
+    env.trust_project();
     let folder = format!("files:{}", env.project().join("cp").display());
     for hours in [14 * 24 + 1, 14 * 24 - 1, 48, 24] {
         save_as_of(&folder, "r", hours);
@@ -149,7 +150,8 @@ fn what_cannot_be_removed_is_done_in_part() {
 
 #[test]
 fn the_configuration_keeps_more() {
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
+    env.trust_project();
     env.write("milepost.toml", "[retain]\nkeep_last = 1\nkeep_within = \"1h\"\n");
     for n in 0..4 {
         env.save(&["--run", "r", "--summary", &n.to_string()]);

@@ -96,7 +96,10 @@ fn a_recorded_command_is_started_again() {
     let ran = env.run(&["run", "--run", "job", "--", "sh", "-c", "echo tried >> tries; test -e mended"]);
     assert_eq!(ran.code, 1);
     env.write("mended", "");
-    env.run(&["resume", "job", "--rerun"]).exits(0);
+    let ran = env.run(&["resume", "job", "--rerun", "--json"]).exits(15);
+    assert_eq!(ran.reason(), "confirmation_needed", "the command is shown, and nobody can be asked");
+    assert!(ran.stderr.contains("sh -c 'echo tried >> tries; test -e mended'"), "{ran:#?}");
+    env.run(&["resume", "job", "--rerun", "--yes"]).exits(0);
     assert_eq!(std::fs::read_to_string(env.project().join("tries")).unwrap(), "tried\ntried\n");
     assert_eq!(env.json(&["runs", "job"])["runs"][0]["status"], "completed");
     assert_eq!(

@@ -37,7 +37,7 @@ fn help_is_short_unless_all_is_asked_for() {
         let ran = env.run(args).exits(0);
         assert_eq!(
             names(&ran.stdout),
-            ["init", "status", "run", "save", "resume", "show", "diff", "prune", "doctor", "agents"],
+            ["init", "status", "run", "save", "resume", "show", "diff", "prune", "doctor", "agents", "trust"],
             "{args:?}"
         );
         assert!(ran.stdout.contains("milepost help --all"));

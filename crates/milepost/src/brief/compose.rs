@@ -252,10 +252,11 @@ fn step_name(step: &StepState) -> String {
     format!("{ordinal}{}{title}", step.step_id.as_deref().unwrap_or("unnamed"))
 }
 
+/// A command and what it printed, which is quoted as its output: nobody in this conversation said it.
 fn outcome(outcome: &Outcome) -> String {
-    let summary =
-        if outcome.summary.is_empty() { String::new() } else { format!(": {}", flat(&outcome.summary)) };
-    format!("{} `{}`{summary}", outcome.kind, flat(&outcome.name))
+    let output = flat(&outcome.summary).replace('"', "'");
+    let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };
+    format!("{} `{}`{output}", outcome.kind, flat(&outcome.name))
 }
 
 fn play(facts: &Facts<'_>) -> Vec<String> {

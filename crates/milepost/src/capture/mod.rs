@@ -8,6 +8,7 @@ mod join;
 mod manifest;
 mod memory;
 mod reference;
+mod tracked;
 mod watch;
 
 use std::ffi::OsStr;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 pub use manifest::manifests;
 pub use memory::{PeakWatch, Process};
 pub use reference::reference;
+pub use tracked::is_tracked;
 
 use crate::model::{GitFacts, Memory, PathText, Watched, Workspace};
 use crate::store::place::{self, Place};

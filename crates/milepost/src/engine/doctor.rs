@@ -96,7 +96,16 @@ impl Milepost {
         }
         let taken = if fix { outbox.take_in(self) } else { Ok(super::outbox::Intake::default()) };
         let fixed = taken.as_ref().is_ok_and(|intake| intake.saved.len() == waiting);
-        let refused = taken.map(|intake| intake.refused).unwrap_or_default();
+        let (refused, unsigned) =
+            taken.map(|intake| (intake.refused, intake.unsigned.len())).unwrap_or_default();
+        if unsigned > 0 {
+            report.problems.push(Diagnosis {
+                reason_code: ReasonCode::StoreUntrusted,
+                message: format!("without your signature in {}: {unsigned}", outbox.folder().display()),
+                fix: "`milepost trust --outbox` shows them and asks".into(),
+                fixed: false,
+            });
+        }
         for (file, why) in &refused {
             report.problems.push(Diagnosis {
                 reason_code: ReasonCode::CheckpointSchemaInvalid,
@@ -105,7 +114,7 @@ impl Milepost {
                 fixed: false,
             });
         }
-        if !refused.is_empty() && refused.len() == waiting {
+        if refused.len() + unsigned == waiting {
             return;
         }
         report.problems.push(Diagnosis {

@@ -88,6 +88,10 @@ pub struct Settings {
     pub keep_last: Option<Keep>,
     /// Replaces the profile's age; `Some(None)` is any age.
     pub max_age: Option<Option<Duration>>,
+    /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
+    pub keep_last_at_least: Option<Keep>,
+    /// Keeps checkpoints at least so long, where the profile or `max_age` would not; `Some(None)` is for ever.
+    pub max_age_at_least: Option<Option<Duration>>,
     /// The newest of so many hours stay.
     pub keep_hourly: u64,
     /// The newest of so many days stay.
@@ -117,6 +121,12 @@ impl Settings {
         }
         if let Some(max_age) = self.max_age {
             retention.max_age = max_age;
+        }
+        if let Some(least) = self.keep_last_at_least {
+            retention.keep_last = retention.keep_last.larger(least);
+        }
+        if let Some(least) = self.max_age_at_least {
+            retention.max_age = retention.max_age.zip(least).map(|(age, least)| age.max(least));
         }
         Retention {
             keep_hourly: self.keep_hourly,

@@ -1,4 +1,6 @@
 //! Outbox: where saves wait, fsynced, while the store cannot be written, until a command that can takes them in.
+//! The folder lies in the project, where a commit or an archive can add files to it. So every entry carries a checksum that
+//! only a holder of the user's key can compute, and nothing else is taken in by itself.
 
 use std::fs;
 use std::io;
@@ -12,12 +14,21 @@ use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
 use crate::redact::Redaction;
-use crate::{Error, atomic};
+use crate::store::{StoreUrl, identity};
+use crate::trust::Key;
+use crate::{Error, atomic, small_file};
+
+/// Maximum size of an entry.
+const ENTRY_LIMIT: u64 = 16 << 20;
 
 /// A folder of waiting saves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Outbox {
     folder: PathBuf,
+    /// The user's key; without one, entries are not signed and none is taken in by itself.
+    key: Option<Key>,
+    /// What the store is called: its id, if it has one, and its address.
+    store: Vec<String>,
 }
 
 /// A save that waits.
@@ -27,6 +38,33 @@ pub struct Queued {
     pub snapshot_id: CheckpointId,
     /// The file it waits in.
     pub file: PathBuf,
+    /// Whether it carries the user's checksum. If not, it waits until somebody accepts it.
+    pub signed: bool,
+}
+
+/// An entry that waits, as far as it can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it may be taken in.
+    pub state: PendingState,
+}
+
+/// Whether an entry may be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PendingState {
+    /// This user made it for this store.
+    Ready,
+    /// Nobody knows who made it: its run and what it is about.
+    Unsigned {
+        /// The run it is for.
+        run_id: RunId,
+        /// Its summary.
+        summary: Option<String>,
+    },
+    /// It is damaged, for another store, or was made with another key.
+    Refused(String),
 }
 
 /// What was taken in.
@@ -36,6 +74,8 @@ pub struct Intake {
     pub saved: Vec<Saved>,
     /// Files that stay, and why.
     pub refused: Vec<(PathBuf, String)>,
+    /// Files that stay until somebody accepts them.
+    pub unsigned: Vec<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,13 +101,27 @@ struct Waiting {
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     checksum: String,
+    /// What the entry is for, as the outbox of its writer said.
+    #[serde(default)]
+    store: String,
+    /// The user's checksum over store and save; missing where the key could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
     save: Raw,
 }
 
+impl Envelope {
+    /// What is signed. The save holds the run and the checkpoint.
+    fn signed_text(store: &str, save: &str) -> Vec<u8> {
+        format!("milepost outbox 1\n{}\n{store}\n{save}", store.len()).into_bytes()
+    }
+}
+
 impl Outbox {
-    /// Names the folder; it is made when something is posted.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    /// Names the folder, which is made when something is posted, and the store that entries are for.
+    pub fn new(folder: PathBuf, store: &StoreUrl, key: Option<Key>) -> Self {
+        let id = identity::read_id(store).ok().flatten().map(|id| id.to_string());
+        Self { folder, key, store: id.into_iter().chain([store.resolved().to_string()]).collect() }
     }
 
     /// The folder.
@@ -113,9 +167,19 @@ impl Outbox {
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
-        let envelope = Raw::of(&Envelope { checksum: checksum(raw.get()), save: raw })?;
+        // A store that is not there yet has no id: then its address has to do.
+        let store = self.store.first().cloned().unwrap_or_default();
+        let text = Envelope::signed_text(&store, raw.get());
+        let signature = self.key.as_ref().map(|key| key.checksum(&text));
+        let signed = signature.is_some();
+        let envelope = Raw::of(&Envelope { checksum: checksum(raw.get()), store, signature, save: raw })?;
         let file = self.folder.join(format!("{snapshot_id}.json"));
         let write = || -> io::Result<()> {
+            if envelope.get().len() as u64 > ENTRY_LIMIT {
+                let why = format!("it is larger than {ENTRY_LIMIT} bytes, the limit of the outbox");
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            }
+            self.check_links()?;
             atomic::create_folder(&self.folder)?;
             // In a repository, what waits is nobody's to commit.
             let ignore = self.folder.with_file_name(".gitignore");
@@ -125,7 +189,19 @@ impl Outbox {
             atomic::write(&file, envelope.get().as_bytes(), atomic::Mode::Private)
         };
         write().map_err(|source| Error::File { path: file.clone(), what: "written", source })?;
-        Ok(Queued { snapshot_id, file })
+        Ok(Queued { snapshot_id, file, signed })
+    }
+
+    /// Refuses folders that are symbolic links: entries would end up elsewhere.
+    fn check_links(&self) -> io::Result<()> {
+        let parent = self.folder.parent().map(Path::to_owned);
+        for folder in parent.iter().chain([&self.folder]) {
+            if fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_symlink()) {
+                let why = format!("{} is a symbolic link, which is not followed here", folder.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+        }
+        Ok(())
     }
 
     /// An id that comes after those that wait, also within a millisecond and after a clock that went back: what waits is
@@ -163,8 +239,32 @@ impl Outbox {
         Ok(found)
     }
 
-    /// Saves what waits. A file goes only once its checkpoint is in the store; one that cannot be read stays.
+    /// What waits, oldest first, and whether it may be taken in.
+    pub fn pending(&self) -> io::Result<Vec<Pending>> {
+        let files = self.waiting()?;
+        let state = |file: &Path| match self.read(file) {
+            Ok((_, _, true)) => PendingState::Ready,
+            Ok((run_id, save, false)) => {
+                PendingState::Unsigned { run_id, summary: save.draft.task_summary.clone() }
+            }
+            Err(why) => PendingState::Refused(why),
+        };
+        Ok(files.into_iter().map(|file| Pending { state: state(&file), file }).collect())
+    }
+
+    /// Whether something waits that this user made for this store.
+    pub fn is_ready(&self) -> bool {
+        let files = self.waiting().unwrap_or_default();
+        files.iter().any(|file| matches!(self.read(file), Ok((_, _, true))))
+    }
+
+    /// Saves what this user made for this store. A file goes only once its checkpoint is in the store; every other stays.
     pub fn take_in(&self, engine: &Milepost) -> Result<Intake, Error> {
+        self.take_in_with(engine, &[])
+    }
+
+    /// As `take_in`, with unsigned files that the user has looked at and accepted.
+    pub fn take_in_with(&self, engine: &Milepost, accepted: &[PathBuf]) -> Result<Intake, Error> {
         let mut intake = Intake::default();
         let waiting = self.waiting().map_err(|source| Error::File {
             path: self.folder.clone(),
@@ -172,8 +272,12 @@ impl Outbox {
             source,
         })?;
         for file in waiting {
-            let (run, save) = match read(&file) {
-                Ok(read) => read,
+            let (run, save) = match self.read(&file) {
+                Ok((_, _, false)) if !accepted.contains(&file) => {
+                    intake.unsigned.push(file);
+                    continue;
+                }
+                Ok((run, save, _)) => (run, save),
                 Err(why) => {
                     intake.refused.push((file, why));
                     continue;
@@ -204,13 +308,41 @@ fn time_of(id: &str) -> Option<Timestamp> {
     Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
 }
 
-fn read(file: &Path) -> Result<(RunId, Save), String> {
-    let bytes = fs::read(file).map_err(|e| e.to_string())?;
-    let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
-    if checksum(envelope.save.get()) != envelope.checksum {
-        return Err("its checksum does not fit".into());
+impl Outbox {
+    /// An entry, and whether this user made it for this store.
+    fn read(&self, file: &Path) -> Result<(RunId, Save, bool), String> {
+        self.check_links().map_err(|e| e.to_string())?;
+        let (bytes, about) = small_file::read_with_metadata(file, ENTRY_LIMIT).map_err(|e| e.to_string())?;
+        if small_file::owner(&about) != crate::trust::user_id() {
+            return Err("it belongs to another user".into());
+        }
+        let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+        if checksum(envelope.save.get()) != envelope.checksum {
+            return Err("its checksum does not fit".into());
+        }
+        let signed = match (&envelope.signature, &self.key) {
+            (None, _) => false,
+            (Some(_), None) => {
+                return Err("your key, which would prove that it is yours, cannot be read".into());
+            }
+            (Some(signature), Some(key)) => {
+                let text = Envelope::signed_text(&envelope.store, envelope.save.get());
+                if !key.verifies(&text, signature) {
+                    return Err("its signature is not yours".into());
+                }
+                if !self.store.contains(&envelope.store) {
+                    return Err("it was made for another store".into());
+                }
+                true
+            }
+        };
+        let (run, save) = waiting(envelope.save.get())?;
+        Ok((run, save, signed))
     }
-    let waiting: Waiting = serde_json::from_str(envelope.save.get()).map_err(|e| e.to_string())?;
+}
+
+fn waiting(text: &str) -> Result<(RunId, Save), String> {
+    let waiting: Waiting = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut draft = Draft::from_fields(waiting.draft).map_err(|e| e.to_string())?;
     let seen = draft.workspace.take_if(|_| waiting.seen);
     let save = Save {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Milepost, Whereabouts};
 use crate::Error;
 use crate::interop::sealed::Sealed as Parcel;
-use crate::model::{Event, Item, Marks, RunId, RunRecord};
+use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
     Commit, Cursor, Entry, EventQuery, Find, HeaderQuery, Row, RunQuery, RunRow, StoreError, Verdict,
@@ -77,8 +77,14 @@ impl Ahead {
 }
 
 impl Milepost {
-    /// Copies everything to another store, in the order in which it was written.
-    pub fn copy_to(&self, to: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<Copied, Error> {
+    /// Copies everything to another store, in the order in which it was written. Runs get `origin` unless they have one:
+    /// `None` is for a copy between two stores that the user trusts.
+    pub fn copy_to(
+        &self,
+        to: &Milepost,
+        origin: Option<&RunOrigin>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Copied, Error> {
         let mut report = Copied::default();
         let mut rows = self.store.runs(&RunQuery::default())?;
         rows.reverse();
@@ -88,7 +94,9 @@ impl Milepost {
             report.runs += 1;
             match &row.record {
                 Ok(record) => {
-                    records.insert(row.run_id.clone(), portable(record));
+                    let mut record = portable(record);
+                    record.origin = record.origin.or_else(|| origin.cloned());
+                    records.insert(row.run_id.clone(), record);
                     ahead.push(Ahead::new(row.run_id.clone()));
                 }
                 Err(damage) => report.skipped.push((row.run_id.to_string(), damage.to_string())),
@@ -179,7 +187,10 @@ impl Milepost {
         self.write(run, &mut |view| {
             failed = None;
             there.clear();
-            let mut commit = Commit::of(view.record.clone().unwrap_or_else(|| record.clone()));
+            let mut there_record = view.record.clone().unwrap_or_else(|| record.clone());
+            // A run of this store's own that gets checkpoints from elsewhere is foreign from then on.
+            there_record.origin = there_record.origin.or_else(|| record.origin.clone());
+            let mut commit = Commit::of(there_record);
             let mut slot = view.slot.clone();
             for (sequence, verified, marks) in &fresh {
                 let placed = slot.at_sequence(*sequence);
@@ -347,9 +358,10 @@ fn portable(record: &RunRecord) -> RunRecord {
     RunRecord { upkept: None, ..record.clone() }
 }
 
-/// Whether two records say the same; blanks between their members may differ.
+/// Whether two records say the same, wherever they came from; blanks between their members may differ.
 fn same(a: &RunRecord, b: &RunRecord) -> bool {
-    values(&portable(a)) == values(&portable(b))
+    let plain = |record: &RunRecord| RunRecord { origin: None, ..portable(record) };
+    values(&plain(a)) == values(&plain(b))
 }
 
 fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
@@ -364,6 +376,7 @@ fn content(e: &seal::SealError) -> crate::model::Invalid {
 pub(super) fn write_sealed(
     engine: &Milepost,
     parcel: Parcel,
+    origin: &RunOrigin,
     here: &Whereabouts,
     count: &mut Counting,
     runs: &mut Vec<RunId>,
@@ -378,10 +391,11 @@ pub(super) fn write_sealed(
     }
     for (run, mut all) in by_run {
         let known = engine.store.run(&run)?;
-        let record = match &parcel.head {
+        let mut record = match &parcel.head {
             Some(head) if head.run.run_id == run => portable(&head.run),
             _ => made(&run, &all)?,
         };
+        record.origin = Some(origin.clone());
         while !all.is_empty() {
             let rest = all.split_off(all.len().min(BATCH));
             engine.take(&record, std::mem::replace(&mut all, rest), count)?;
@@ -389,7 +403,6 @@ pub(super) fn write_sealed(
         // A run that went on here keeps its own record.
         if parcel.head.is_some() && known.is_none() {
             let mine: Vec<_> = parcel.events.iter().filter(|event| event.run_id == run).cloned().collect();
-            let mut record = record;
             // Who worked on it, and where, is on another machine; it goes on here.
             record.owner = None;
             let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });

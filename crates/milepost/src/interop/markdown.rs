@@ -23,7 +23,12 @@ pub(super) fn is_brief(path: &Path) -> bool {
     use std::io::Read;
     let mut head = String::new();
     let named = path.extension().is_some_and(|e| e == "md" || e == "markdown");
-    if named && let Ok(file) = std::fs::File::open(path) {
+    // Opening anything but a file may never end.
+    let is_file = || std::fs::metadata(path).is_ok_and(|about| about.is_file());
+    if named
+        && is_file()
+        && let Ok(file) = std::fs::File::open(path)
+    {
         let mut bytes = Vec::new();
         let _ = file.take(4096).read_to_end(&mut bytes);
         head = String::from_utf8_lossy(&bytes).into_owned();

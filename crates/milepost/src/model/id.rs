@@ -1,4 +1,4 @@
-//! Names of runs and checkpoints, and how new ones are made.
+//! Names of runs, checkpoints and stores, and how new ones are made.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use super::{FromRaw, Invalid, Path};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} id {id:?} is not valid: {why}")]
 pub struct IdError {
-    /// `run` or `checkpoint`.
+    /// `run`, `checkpoint` or `store`.
     pub kind: &'static str,
     /// What was given, at most 64 characters of it.
     pub id: String,
@@ -92,6 +92,18 @@ id! {
     RunId, "run"
 }
 
+id! {
+    /// Names a store, on every machine.
+    StoreId, "store"
+}
+
+impl StoreId {
+    /// A new id of 80 random bits.
+    pub fn fresh() -> Self {
+        Self(format!("st_{}", suffix(16)))
+    }
+}
+
 impl CheckpointId {
     /// A new id: the time for people, 60 random bits for uniqueness at any rate from any number of processes.
     pub fn fresh(now: Timestamp) -> Self {
@@ -128,6 +140,11 @@ impl Token {
     /// A new token.
     pub fn fresh() -> Self {
         Self(suffix(12))
+    }
+
+    /// The token as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

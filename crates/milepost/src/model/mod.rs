@@ -23,7 +23,7 @@ pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange}
 pub use checkpoint::{Body, Draft, RESERVED};
 pub use event::{Event, EventType};
 pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
-pub use id::{CheckpointId, IdError, RunId, Token};
+pub use id::{CheckpointId, IdError, RunId, StoreId, Token};
 pub use interruption::{Class, Interruption};
 pub use item::Item;
 pub use json::{Fields, FromRaw, Invalid, Path, Raw};
@@ -35,7 +35,7 @@ pub use parts::{
     TodoCompliance,
 };
 pub use policy::{CaptureWhen, House, Keep, Limits, PAI_PHASES, Profile, Retention};
-pub use run::{Captures, Claim, Moment, Owner, Recent, RunRecord, Session, Upkept, Working};
+pub use run::{Captures, Claim, Moment, Owner, Recent, RunOrigin, RunRecord, Session, Upkept, Working};
 pub use schema::schema;
 pub use task::Task;
 

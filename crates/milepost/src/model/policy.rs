@@ -90,6 +90,16 @@ pub enum Keep {
     Last(u64),
 }
 
+impl Keep {
+    /// The one of the two that keeps more.
+    pub fn larger(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Last(a), Self::Last(b)) => Self::Last(a.max(b)),
+            _ => Self::All,
+        }
+    }
+}
+
 impl std::str::FromStr for Keep {
     type Err = Invalid;
 

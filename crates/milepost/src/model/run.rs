@@ -140,6 +140,17 @@ pub struct Working {
     pub outcomes_dropped: u64,
 }
 
+/// Where a run came from, if it was not recorded in this store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOrigin {
+    /// How it came: `import`, `bundle` or `copy`.
+    pub kind: String,
+    /// The file, folder or store that it came from.
+    pub from: String,
+    /// When.
+    pub at: Timestamp,
+}
+
 /// The record of one run, rewritten by every write to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -179,6 +190,10 @@ pub struct RunRecord {
     /// The agent that does the work, by the name that its hooks use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Where it came from, if not from work that this store has seen. Such a run is foreign: it is not given to an agent
+    /// unless a person asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<RunOrigin>,
     /// The project's root.
     pub project: Option<String>,
     /// The worktree.
@@ -242,6 +257,7 @@ impl RunRecord {
             dismissed: false,
             interruption: None,
             agent: None,
+            origin: None,
             project: None,
             worktree: None,
             branch: None,

@@ -103,6 +103,17 @@ pub fn nearest_ancestor_but(names: &[&str]) -> Option<Owner> {
     Some(owner(pid, stat))
 }
 
+/// The name of the nearest ancestor of this process that is one of these programs, started by itself or by an interpreter.
+pub fn ancestor_named(programs: &[&str]) -> Option<String> {
+    let is_one = |name: &str| programs.contains(&name.rsplit('/').next().unwrap_or_default());
+    lineage().find_map(|(pid, stat)| {
+        let name = stat.map(|stat| stat.name).filter(|name| is_one(name));
+        let line = || kernel::read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        // The program and, for an interpreter, its script.
+        name.or_else(|| line().split('\0').take(2).find(|word| is_one(word)).map(str::to_owned))
+    })
+}
+
 /// This process's ancestors, nearest first, each looked at when it is asked for. The last one may not let itself be seen.
 fn lineage() -> impl Iterator<Item = (u32, Option<Stat>)> {
     let mut next = Some(parent());
@@ -152,7 +163,8 @@ fn pid_namespace() -> Option<String> {
     Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
 }
 
-fn machine_id() -> Option<String> {
+/// What tells this machine from others.
+pub(crate) fn machine_id() -> Option<String> {
     let read = |path| kernel::read(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
 }

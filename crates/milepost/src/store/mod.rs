@@ -3,8 +3,10 @@
 //! A store gets headers and sealed bytes and never re-serialises a body; it holds no policy.
 
 mod check;
+mod error;
 pub mod files;
 pub mod frame;
+pub mod identity;
 mod lock;
 pub mod place;
 mod repository;
@@ -17,11 +19,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use check::{Damage, DamageKind, Part};
+pub use error::StoreError;
 pub use repository::Repository;
 pub use url::{StoreUrl, UrlError};
 
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};
 use crate::seal::{Header, Sealed};
+use crate::trust::UserState;
 
 /// How long a writer waits for its turn unless told otherwise.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -37,7 +41,7 @@ const MORE_THAN_ALL: &str = "a decision that asks for more than there is";
 pub const EVENTS_KEPT: u64 = 1000;
 
 /// How a store is opened.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// Makes the store if it is not there.
     pub create: bool,
@@ -45,11 +49,25 @@ pub struct OpenOptions {
     pub wait: Duration,
     /// The process ends with its work, so that memory and handles need not be put away one by one.
     pub one_shot: bool,
+    /// Why the store is foreign, as the caller has decided: it is opened for reading alone, and every write fails with
+    /// `StoreError::Untrusted`. `None` trusts it. `identity::judge` helps to decide.
+    pub foreign: Option<identity::Foreign>,
+    /// Where a store that is made is recorded as this user's own.
+    pub user_state: Option<UserState>,
+    /// How long one statement may take before it is given up; no limit unless given.
+    pub time_limit: Option<Duration>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { create: false, wait: DEFAULT_WAIT, one_shot: false }
+        Self {
+            create: false,
+            wait: DEFAULT_WAIT,
+            one_shot: false,
+            foreign: None,
+            user_state: None,
+            time_limit: None,
+        }
     }
 }
 
@@ -427,86 +445,6 @@ pub struct StoreInfo {
     pub warning: Option<String>,
 }
 
-/// Why a store could not do it.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// Somebody else was writing for too long.
-    #[error("{place} was busy for {:.1} s", waited.as_secs_f64())]
-    Busy {
-        /// The store.
-        place: String,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// There is no store.
-    #[error("no store at {place}")]
-    Missing {
-        /// Where it was looked for.
-        place: String,
-    },
-    /// A newer program made it.
-    #[error("{place} has store format {found}; this program knows formats up to {known}")]
-    Newer {
-        /// The store.
-        place: String,
-        /// Its format.
-        found: u64,
-        /// The newest known.
-        known: u64,
-    },
-    /// Something stored does not fit its checksum.
-    #[error(transparent)]
-    Damaged(Box<Damage>),
-    /// The run is not there.
-    #[error("no run {0}")]
-    NoRun(RunId),
-    /// The checkpoint is not there.
-    #[error("no checkpoint {0}@{1}")]
-    NoCheckpoint(RunId, u64),
-    /// A checkpoint with this id is there already.
-    #[error("checkpoint {0} exists already")]
-    Exists(CheckpointId),
-    /// Something has this name already.
-    #[error("something is called {0} already")]
-    Named(String),
-    /// Marks were set by somebody else since they were read: their revision is not the next one.
-    #[error("the marks of {0}@{1} have changed meanwhile")]
-    MarksMoved(RunId, u64),
-    /// The decision broke the trait's rules.
-    #[error("not a valid commit: {0}")]
-    Rules(&'static str),
-    /// The store's place does not let itself be written.
-    #[error("{place} cannot be written")]
-    ReadOnly {
-        /// The store.
-        place: String,
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Writing failed; nothing was changed.
-    #[error("writing {place} failed")]
-    Write {
-        /// The file or store.
-        place: String,
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Reading failed.
-    #[error("reading {place} failed")]
-    Read {
-        /// The file or store.
-        place: String,
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The reply to a commit was lost; it may or may not have happened.
-    #[error("the reply of {place} was lost")]
-    Unknown {
-        /// The store.
-        place: String,
-    },
-}
-
 /// Refuses names that something has. `headers` answers a query inside the write.
 fn check_names(
     names: &[String],
@@ -520,12 +458,6 @@ fn check_names(
         }
     }
     Ok(())
-}
-
-impl From<Damage> for StoreError {
-    fn from(damage: Damage) -> Self {
-        Self::Damaged(Box::new(damage))
-    }
 }
 
 /// Opens the store at an address.

@@ -44,7 +44,9 @@ impl Place {
                 DotGit::Refused => return Ok(Self::outside_git(at)),
             }
         }
-        let is_root = |at: &&Path| at.join(FOLDER).join(DATABASE).exists() || at.join(CONFIG).is_file();
+        let is_root = |at: &&Path| {
+            at.join(FOLDER).join(DATABASE).exists() || fs::symlink_metadata(at.join(CONFIG)).is_ok()
+        };
         Ok(Self::outside_git(folder.ancestors().find(is_root).unwrap_or(&folder)))
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use milepost::engine::Reference;
-use milepost::engine::outbox::Outbox;
 use milepost::model::{
     Body, Change, ContextChange, CriterionChange, CriterionStatus, FromRaw, Item, Outcome, OutcomeKind,
     OutcomeResult, Path, Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task, TaskChange,
@@ -134,7 +133,7 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
 #[test]
 fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
     let world = World::new(Kind::Sqlite);
-    let outbox = Outbox::new(world.dir.path().join("outbox"));
+    let outbox = crate::engine::outbox(world.dir.path());
     let post = |id: &str, status| {
         let save = Save::new().change(StepChange::new(id, status));
         outbox.post(&run("r"), save, Default::default(), &Default::default(), &world.clock).unwrap();

@@ -371,9 +371,9 @@ fn a_copy_there_and_back_is_the_same() {
     first.mp.mark(&entry, &change).unwrap();
     let note = milepost::model::Change::Note("waits".into());
     first.mp.apply(&run("turn-2"), vec![note], Save::new()).unwrap();
-    let copied = first.mp.copy_to(&files.mp, &mut |_| {}).unwrap();
+    let copied = first.mp.copy_to(&files.mp, None, &mut |_| {}).unwrap();
     assert_eq!(copied.count.copied, 3 + 20 + 150);
-    files.mp.copy_to(&last.mp, &mut |_| {}).unwrap();
+    files.mp.copy_to(&last.mp, None, &mut |_| {}).unwrap();
     for (a, b) in [(&first, &files), (&files, &last), (&first, &last), (&last, &first)] {
         let compared = a.mp.compare_with(&b.mp, &mut |_| {}).unwrap();
         assert_eq!(compared.checked, 173);
@@ -384,13 +384,13 @@ fn a_copy_there_and_back_is_the_same() {
         all.iter().map(|listed| listed.entry.header.snapshot_id.to_string()).collect()
     };
     assert_eq!(order(&first), order(&last), "the order over all runs stays");
-    let again = first.mp.copy_to(&last.mp, &mut |_| {}).unwrap();
+    let again = first.mp.copy_to(&last.mp, None, &mut |_| {}).unwrap();
     assert_eq!((again.count.copied, again.count.unchanged), (0, 173));
     // What was changed here since is found, and a conflict is refused.
     last.mp.save(&run("turn-0"), Save::new().summary("went on")).unwrap();
     assert!(!first.mp.compare_with(&last.mp, &mut |_| {}).unwrap().differences.is_empty());
     first.mp.save(&run("turn-0"), Save::new().summary("went on as well")).unwrap();
-    assert!(matches!(first.mp.copy_to(&last.mp, &mut |_| {}), Err(Error::Conflict { .. })));
+    assert!(matches!(first.mp.copy_to(&last.mp, None, &mut |_| {}), Err(Error::Conflict { .. })));
 }
 
 #[test]

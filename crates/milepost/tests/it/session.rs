@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use milepost::capture::Scope;
 use milepost::engine::Reference;
-use milepost::engine::outbox::Outbox;
 use milepost::model::{Body, Limits, PathText, Source};
 use milepost::redact::Redaction;
 use milepost::run::{Overrides, SessionEvent, format_duration};
@@ -291,7 +290,7 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     let root = project.path();
     let dir = tempfile::tempdir().unwrap();
     let world = World::new(Kind::Sqlite);
-    let outbox = Outbox::new(dir.path().join("outbox"));
+    let outbox = crate::engine::outbox(dir.path());
     let look = || world.mp.look_now(&run("r"), &Scope::at(root)).unwrap();
     write(&root.join("a"), "x");
     world.mp.save(&run("r"), Save::new().sighting(look())).unwrap();

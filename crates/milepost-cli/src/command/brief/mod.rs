@@ -91,12 +91,12 @@ pub(crate) fn run(args: BriefArgs, context: &Context<'_>) -> Result<(), Failure>
 /// Shows the brief of the latest checkpoint.
 #[cfg(feature = "mcp")]
 pub(super) fn latest(context: &Context<'_>) -> Result<(), Failure> {
-    show::run("latest", context)
+    show::show(&source::Source::of_checkpoint("latest", context)?, context)
 }
 
 /// Writes Markdown as data, and ends its last line on a terminal.
 fn print(markdown: &str, context: &Context<'_>) -> Result<(), Failure> {
-    context.screen.plain(markdown)?;
+    context.screen.bytes(markdown.as_bytes())?;
     let ended = markdown.ends_with('\n') || !context.screen.is_terminal();
     if ended { Ok(()) } else { context.screen.plain("\n") }
 }

@@ -34,7 +34,10 @@ struct Section<'a> {
 }
 
 pub(super) fn run(name: &str, context: &Context<'_>) -> Result<(), Failure> {
-    let source = Source::read(name, context)?;
+    show(&Source::read(name, context)?, context)
+}
+
+pub(super) fn show(source: &Source, context: &Context<'_>) -> Result<(), Failure> {
     let brief = &source.brief;
     if context.screen.json {
         let gauge = Gauge::default();

@@ -31,9 +31,14 @@ impl Source {
             let command = (name != "-").then(|| format!("milepost brief show {quoted}"));
             return Ok(Self { brief, command, of: None });
         }
+        Self::of_checkpoint(name, context)
+    }
+
+    /// Reads the brief of a checkpoint, whatever files are here.
+    pub(super) fn of_checkpoint(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
         let reference: Reference = name.parse()?;
         let mp = context.reader()?;
-        let run = context.known_run(&mp)?;
+        let run = context.run_of_reference(&mp, &reference)?;
         let of = mp.brief(&reference, run.as_ref(), &manifests(&context.config.place.root))?;
         let header = &of.entry.header;
         let command = Some(format!("milepost brief show {}@{}", header.run_id, header.sequence));

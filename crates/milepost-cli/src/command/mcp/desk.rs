@@ -11,11 +11,12 @@ use super::{resume, tasks};
 use crate::cli::Global;
 use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
 use crate::config::Config;
-use crate::context::Context;
+use crate::context::{Caller, Context};
 use crate::failure::Failure;
 use crate::present::escape::{clean, clean_lines};
 use crate::present::failure::Line;
 use crate::present::{Kept, Screen};
+use crate::resumption;
 
 /// The desk of the command line.
 pub(super) struct CommandDesk {
@@ -38,7 +39,7 @@ impl CommandDesk {
     ) -> Result<Done, Refusal> {
         let screen = Screen::keeping();
         let ended = self.configured(named, writes).and_then(|config| {
-            let context = Context::new(config, &screen);
+            let context = Context::for_caller(config, &screen, Caller::Agent);
             command(&context)
         });
         done(ended, screen.take())
@@ -62,10 +63,16 @@ impl Desk for CommandDesk {
             Call::Decide(a) => self.run(a.run.clone().as_ref(), true, |c| decide::run(a.into(), c)),
             Call::Record(a) => self.run(a.run.clone().as_ref(), true, |c| record::run(a.into(), c)),
             Call::Step(a) => self.run(a.run.clone().as_ref(), true, |c| step::run(a.into(), c)),
-            Call::Tasks(a) => self.run(a.run.clone().as_ref(), true, |c| tasks::run(a, c)),
-            Call::List(a) => self.run(a.run.clone().as_ref(), false, |c| list::run(a.try_into()?, c)),
-            Call::Show(a) => self.run(a.run.clone().as_ref(), false, |c| show::run(&a.into(), c)),
-            Call::Diff(a) => self.run(a.run.clone().as_ref(), false, |c| diff::run(&a.into(), c)),
+            Call::Tasks(a) => self.run(a.run.clone().as_ref(), true, |c| tasks::run(a, c)).map(recorded),
+            Call::List(a) => {
+                self.run(a.run.clone().as_ref(), false, |c| list::run(a.try_into()?, c)).map(recorded)
+            }
+            Call::Show(a) => {
+                self.run(a.run.clone().as_ref(), false, |c| show::run(&a.into(), c)).map(recorded)
+            }
+            Call::Diff(a) => {
+                self.run(a.run.clone().as_ref(), false, |c| diff::run(&a.into(), c)).map(recorded)
+            }
             Call::Complete(a) => self.run(a.run.clone().as_ref(), false, |c| complete::run(&a.into(), c)),
             Call::Resume(a) => {
                 let done = self.run(None, false, |c| resume::run(&a, c))?;
@@ -78,14 +85,29 @@ impl Desk for CommandDesk {
             Call::Runs => self.run(None, false, |c| runs::run(&runs::RunsArgs::default(), c)),
             Call::Run(run) => {
                 let args = runs::RunsArgs { run: Some(run), ..Default::default() };
-                self.run(None, false, |c| runs::run(&args, c))
+                self.run(None, false, |c| runs::run(&args, c)).map(recorded)
             }
             Call::LatestBrief => {
                 let done = self.run(None, false, brief::latest)?;
                 let document: serde_json::Value = serde_json::from_str(&done.document).unwrap_or_default();
-                Ok(Done { text: document["markdown"].as_str().map(clean_lines), ..done })
+                Ok(recorded(Done { text: document["markdown"].as_str().map(clean_lines), ..done }))
             }
         }
+    }
+}
+
+/// Marks what was recorded earlier as a record: the text that the model reads, and the document.
+fn recorded(done: Done) -> Done {
+    let text = resumption::wrapped(done.text.as_deref().unwrap_or(&done.document));
+    Done { text: Some(text), document: noticed(&done.document), ..done }
+}
+
+/// A document that says of itself that it is a record.
+pub(super) fn noticed(document: &str) -> String {
+    let notice = serde_json::Value::from(resumption::NOTICE);
+    match document.strip_prefix('{') {
+        Some(members) => format!("{{\"notice\":{notice},{members}"),
+        None => document.to_owned(),
     }
 }
 

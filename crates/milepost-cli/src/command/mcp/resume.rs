@@ -9,11 +9,13 @@ use milepost::model::RunId;
 use milepost_mcp::{Done, arguments};
 use serde_json::{Value, json};
 
+use super::desk;
 use super::project_file;
 use crate::command::resume::{self, ResumeArgs};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::present::escape::clean_lines;
+use crate::resumption;
 
 pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<(), Failure> {
     let asked = [given.check, given.start, given.dismiss, given.from.is_some()];
@@ -94,8 +96,10 @@ pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
         None => text(&document["lead"]),
         Some(brief) => {
             let lead = text(&document["lead"]).unwrap_or_default();
-            Some(format!("{lead}{}\n{brief}", opened.unwrap_or_default()))
+            let record = resumption::wrapped(&clean_lines(&format!("{lead}\n{brief}")));
+            Some(format!("{}{record}", opened.unwrap_or_default()))
         }
     };
-    (Done { text: words.as_deref().map(clean_lines), ..done }, started.and_then(|run| run.parse().ok()))
+    let document = desk::noticed(&done.document);
+    (Done { text: words, document, ..done }, started.and_then(|run| run.parse().ok()))
 }

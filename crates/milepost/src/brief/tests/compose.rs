@@ -50,7 +50,7 @@ fn everything_that_was_recorded() {
     let text = made(&body, Some(&record), &manifests);
     let brief = Brief::parse(text.as_str());
     assert_eq!(brief.check(), Check::default(), "{text}");
-    insta::assert_snapshot!(text, @r"
+    insta::assert_snapshot!(text, @r#"
     ---
     checkpoint: chk-1
     created: 2026-01-02T03:04:05.000Z
@@ -83,7 +83,7 @@ fn everything_that_was_recorded() {
     - Task t2 → print → failed (task)
     - Step → 2. s2 → in_progress (step)
     - 2026-01-02 00:01 → found a bug → noted (log)
-    - Command → shell `make`: boom bang → FAIL in 12 ms (outcome)
+    - Command → shell `make`, output: "boom bang" → FAIL in 12 ms (outcome)
     - Command → shell `lint` → FAIL in 1 ms (outcome)
     - Command → shell `lint` → PASS in 1 ms (outcome)
 
@@ -107,13 +107,13 @@ fn everything_that_was_recorded() {
     - Tasks: 1 of 3 done, 1 failed (tasks)
     - Last outcome: PASS shell `lint` (outcome)
     - Last outcome: FAIL shell `lint` (outcome)
-    - Last outcome: FAIL shell `make`: boom bang (outcome)
+    - Last outcome: FAIL shell `make`, output: "boom bang" (outcome)
     - Uncommitted files: 4 (git)
     - Context window: high pressure (context digest)
 
     ### Next Actions
     - look at make (resume hint)
-    - Mend what failed: shell `make`: boom bang (outcome)
+    - Mend what failed: shell `make`, output: "boom bang" (outcome)
     - Try again: print (task t2, failed)
     - Go on with: sub (task t3/a, in_progress)
     - Do: t3 (task t3, pending)
@@ -122,7 +122,7 @@ fn everything_that_was_recorded() {
 
     ## User Rules
     - Keep in context: docs/spec.md (context digest)
-    ");
+    "#);
 }
 
 #[test]

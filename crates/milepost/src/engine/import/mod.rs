@@ -13,7 +13,7 @@ use super::{Milepost, Whereabouts};
 use crate::Error;
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
-use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunRecord, Token};
+use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunOrigin, RunRecord, Token};
 use crate::redact::Redaction;
 use crate::seal;
 use crate::store::{Commit, Find, HeaderQuery, Verdict};
@@ -145,7 +145,8 @@ impl Milepost {
             if let Some(last) = run.checkpoints.last() {
                 newest.insert(run.id.clone(), derived(&run, last));
             }
-            self.import_run(&id, run, continues, redaction, &mut told, &mut report)?;
+            let origin = self.origin_of(import, "import");
+            self.import_run(&id, run, continues, (redaction, &origin), &mut told, &mut report)?;
             report.runs.push(id);
         }
         Ok(report)
@@ -164,11 +165,18 @@ impl Milepost {
             report.commit = sealed.head.as_ref().and_then(|head| head.commit.clone());
             report.patch = sealed.patch.clone();
             let mut counting = Counting::default();
-            write_sealed(self, sealed, &import.here, &mut counting, &mut report.runs)?;
+            let origin = self.origin_of(import, if format == Format::Bundle { "bundle" } else { "import" });
+            write_sealed(self, sealed, &origin, &import.here, &mut counting, &mut report.runs)?;
             report.imported += counting.copied;
             report.unchanged += counting.unchanged;
         }
         Ok(())
+    }
+
+    /// Where the runs of an import came from.
+    fn origin_of(&self, import: &Import, kind: &str) -> RunOrigin {
+        let from = std::path::absolute(&import.path).unwrap_or_else(|_| import.path.clone());
+        RunOrigin { kind: kind.to_owned(), from: from.to_string_lossy().into_owned(), at: self.now() }
     }
 
     fn has(&self, id: &CheckpointId) -> Result<bool, Error> {
@@ -221,13 +229,14 @@ impl Milepost {
         id: &RunId,
         foreign: ForeignRun,
         continues: Option<CheckpointId>,
-        redaction: Redaction,
+        (redaction, origin): (Redaction, &RunOrigin),
         told: &mut dyn FnMut(usize),
         report: &mut Imported,
     ) -> Result<(), Error> {
         let known = self.ids_of(id)?;
         let fresh = self.store.run(id)?.is_none();
         let mut record = base(id, &foreign, continues, self.now())?;
+        record.origin = Some(origin.clone());
         let mut ready = Vec::new();
         let mut names: HashMap<String, CheckpointId> = HashMap::new();
         let mut parent = record.parent.clone();
@@ -324,6 +333,7 @@ impl Milepost {
             record.working = finished.working.clone();
             record.updated_at = finished.updated_at.max(record.updated_at);
             record.extra = finished.extra.clone();
+            record.origin = record.origin.or_else(|| finished.origin.clone());
             if let Some(status) = foreign.status {
                 record.status = status;
                 record.ended_at = status.is_terminal().then_some(record.updated_at);

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 pub use self::write::write;
 use super::parcel::{ForeignCheckpoint, ForeignRun, Found};
 use super::{Format, InteropError, Progress};
+use crate::database;
 use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
 use crate::seal::strict;
 
@@ -51,7 +52,9 @@ CREATE TABLE IF NOT EXISTS build_states (
 pub(super) fn is_database(path: &Path) -> bool {
     use std::io::Read;
     let mut start = [0; 16];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
+    // Opening anything but a file may never end.
+    let is_file = fs::metadata(path).is_ok_and(|about| about.is_file());
+    is_file && fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
 }
 
 /// The database at a path: the file, or the only one in the folder.
@@ -145,12 +148,15 @@ fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::R
     let uri = format!("file:{escaped}{}", if foreign { "?readonly_shm=1" } else { "" });
     let connection =
         Connection::open_with_flags(uri, how | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    database::restrict(&connection)?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.execute_batch("BEGIN")?;
     let mut found = Found::default();
+    // Only a plain table: what a view, a virtual table or a generated column holds is computed, perhaps without end.
     let has = |table: &str| {
         connection.query_row(
-            "SELECT count(*) FROM sqlite_master WHERE type='table' AND name=?1",
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE 'CREATE VIRTUAL%' \
+             AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden > 1)",
             [table],
             |row| row.get::<_, i64>(0).map(|n| n > 0),
         )

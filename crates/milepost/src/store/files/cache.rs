@@ -11,7 +11,11 @@ use super::log::{HEAD, pieces};
 use super::state::RunLog;
 use super::{FilesStore, read_error};
 use crate::model::RunId;
+use crate::small_file;
 use crate::store::StoreError;
+
+/// Maximum size of a log. Logs are written anew long before they get there.
+const LOG_LIMIT: u64 = 256 << 20;
 
 /// Tells one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +93,12 @@ impl FilesStore {
     ) -> Result<Option<(Arc<RunLog>, End)>, StoreError> {
         let path = history.log();
         let mut runs = self.runs.lock().unwrap_or_else(|e| e.into_inner());
-        let read = match File::open(&path) {
+        history.check_links().map_err(|e| read_error(&path, e))?;
+        let read = match small_file::open(&path) {
+            Ok(file) if file.metadata().is_ok_and(|meta| meta.len() > LOG_LIMIT) => {
+                let why = format!("larger than {LOG_LIMIT} bytes");
+                return Err(read_error(&path, io::Error::new(io::ErrorKind::FileTooLarge, why)));
+            }
             Ok(file) => read(file, &path, run, runs.remove(run), history)?,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
             Err(e) => return Err(read_error(&path, e)),

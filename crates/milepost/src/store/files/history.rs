@@ -14,8 +14,12 @@ use flate2::write::GzEncoder;
 use super::state::Live;
 use crate::atomic::{self, Mode};
 use crate::model::{CheckpointId, RunId};
+use crate::small_file;
 use crate::store::check::{checksum, hex};
 use crate::store::{Damage, Part};
+
+/// Maximum size of a document: the largest input that is accepted, and what surrounds it.
+const DOCUMENT_LIMIT: u64 = 72 << 20;
 
 /// The folder of one run.
 #[derive(Debug, Clone)]
@@ -47,6 +51,17 @@ impl History {
     /// The folder of the documents.
     pub(super) fn documents(&self) -> PathBuf {
         self.folder.join("history")
+    }
+
+    /// Refuses folders that are symbolic links: what is written below them would end up elsewhere.
+    pub(super) fn check_links(&self) -> io::Result<()> {
+        for folder in [self.folder.clone(), self.documents()] {
+            if fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_symlink()) {
+                let why = format!("{} is a symbolic link, which is not followed here", folder.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+        }
+        Ok(())
     }
 
     /// The commit log.
@@ -139,8 +154,8 @@ impl History {
 
     /// The bytes of a document in either form, for when the log says nothing about it.
     pub(super) fn any_bytes(&self, id: &CheckpointId) -> Option<Vec<u8>> {
-        let packed = || fs::read(self.compressed(id)).and_then(|packed| unpack(&packed)).ok();
-        fs::read(self.plain(id)).ok().or_else(packed)
+        let packed = || read(&self.compressed(id)).ok().and_then(|packed| unpack(&packed).ok());
+        read(&self.plain(id)).ok().or_else(packed)
     }
 
     /// Compresses a document beside the plain file; gives its checksum and size back.
@@ -215,8 +230,8 @@ fn write_at(mut file: &File, at: u64, line: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Unread> {
-    fs::read(path).map_err(|e| match e.kind() {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Unread> {
+    small_file::read(path, DOCUMENT_LIMIT).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Unread::Gone,
         _ => Unread::Io(path.to_owned(), e),
     })
@@ -228,6 +243,12 @@ fn packed_check(run: &RunId, id: &CheckpointId, packed: &[u8]) -> String {
 
 fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    GzDecoder::new(packed).read_to_end(&mut bytes)?;
+    GzDecoder::new(packed).take(DOCUMENT_LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > DOCUMENT_LIMIT {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("larger than {DOCUMENT_LIMIT} bytes"),
+        ));
+    }
     Ok(bytes)
 }

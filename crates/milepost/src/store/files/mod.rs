@@ -26,14 +26,17 @@ use std::time::Duration;
 use self::cache::Cached;
 use self::history::{History, Unread};
 use self::state::{RowRef, RunLog};
+use super::identity::{self, Foreign};
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, MORE_THAN_ALL, OpenOptions, Outline, Part, Receipt,
-    Row, RunQuery, RunRow, RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+    Row, RunQuery, RunRow, RunState, Store, StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport, Verdict,
 };
 use crate::atomic::{self, Mode};
 use crate::model::RunId;
 use crate::seal::Verified;
+use crate::small_file;
+use crate::trust::UserState;
 
 /// The newest layout that this program reads and writes.
 const FORMAT: u64 = 1;
@@ -44,6 +47,8 @@ pub struct FilesStore {
     root: PathBuf,
     gate: Turnstile,
     wait: Duration,
+    /// Why the store is foreign, if it is: then nothing is written.
+    foreign: Option<Foreign>,
     runs: Mutex<HashMap<RunId, Cached>>,
 }
 
@@ -57,24 +62,35 @@ impl FilesStore {
             root: dir,
             gate: Turnstile::new(house.join("turn"), house.join("write")),
             wait: options.wait,
+            foreign: options.foreign.clone(),
             runs: Mutex::default(),
         };
         match store.check_format() {
             Err(StoreError::Missing { .. }) if options.create => {
-                let format = house.join("format");
-                atomic::create_folder(&house)
-                    .and_then(|()| atomic::write(&format, format!("{FORMAT}\n").as_bytes(), Mode::Private))
-                    .map_err(|e| store.write_error(&format, e))?;
+                atomic::create_folder(&house).map_err(|e| store.write_error(&house, e))?;
+                store.make(options.user_state.as_ref())?;
             }
             other => other?,
         }
         Ok(store)
     }
 
+    /// Makes the store, once, whoever comes first. The format comes last: whoever finds it finds the id and its record.
+    fn make(&self, state: Option<&UserState>) -> Result<(), StoreError> {
+        let _turn = self.turn()?;
+        if self.check_format().is_ok() {
+            return Ok(());
+        }
+        let format = self.root.join(".store").join("format");
+        identity::register(&StoreUrl::Files(self.root.clone()), state)
+            .and_then(|()| atomic::write(&format, format!("{FORMAT}\n").as_bytes(), Mode::Private))
+            .map_err(|e| self.write_error(&format, e))
+    }
+
     /// A newer program's store is left untouched, also when it became newer while this one was open.
     fn check_format(&self) -> Result<(), StoreError> {
         let path = self.root.join(".store").join("format");
-        let text = match fs::read(&path) {
+        let text = match small_file::read(&path, 64) {
             // A path through a file that is no folder holds no store either.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(StoreError::Missing { place: self.root.display().to_string() });
@@ -102,6 +118,14 @@ impl FilesStore {
     /// Waits for the right to write.
     fn enter(&self) -> Result<Turn, StoreError> {
         self.check_format()?;
+        self.turn()
+    }
+
+    fn turn(&self) -> Result<Turn, StoreError> {
+        if let Some(why) = &self.foreign {
+            let place = self.root.display().to_string();
+            return Err(StoreError::Untrusted { place, why: why.clone() });
+        }
         self.gate.enter(self.wait).map_err(|e| match e {
             LockError::Busy(waited) => StoreError::Busy { place: self.root.display().to_string(), waited },
             LockError::Io(path, e) => self.write_error(&path, e),
@@ -123,7 +147,8 @@ impl FilesStore {
         let folder = fs::read_dir(&self.root).map_err(|e| read_error(&self.root, e))?;
         for entry in folder {
             let entry = entry.map_err(|e| read_error(&self.root, e))?;
-            if let Ok(id) = entry.file_name().to_string_lossy().parse() {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if let (true, Ok(id)) = (is_folder, entry.file_name().to_string_lossy().parse()) {
                 ids.push(id);
             }
         }
@@ -146,10 +171,11 @@ impl FilesStore {
     fn mend_latest(&self, run: &RunId, log: &RunLog, sequence: u64, bytes: &[u8]) {
         let (Some(RowRef::Live(newest)), latest) = (log.newest(), self.history(run).latest()) else { return };
         let header = &newest.entry.header;
-        if header.sequence != sequence || fs::read(&latest).is_ok_and(|found| found == bytes) {
+        if header.sequence != sequence || history::read(&latest).is_ok_and(|found| found == bytes) {
             return;
         }
-        if Verified::read(bytes.to_vec(), header).is_err() || self.check_format().is_err() {
+        let unfit = || Verified::read(bytes.to_vec(), header).is_err() || self.check_format().is_err();
+        if self.foreign.is_some() || unfit() {
             return;
         }
         let Some(_turn) = self.gate.try_enter() else { return };

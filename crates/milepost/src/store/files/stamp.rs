@@ -2,14 +2,15 @@
 //! In: the run about to be written. Out: the next free stamp, and the reservation of those that a commit takes.
 //! `.store/stamp` is only a shortcut within one boot; `.store/floor` keeps what deleted runs had used.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::FilesStore;
 use super::state::RunLog;
 use crate::atomic::{self, Mode};
 use crate::clock;
+use crate::small_file;
 use crate::store::check::{checksum, hex};
 use crate::store::{Part, StoreError};
 
@@ -25,12 +26,12 @@ impl FilesStore {
     /// The next free stamp. Only for the holder of the turn.
     pub(super) fn next_stamp(&self, log: Option<&RunLog>) -> Result<u64, StoreError> {
         let here = log.map_or(0, RunLog::highest_stamp);
-        let last = match number(&fs::read(self.stamp_file()).unwrap_or_default()) {
+        let last = match number(&read(&self.stamp_file())) {
             Some((boot, n)) if Some(boot.as_str()) == clock::boot_id() => n,
             // After a power cut the shortcut may be behind: what is durable decides.
             stale => {
                 let runs = self.load_all()?;
-                let floor = number(&fs::read(self.floor_file()).unwrap_or_default());
+                let floor = number(&read(&self.floor_file()));
                 let known = [stale, floor].into_iter().flatten().map(|(_, n)| n).max().unwrap_or(0);
                 runs.iter().map(|(_, log)| log.highest_stamp()).max().unwrap_or(0).max(known)
             }
@@ -53,6 +54,10 @@ impl FilesStore {
         let path = self.floor_file();
         atomic::write(&path, text(last).as_bytes(), Mode::Private).map_err(|e| self.write_error(&path, e))
     }
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    small_file::read(path, 256).unwrap_or_default()
 }
 
 fn text(n: u64) -> String {

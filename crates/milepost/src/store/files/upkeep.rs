@@ -162,8 +162,11 @@ impl Round<'_> {
     /// Whether the form of the document that the log names is good.
     fn is_intact(&self, run: &RunId, history: &History, live: &Live) -> bool {
         let id = &live.entry.header.snapshot_id;
-        let named =
-            if live.gz.is_some() { history.unpacked_of(run, live) } else { fs::read(history.plain(id)).ok() };
+        let named = if live.gz.is_some() {
+            history.unpacked_of(run, live)
+        } else {
+            history::read(&history.plain(id)).ok()
+        };
         named.is_some_and(|bytes| Verified::read(bytes, &live.entry.header).is_ok())
     }
 
@@ -212,7 +215,7 @@ impl Round<'_> {
 
     /// Keeps a damaged log under another name, since somebody may still read more in it than this program does.
     fn keep_damaged(&self, path: &Path) -> Result<(), StoreError> {
-        let Ok(bytes) = fs::read(path) else { return Ok(()) };
+        let Ok(bytes) = history::read(path) else { return Ok(()) };
         let mut copies = (1..).map(|n| PathBuf::from(format!("{}.damaged-{n}", path.display())));
         let copy = copies.find(|copy| !copy.exists()).unwrap_or_else(|| path.with_extension("damaged"));
         atomic::write(&copy, &bytes, Mode::Private).map_err(|e| self.store.write_error(&copy, e))
@@ -224,7 +227,7 @@ impl Round<'_> {
         let header = &live.entry.header;
         let good = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| Verified::read(bytes, header).ok());
         let body = good(history.bytes(run, live).ok());
-        let latest = good(fs::read(&path).ok());
+        let latest = good(history::read(&path).ok());
         match (body, latest) {
             (Some(body), None) => {
                 let message = format!("{} is not the newest checkpoint", self.name(&path));

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
 use super::schema;
-use crate::atomic;
+use crate::{atomic, database};
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,11 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+fn corrupt(why: &str) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB);
+    rusqlite::Error::SqliteFailure(code, Some(why.to_owned()))
 }
 
 fn io(e: std::io::Error) -> rusqlite::Error {
@@ -78,6 +83,8 @@ const LONG_WAL: (i32, i32) = (512, 4096);
 const SHORT_WAL_COMMITS: i32 = 16;
 /// Pages that are worth no emptying, and pages that always are.
 const SHORT_WAL: (i32, i32) = (64, 1024);
+/// Instructions of SQLite's virtual machine between two looks at the clock.
+const OPS_BETWEEN_LOOKS: i32 = 10_000;
 /// Bytes of a page in the WAL, with its header.
 const WAL_PAGE: u64 = 4096 + 24;
 
@@ -131,6 +138,12 @@ impl Db {
         }
     }
 
+    /// Opens a file that came from elsewhere: nothing beside it or in it is changed.
+    pub(super) fn open_foreign(path: &Path, wal: bool) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        Self::open_read_only(path, flags, wal).or_else(|e| Self::open_copy(path, flags, wal).map_err(|_| e))
+    }
+
     fn open_read_only(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
         let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let db = Self::settle(connection, path, wal)?;
@@ -156,6 +169,7 @@ impl Db {
 
     fn settle(mut connection: Connection, path: &Path, wal: bool) -> Result<Self> {
         let read_only = connection.is_readonly("main")?;
+        database::restrict(&connection)?;
         connection.busy_timeout(FOREIGN_WAIT)?;
         connection.set_prepared_statement_cache_capacity(64);
         // Without it, a cached statement is compiled again whenever its parameters change.
@@ -208,6 +222,29 @@ impl Db {
     pub(super) fn identity(&self) -> Result<(i64, i64)> {
         let read = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get(0));
         Ok((read("application_id")?, read("user_version")?))
+    }
+
+    /// Compares the schema with ours before any table is used: views, triggers, generated columns and other tables would
+    /// make SQLite do what their author wants.
+    pub(super) fn check_schema(&self) -> Result<()> {
+        let mut statement = self.connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
+        let mut rows = statement.query([])?;
+        let mut known = 0;
+        while let Some(row) = rows.next()? {
+            if !schema::is_known(row.get_ref(0)?.as_str().unwrap_or_default()) {
+                return Err(corrupt("its schema is not that of a Milepost store"));
+            }
+            known += 1;
+        }
+        let complete = [schema::FIRST_COUNT, schema::FIRST_COUNT + schema::SECOND_COUNT].contains(&known);
+        if complete { Ok(()) } else { Err(corrupt("its schema is not that of a Milepost store")) }
+    }
+
+    /// Gives up statements that are not done after this time, counted from now.
+    pub(super) fn limit_time(&mut self, limit: Option<Duration>) -> Result<()> {
+        let Some(limit) = limit else { return Ok(()) };
+        let deadline = Instant::now() + limit;
+        self.connection.progress_handler(OPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))
     }
 
     pub(super) fn make(&mut self, wal: bool) -> Result<()> {

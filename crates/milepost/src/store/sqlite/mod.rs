@@ -23,7 +23,7 @@ use self::fresh::Fresh;
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Part, Receipt, Row, RunQuery,
-    RunRow, RunState, Store, StoreError, StoreInfo, Upkeep, UpkeepReport, place,
+    RunRow, RunState, Store, StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport, identity, place,
 };
 use crate::atomic;
 use crate::model::RunId;
@@ -56,14 +56,14 @@ impl SqliteStore {
         };
         let mut store = Self {
             path: path.to_owned(),
-            options: *options,
+            options: options.clone(),
             gate: Turnstile::new(beside("-turn"), beside("-lock")),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
         };
         let there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
         if !there {
-            if !options.create {
+            if !options.create || options.foreign.is_some() {
                 return Err(StoreError::Missing { place: store.place() });
             }
             atomic::create_folder(folder).map_err(|e| store.io_error(e))?;
@@ -72,7 +72,7 @@ impl SqliteStore {
         let mut db = if there { Some(store.connect(Access::Any)?) } else { None };
         let known = db.as_mut().map_or(Ok(false), |db| store.is_ours(db))?;
         if !known {
-            if !options.create {
+            if !options.create || options.foreign.is_some() {
                 return Err(StoreError::Missing { place: store.place() });
             }
             db = Some(store.make()?);
@@ -95,6 +95,9 @@ impl SqliteStore {
             .map_err(|e| self.io_error(e))?;
         let mut db = self.connect(Access::Write)?;
         if db.is_empty().map_err(|e| self.error(e))? {
+            // Before the tables, so that whoever finds a store finds its id and its record.
+            let url = StoreUrl::Sqlite(self.path.clone());
+            identity::register(&url, self.options.user_state.as_ref()).map_err(|e| self.io_error(e))?;
             db.make(self.unsafe_on.is_none()).map_err(|e| self.error(e))?;
         }
         atomic::sync_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
@@ -118,6 +121,7 @@ impl SqliteStore {
                 known: schema::STORE_VERSION as u64,
             });
         }
+        db.check_schema().map_err(|e| self.error(e))?;
         if version < schema::STORE_VERSION && !db.read_only() {
             let _turn = self.turn()?;
             db.upgrade().map_err(|e| self.write_error(e))?;
@@ -143,7 +147,14 @@ impl SqliteStore {
     }
 
     fn connect(&self, access: Access) -> Result<Db, StoreError> {
-        Db::open(&self.path, access, self.unsafe_on.is_none()).map_err(|e| self.error(e))
+        let wal = self.unsafe_on.is_none();
+        let opened = match self.options.foreign {
+            Some(_) => Db::open_foreign(&self.path, wal),
+            None => Db::open(&self.path, access, wal),
+        };
+        let mut db = opened.map_err(|e| self.error(e))?;
+        db.limit_time(self.options.time_limit).map_err(|e| self.error(e))?;
+        Ok(db)
     }
 
     /// Runs `work` on a connection of the pool.
@@ -187,6 +198,9 @@ impl SqliteStore {
     }
 
     fn turn(&self) -> Result<Turn, StoreError> {
+        if let Some(why) = &self.options.foreign {
+            return Err(StoreError::Untrusted { place: self.place(), why: why.clone() });
+        }
         self.gate.enter(self.options.wait).map_err(|e| match e {
             LockError::Busy(waited) => StoreError::Busy { place: self.place(), waited },
             LockError::Io(_, e) => self.io_error(e),

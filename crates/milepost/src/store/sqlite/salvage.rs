@@ -34,7 +34,10 @@ impl Salvage {
 }
 
 fn connect(path: &Path) -> Result<Connection> {
-    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    crate::database::restrict(&connection)?;
+    Ok(connection)
 }
 
 /// Looks at every checkpoint that any index of the file still leads to.
@@ -93,10 +96,10 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
     };
     let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
     let fresh_path = with("-salvaged");
-    for suffix in ["", "-wal", "-shm", "-turn", "-lock"] {
+    for suffix in ["", "-wal", "-shm", "-turn", "-lock", "-id"] {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
-    let options = OpenOptions { create: true, ..store.options };
+    let options = OpenOptions { create: true, user_state: None, ..store.options.clone() };
     let fresh = SqliteStore::open(&fresh_path, &options)?;
     let connection = connect(&store.path).map_err(|e| store.error(e))?;
     // Older runs first, so that the order over all runs stays.
@@ -124,7 +127,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     std::fs::rename(&fresh_path, &store.path).map_err(failed)?;
-    for suffix in ["-turn", "-lock"] {
+    for suffix in ["-turn", "-lock", "-id"] {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     crate::atomic::sync_folder(crate::atomic::folder_of(&store.path)).map_err(failed)?;

@@ -113,3 +113,28 @@ CREATE TABLE fresh (
 
 CREATE INDEX name_place ON name (run_n, sequence);
 ";
+
+/// Statements of `TABLES` and of `SECOND`.
+pub(super) const FIRST_COUNT: usize = 11;
+pub(super) const SECOND_COUNT: usize = 2;
+
+/// Whether a statement of a file's schema is one of ours.
+pub(super) fn is_known(sql: &str) -> bool {
+    statements().any(|ours| ours == sql)
+}
+
+fn statements() -> impl Iterator<Item = &'static str> {
+    TABLES.split(';').chain(SECOND.split(';')).map(str::trim).filter(|sql| !sql.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statements_are_counted() {
+        assert_eq!(statements().count(), FIRST_COUNT + SECOND_COUNT);
+        assert!(is_known("CREATE INDEX run_stamp ON run (stamp)"));
+        assert!(!is_known("CREATE VIEW run AS SELECT 1"));
+    }
+}

@@ -130,6 +130,9 @@ fn opening_needs_a_store_unless_told_to_make_one() {
     let missing = FilesStore::open(dir.path(), &OpenOptions::default());
     assert!(matches!(missing, Err(StoreError::Missing { .. })));
     drop(open(dir.path()));
+    for lock in ["turn", "write"] {
+        std::fs::remove_file(dir.path().join(".store").join(lock)).unwrap();
+    }
     let store = FilesStore::open(dir.path(), &OpenOptions::default()).unwrap();
     // Reading makes no file, not even a lock.
     assert!(store.runs(&RunQuery::default()).unwrap().is_empty());

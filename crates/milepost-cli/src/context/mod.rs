@@ -1,27 +1,46 @@
 //! What a command works with: the configuration, the screen, and the store, which is opened only when asked for.
 //! In: settings. Out: an engine, the run that is meant, what a run is opened with.
 
+mod store;
+
+use std::cell::{Cell, OnceCell};
 use std::path::PathBuf;
 
 use milepost::capture::{Scope, Sighting, Since};
 use milepost::clock::SystemClock;
 use milepost::engine::current::{Asker, Meant};
-use milepost::engine::outbox::{Outbox, Queued};
-use milepost::engine::{Opening, Settings, Whereabouts};
+use milepost::engine::outbox::Queued;
+use milepost::engine::{Opening, Reference, RunSummary, RunsQuery, Settings, Whereabouts};
 use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
-use milepost::store::{OpenOptions, StoreError, StoreUrl};
+use milepost::store::identity::Foreign;
+use milepost::store::{StoreError, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved, trigger};
 
 use crate::config::{Config, Retain};
 use crate::failure::Failure;
 use crate::present::Screen;
-use crate::present::words::counted;
 
 /// What a command works with.
 pub(crate) struct Context<'a> {
     pub(crate) config: Config,
     pub(crate) screen: &'a Screen,
+    caller: Caller,
+    /// Whether the person was told that the store is foreign.
+    warned: Cell<bool>,
+    /// Why the store is foreign, once that was asked.
+    foreign: OnceCell<Option<Foreign>>,
+}
+
+/// Who a command works for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A person or a script.
+    Person,
+    /// An agent's hook, which must be quick.
+    Hook,
+    /// An agent, through the MCP server.
+    Agent,
 }
 
 /// The run that a change is meant for.
@@ -45,13 +64,6 @@ pub(crate) struct Applied {
     pub(crate) mp: Option<Milepost>,
 }
 
-/// What to do with checkpoints that wait in the outbox.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    TakeIn,
-    Leave,
-}
-
 /// What is wrong with a change is wrong with the arguments: no document was given.
 fn given(error: Error) -> Error {
     match error {
@@ -63,35 +75,22 @@ fn given(error: Error) -> Error {
 impl<'a> Context<'a> {
     /// Joins what is known; opens nothing.
     pub(crate) fn new(config: Config, screen: &'a Screen) -> Self {
-        Self { config, screen }
+        Self::for_caller(config, screen, Caller::Person)
     }
 
-    /// Opens a store that has to be there.
-    pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
-        // What waits for a store makes one, where that is possible now.
-        let create = self.waits();
-        let opened = self.open(create, Waiting::TakeIn);
-        match opened {
-            Err(Error::Store(StoreError::ReadOnly { place, .. })) if create && !self.is_there() => {
-                Err(StoreError::Missing { place }.into())
-            }
-            other => Ok(other?),
-        }
+    /// As `new`, for somebody else than a person.
+    pub(crate) fn for_caller(config: Config, screen: &'a Screen, caller: Caller) -> Self {
+        Self { config, screen, caller, warned: Cell::new(false), foreign: OnceCell::new() }
     }
 
-    /// Opens the store, making it if needed.
-    pub(crate) fn writer(&self) -> Result<Milepost, Error> {
-        self.open(true, Waiting::TakeIn)
-    }
-
-    /// Opens a store that has to be there and changes nothing in it.
-    pub(crate) fn examiner(&self) -> Result<Milepost, Error> {
-        self.open(false, Waiting::Leave)
+    /// Whether what is shown goes to an agent.
+    pub(crate) fn is_for_agent(&self) -> bool {
+        self.caller != Caller::Person
     }
 
     /// The store's address.
     pub(crate) fn url(&self) -> StoreUrl {
-        self.config.store.clone().unwrap_or_else(|| StoreUrl::Sqlite(self.config.place.database.clone()))
+        self.config.url()
     }
 
     /// What a command that is run finds in its environment, so that milepost commands inside it mean this run.
@@ -105,57 +104,6 @@ impl<'a> Context<'a> {
         };
         variables.push(("MILEPOST_STORE", store.to_string()));
         variables
-    }
-
-    /// The outbox of the default store; a store with an address of its own has none.
-    pub(crate) fn outbox(&self) -> Option<Outbox> {
-        self.config.store.is_none().then(|| Outbox::new(self.config.place.outbox()))
-    }
-
-    /// Whether there is a store to write to, or what waits for one.
-    pub(crate) fn has_store(&self) -> bool {
-        match &self.config.store {
-            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => path.exists(),
-            None => self.is_there(),
-        }
-    }
-
-    /// Whether the default store's file is there.
-    fn is_there(&self) -> bool {
-        self.config.place.database.exists()
-    }
-
-    fn waits(&self) -> bool {
-        self.outbox().is_some_and(|outbox| outbox.waiting().is_ok_and(|files| !files.is_empty()))
-    }
-
-    fn open(&self, create: bool, waiting: Waiting) -> Result<Milepost, Error> {
-        let options = OpenOptions { create, wait: self.config.wait, one_shot: true };
-        let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
-        if waiting == Waiting::TakeIn && self.waits() {
-            self.take_in(&mp);
-        }
-        Ok(mp)
-    }
-
-    fn take_in(&self, mp: &Milepost) {
-        let Some(outbox) = self.outbox() else { return };
-        match outbox.take_in(mp) {
-            Ok(intake) => {
-                if !intake.saved.is_empty() {
-                    let n = counted(intake.saved.len() as u64, "waiting checkpoint");
-                    self.screen.talk(&format!("{n} taken in"));
-                }
-                for (file, why) in intake.refused {
-                    self.screen.talk(&format!(
-                        "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
-                        file.display()
-                    ));
-                }
-            }
-            // They wait on; a command that only reads is not stopped by that, and one that writes says why itself.
-            Err(e) => self.screen.detail(&format!("what waits in the outbox stays there: {e}")),
-        }
     }
 
     /// Where to look at the workspace; `None` where that is turned off.
@@ -202,6 +150,8 @@ impl<'a> Context<'a> {
             profile: self.config.profile,
             keep_last: retain.keep_last,
             max_age: retain.max_age,
+            keep_last_at_least: retain.keep_last_at_least,
+            max_age_at_least: retain.max_age_at_least,
             keep_hourly: retain.keep_hourly,
             keep_daily: retain.keep_daily,
             keep_weekly: retain.keep_weekly,
@@ -220,6 +170,29 @@ impl<'a> Context<'a> {
         match mp.store().run(run)? {
             Some(_) => Ok(Some(run.clone())),
             None => Err(Error::NoRun(run.to_string()).into()),
+        }
+    }
+
+    /// The run that a reference counts in, named or not. For an agent that names none, runs that came from elsewhere are
+    /// left out of what is the latest.
+    pub(crate) fn run_of_reference(
+        &self,
+        mp: &Milepost,
+        reference: &Reference,
+    ) -> Result<Option<RunId>, Failure> {
+        let known = self.known_run(mp)?;
+        if known.is_some() || self.caller == Caller::Person || !matches!(reference, Reference::Latest(_)) {
+            return Ok(known);
+        }
+        let runs = mp.runs(&RunsQuery::default())?;
+        let is_foreign = |run: &&RunSummary| run.intact().is_none_or(|record| record.origin.is_some());
+        if !runs.iter().any(|run| is_foreign(&run)) {
+            return Ok(None);
+        }
+        let own = runs.iter().filter(|run| !is_foreign(run)).find(|run| run.checkpoints > 0);
+        match own {
+            Some(run) => Ok(Some(run.run_id.clone())),
+            None => Err(Error::NotFound { reference: "latest".to_owned() }.into()),
         }
     }
 

@@ -50,8 +50,10 @@ pub(crate) fn look(args: &[&str], ran: &Ran) {
     assert_ne!(ran.code, 101, "{args:?}: {ran:#?}");
     let styles = args.contains(&"always");
     look_at(&ran.stderr, styles, &args);
-    // A state is given exactly, unless to a terminal.
-    let exact = args[0] == "state" && !args.contains(&"--json") && ran.stdout.starts_with('{');
+    // A state and a brief are given exactly, unless to a terminal.
+    let state = args[0] == "state" && ran.stdout.starts_with('{');
+    let brief = args[0] == "brief" && ["show", "new", "fit", "merge"].contains(args.get(1).unwrap_or(&""));
+    let exact = (state || brief) && !args.contains(&"--json");
     if !exact {
         look_at(&ran.stdout, styles, &args);
     }

@@ -1,0 +1,94 @@
+//! `resume --rerun`: shows the command that a run recorded, asks, and starts it again.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use milepost::engine::Examined;
+use milepost::model::RunId;
+use milepost::{Error, Exit, ReasonCode};
+
+use super::resume::{allowed, cannot_start, go_to};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::words;
+use crate::resumption;
+
+/// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
+/// takes this one's place.
+pub(super) fn run(from: &Examined, run: &RunId, context: &Context<'_>) -> Result<(), Failure> {
+    let record = from.detail.summary.intact();
+    let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
+    let Some(command) = command else {
+        return Err(Failure::usage(format!("run {run} has no recorded command"))
+            .hint("only runs of `milepost run -- CMD` have one"));
+    };
+    if let Some(word) = command.iter().find(|word| word.contains("[redacted:")) {
+        return Err(Failure::told(
+            ReasonCode::StateRedacted,
+            format!("the command was recorded without its secrets ({word}) and cannot be started as it is"),
+        )
+        .exits(Exit::Failed)
+        .hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
+    }
+    allowed(from)?;
+    let folder = resumption::root(from, context);
+    confirm(from, run, &command, &folder, context)?;
+    let mut again = Command::new(this_program()?);
+    again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
+    go_to(&mut again, Some(&folder))?;
+    Err(cannot_start("milepost run", &again.exec()))
+}
+
+/// Shows a recorded command and asks. `--yes` answers for a run of one's own, never for one that came from elsewhere.
+fn confirm(
+    from: &Examined,
+    run: &RunId,
+    command: &[String],
+    folder: &Path,
+    context: &Context<'_>,
+) -> Result<(), Failure> {
+    let screen = context.screen;
+    let shown = words::clean(&shell_words(command));
+    let foreign = resumption::is_foreign(from) || context.foreign().is_some();
+    let lead = match from.detail.summary.intact().and_then(|record| record.origin.as_ref()) {
+        Some(origin) => format!("run {run} came from {} {}", origin.kind, words::clean(&origin.from)),
+        None => format!("run {run} recorded this command"),
+    };
+    screen.say_always(&format!("{lead}:\n  {shown}\nin {}", folder.display()));
+    if screen.yes && !foreign {
+        return Ok(());
+    }
+    match screen.ask("Run it?") {
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::told(ReasonCode::ConfirmationNeeded, "the command was not run")),
+        None => Err(Failure::told(
+            ReasonCode::ConfirmationNeeded,
+            format!("{shown} was not run: nobody confirmed it"),
+        )
+        .hint(match foreign {
+            true => {
+                format!("if you trust it, start it yourself: milepost run --rejoin --run {run} -- {shown}")
+            }
+            false => "add --yes to run it without a question".to_owned(),
+        })),
+    }
+}
+
+/// A command as a shell would read it.
+fn shell_words(command: &[String]) -> String {
+    let plain = |word: &str| {
+        let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+        !word.is_empty() && word.chars().all(safe)
+    };
+    let quoted = |word: &String| match plain(word) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|source| Error::File { path: "milepost".into(), what: "read", source }.into())
+}

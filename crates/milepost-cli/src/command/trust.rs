@@ -1,0 +1,260 @@
+//! `trust`: adopts a store or guarded settings that came from elsewhere, after showing them to a person.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use milepost::engine::RunsQuery;
+use milepost::engine::outbox::{Pending, PendingState};
+use milepost::model::StoreId;
+use milepost::store::OpenOptions;
+use milepost::store::identity::{self, Foreign, StoreTrust};
+use milepost::trust::{StoreRecord, UserState};
+use milepost::{Error, Milepost, ReasonCode};
+use serde::Serialize;
+
+use crate::agents::Agent;
+use crate::config::{agent_variable, trusted_entry};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::present::trust as page;
+
+/// Trust the store and the guarded settings of this project, after showing them
+///
+/// A store that came with a clone, an archive or a copy is foreign: it is only read, and nothing in it is given to an
+/// agent. The same holds for settings in milepost.toml that decide where things are written, what is committed or how much
+/// is kept. This command shows both and asks. It needs a terminal and a person: an agent cannot run it.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  milepost trust\n  milepost trust --dry-run\n  milepost trust --outbox\n  \
+                        milepost trust --list\n  milepost trust --revoke\n\n\
+                        Where no state can be kept (containers, CI), set MILEPOST_TRUST to folders that you trust."
+)]
+pub(crate) struct TrustArgs {
+    /// Show what would be trusted, and change nothing
+    #[arg(long, group = "what")]
+    dry_run: bool,
+    /// Show saves in the outbox that do not carry your signature, and accept them
+    #[arg(long, group = "what")]
+    outbox: bool,
+    /// List the stores that you created or trusted on this machine
+    #[arg(long, group = "what")]
+    list: bool,
+    /// Stop trusting this project's store and settings
+    #[arg(long, group = "what")]
+    revoke: bool,
+}
+
+/// What is there to trust.
+#[derive(Serialize)]
+pub(crate) struct Offer {
+    schema: &'static str,
+    pub(crate) store: String,
+    pub(crate) store_id: Option<StoreId>,
+    /// `trusted`, `new` or `foreign`.
+    pub(crate) state: &'static str,
+    /// Why it is foreign.
+    pub(crate) why: Option<String>,
+    pub(crate) runs: Option<u64>,
+    pub(crate) checkpoints: Option<u64>,
+    /// The configuration file, and the guarded values in it that are not trusted yet.
+    pub(crate) config: String,
+    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) trusted: bool,
+}
+
+#[derive(Serialize)]
+struct ListDocument<'a> {
+    schema: &'static str,
+    stores: &'a [StoreRecord],
+}
+
+#[derive(Serialize)]
+struct OutboxDocument<'a> {
+    schema: &'static str,
+    unsigned: &'a [PathBuf],
+    accepted: u64,
+}
+
+#[derive(Serialize)]
+struct RevokeDocument {
+    schema: &'static str,
+    store: String,
+    revoked: bool,
+}
+
+const SCHEMA: &str = "milepost.trust/1";
+
+pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), Failure> {
+    if args.list {
+        return list(context);
+    }
+    if args.revoke {
+        return revoke(context);
+    }
+    if args.outbox {
+        return outbox(context);
+    }
+    let offer = offer(context)?;
+    let nothing = offer.state != "foreign" && offer.settings.is_empty();
+    if args.dry_run || nothing {
+        return page::offer(context.screen, &offer, nothing);
+    }
+    let state = state(context)?;
+    adoptable(context)?;
+    page::show(context.screen, &offer);
+    confirmed(context, "Trust this?")?;
+    let record = adopt(context, state)?;
+    let offer = Offer { store_id: Some(record.id), trusted: true, ..offer };
+    page::trusted(context.screen, &offer)
+}
+
+/// Reads what there is to trust. The store is opened for reading alone.
+fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
+    let config = &context.config;
+    if let (Some(why), false) = (&config.refusal, config.untrusted.contains_key("store")) {
+        // A file that cannot be read has no values that could be trusted.
+        return Err(Error::ConfigUntrusted { path: config.file.clone(), why: why.clone() }.into());
+    }
+    let url = config.url();
+    let foreign = context.foreign();
+    let read = || -> Result<(u64, u64), Error> {
+        let options = OpenOptions {
+            foreign: foreign.clone().or(Some(Foreign::NoRecord)),
+            wait: config.wait,
+            ..OpenOptions::default()
+        };
+        let runs = Milepost::at(&url, &options)?.runs(&RunsQuery::default())?;
+        Ok((runs.len() as u64, runs.iter().map(|run| run.checkpoints).sum()))
+    };
+    let counts = match &foreign {
+        Some(Foreign::NotRegular { .. }) => None,
+        _ => read().ok(),
+    };
+    Ok(Offer {
+        schema: SCHEMA,
+        store: url.to_string(),
+        store_id: identity::read_id(&url).ok().flatten(),
+        state: match (&foreign, &config.store_trust) {
+            (Some(_), _) => "foreign",
+            (None, StoreTrust::New) => "new",
+            (None, _) => "trusted",
+        },
+        why: foreign.map(|why| why.to_string()),
+        runs: counts.map(|(runs, _)| runs),
+        checkpoints: counts.map(|(_, checkpoints)| checkpoints),
+        config: config.file.display().to_string(),
+        settings: config.untrusted.clone(),
+        trusted: false,
+    })
+}
+
+/// Refuses what a record cannot make safe.
+fn adoptable(context: &Context<'_>) -> Result<(), Failure> {
+    match context.foreign() {
+        Some(why @ (Foreign::Tracked | Foreign::OtherOwner { .. } | Foreign::NotRegular { .. })) => {
+            Err(milepost::store::StoreError::Untrusted { place: context.url().to_string(), why }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, Failure> {
+    context.config.trust.state.as_ref().map_err(|why| {
+        Failure::told(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
+            .exits(milepost::Exit::Untrusted)
+            .hint(format!("set MILEPOST_TRUST={}", context.config.place.root.display()))
+    })
+}
+
+/// Records the store, made if it is not there yet, and the guarded values.
+fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Failure> {
+    let config = &context.config;
+    let (url, file) =
+        (config.url(), |source| Error::File { path: state.folder().to_owned(), what: "written", source });
+    if config.store_trust == StoreTrust::New {
+        let options = OpenOptions {
+            create: true,
+            wait: config.wait,
+            user_state: Some(state.clone()),
+            ..OpenOptions::default()
+        };
+        drop(Milepost::at(&url, &options)?);
+    }
+    let mut record = identity::adopt(&url, state).map_err(file)?;
+    record.add_project(trusted_entry(&config.place, &config.guarded));
+    state.put(&record).map_err(file)?;
+    Ok(record)
+}
+
+/// Insists on a person: a controlling terminal, no agent above this process, and a yes.
+fn confirmed(context: &Context<'_>, question: &str) -> Result<(), Failure> {
+    let refused = |why: String| {
+        Failure::told(ReasonCode::ConfirmationNeeded, why)
+            .hint("run it yourself in a terminal, or set MILEPOST_TRUST to folders that you trust")
+    };
+    if let Some(name) = agent_variable() {
+        return Err(refused(format!("an agent cannot give trust: {name} is set, as agents do")));
+    }
+    let programs = Agent::ALL.map(Agent::program);
+    if let Some(name) = milepost::owner::ancestor_named(&programs) {
+        return Err(refused(format!("an agent cannot give trust: {name} has started this process")));
+    }
+    match context.screen.ask_terminal(question) {
+        None => Err(refused("trust needs a person at a terminal, and there is none".to_owned())),
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::told(ReasonCode::ConfirmationNeeded, "nothing was trusted")),
+    }
+}
+
+fn list(context: &Context<'_>) -> Result<(), Failure> {
+    let state = state(context)?;
+    let mut stores = state.records().map_err(|source| Error::File {
+        path: state.folder().to_owned(),
+        what: "read",
+        source,
+    })?;
+    stores.sort_by(|a, b| a.path.cmp(&b.path));
+    if context.screen.json {
+        return context.screen.document(&ListDocument { schema: SCHEMA, stores: &stores });
+    }
+    page::list(context.screen, &stores)
+}
+
+fn revoke(context: &Context<'_>) -> Result<(), Failure> {
+    let state = state(context)?;
+    let id = identity::read_id(&context.url()).ok().flatten();
+    let revoked = id.map(|id| state.remove(&id)).transpose().map_err(|source| Error::File {
+        path: state.folder().to_owned(),
+        what: "removed",
+        source,
+    })?;
+    let document =
+        RevokeDocument { schema: SCHEMA, store: context.url().to_string(), revoked: revoked == Some(true) };
+    if context.screen.json {
+        return context.screen.document(&document);
+    }
+    context.screen.text(&match document.revoked {
+        true => format!("{} is no longer trusted\n", document.store),
+        false => format!("{} was not trusted\n", document.store),
+    })
+}
+
+fn outbox(context: &Context<'_>) -> Result<(), Failure> {
+    let outbox = context.outbox().filter(|_| context.foreign().is_none());
+    let pending = outbox.as_ref().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
+    let unsigned: Vec<Pending> =
+        pending.into_iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. })).collect();
+    let files: Vec<PathBuf> = unsigned.iter().map(|one| one.file.clone()).collect();
+    let mut accepted = 0;
+    if let (Some(outbox), false) = (&outbox, files.is_empty()) {
+        page::unsigned(context.screen, &unsigned);
+        confirmed(context, "Save these checkpoints?")?;
+        let intake = outbox.take_in_with(&context.writer()?, &files)?;
+        accepted = intake.saved.len() as u64;
+        page::refused(context.screen, &intake.refused);
+    }
+    if context.screen.json {
+        return context.screen.document(&OutboxDocument { schema: SCHEMA, unsigned: &files, accepted });
+    }
+    page::accepted(context.screen, accepted)
+}

@@ -1,0 +1,147 @@
+//! Guarded settings: what a project's `milepost.toml` may only decide once the user has trusted it, because the file may be
+//! a stranger's.
+//! In: the project's file and the user's. Out: the guarded keys that the project sets, with their values.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use milepost::engine::Settings;
+use milepost::model::{House, Limits, Profile};
+use milepost::resume::ResumePolicy;
+use milepost::store::DEFAULT_WAIT;
+
+use super::file::File;
+use super::{Prompts, Raw, Retain, value};
+
+/// Guarded values by key, as TOML.
+pub(super) type Guarded = BTreeMap<String, String>;
+
+/// The values in the project's file that need trust, compared with what the user's own settings say.
+pub(super) fn guarded(project: &File, user: Option<&File>) -> Guarded {
+    let mut found = Guarded::new();
+    for key in super::KEYS {
+        let Some(theirs) = project.get(key) else { continue };
+        if needs_trust(key, theirs, user) {
+            found.insert(key.to_owned(), theirs.to_string());
+        }
+    }
+    // The pointer is one setting in three keys.
+    if found.keys().any(|key| key.starts_with("pointer.")) {
+        for key in ["pointer.file", "pointer.key", "pointer.commit"] {
+            found.extend(project.get(key).map(|value| (key.to_owned(), value.to_string())));
+        }
+    }
+    found
+}
+
+/// Whether a value of the project's needs trust. What cannot be parsed does not: it is an error anyway.
+fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
+    let ours = user.and_then(|file| file.get(key));
+    let profile = own_profile(user);
+    let house = House::default();
+    match key {
+        "store" | "pointer.file" | "pointer.key" | "pointer.commit" => true,
+        "capture.allow_home" => theirs.as_bool() == Some(true) && !own_flag(ours, false),
+        "capture.enabled" => theirs.as_bool() == Some(true) && !own_flag(ours, true),
+        "capture.watch" => value::folders(Raw::Toml(theirs.clone()))
+            .is_ok_and(|folders| folders.0.iter().any(|folder| leads_outside(folder))),
+        "profile" => {
+            let theirs = theirs.as_str().and_then(|name| name.parse::<Profile>().ok());
+            theirs.is_some_and(|theirs| keeps_less(theirs, profile, user))
+        }
+        "retain.keep_last" => {
+            compare(value::keep, theirs, ours, profile.retention().keep_last, |a, b| a.larger(b) != a)
+        }
+        "retain.max_age" => {
+            compare(value::age, theirs, ours, profile.retention().max_age, |a, b| forever(a) < forever(b))
+        }
+        "retain.keep_hourly" | "retain.keep_daily" | "retain.keep_weekly" => {
+            compare(value::count, theirs, ours, 0, |a, b| a < b)
+        }
+        "retain.keep_within" => compare(value::age, theirs, ours, None, |a, b| a < b),
+        "retain.ended_runs" => {
+            compare(value::age, theirs, ours, house.ended_after, |a, b| forever(a) < forever(b))
+        }
+        "retain.max_store" => {
+            compare(value::raw_size, theirs, ours, house.max_bytes, |a, b| unbounded(a) < unbounded(b))
+        }
+        "limits.field" => {
+            let usual = Limits::default().field;
+            compare(value::raw_size, theirs, ours, usual, |a, b| unbounded(a) > unbounded(b))
+        }
+        "limits.checkpoint" => {
+            let usual = Limits::default().checkpoint;
+            compare(value::raw_size, theirs, ours, usual, |a, b| unbounded(a) > unbounded(b))
+        }
+        "wait" => compare(value::seconds, theirs, ours, DEFAULT_WAIT, |a, b| a > b),
+        "resume.attempts" => {
+            compare(value::count, theirs, ours, ResumePolicy::default().attempts, |a, b| a > b)
+        }
+        "resume.cooldown" => {
+            compare(value::seconds, theirs, ours, ResumePolicy::default().cooldown, |a, b| a < b)
+        }
+        "hooks.prompts" => compare(Prompts::parse, theirs, ours, Prompts::Full, |a, b| a > b),
+        _ => false,
+    }
+}
+
+fn own_profile(user: Option<&File>) -> Profile {
+    let named = user.and_then(|file| file.get("profile")?.as_str()?.parse().ok());
+    named.unwrap_or(Profile::Run)
+}
+
+fn own_flag(ours: Option<&toml::Value>, usual: bool) -> bool {
+    ours.and_then(toml::Value::as_bool).unwrap_or(usual)
+}
+
+/// Whether new runs of `theirs` would keep less than those of `ours`, where the user's own settings leave that to the
+/// profile.
+fn keeps_less(theirs: Profile, ours: Profile, user: Option<&File>) -> bool {
+    let own = |key: &str| user.is_some_and(|file| file.get(key).is_some());
+    let (a, b) = (Settings::default().retention(theirs), Settings::default().retention(ours));
+    (!own("retain.keep_last") && a.keep_last.larger(b.keep_last) != a.keep_last)
+        || (!own("retain.max_age") && forever(a.max_age) < forever(b.max_age))
+}
+
+/// Compares the project's value with the user's, or with what holds without one.
+fn compare<T>(
+    parse: impl Fn(Raw) -> Result<T, String>,
+    theirs: &toml::Value,
+    ours: Option<&toml::Value>,
+    usual: T,
+    needs_trust: impl Fn(T, T) -> bool,
+) -> bool {
+    let ours = ours.and_then(|value| parse(Raw::Toml(value.clone())).ok()).unwrap_or(usual);
+    parse(Raw::Toml(theirs.clone())).is_ok_and(|theirs| needs_trust(theirs, ours))
+}
+
+/// An age without a limit is the longest.
+fn forever(age: Option<Duration>) -> Duration {
+    age.unwrap_or(Duration::MAX)
+}
+
+/// A size of 0 has no limit.
+fn unbounded(size: u64) -> u64 {
+    if size == 0 { u64::MAX } else { size }
+}
+
+/// Whether a path, as it is written, can lead out of the project.
+fn leads_outside(path: &Path) -> bool {
+    path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// Makes what a project sets and nobody has trusted a minimum: it must not take away from what the user's own settings
+/// and the profiles of runs keep. Values that were guarded and are still there have been trusted.
+pub(super) fn as_minimum(retain: &mut Retain, project: &File, user: Option<&File>, guarded: &Guarded) {
+    let own = |key: &str| user.and_then(|file| file.get(key).cloned()).map(Raw::Toml);
+    let unguarded = |key: &str| project.get(key).is_some() && !guarded.contains_key(key);
+    if unguarded("retain.keep_last") {
+        retain.keep_last_at_least = retain.keep_last.take();
+        retain.keep_last = own("retain.keep_last").and_then(|raw| value::keep(raw).ok());
+    }
+    if unguarded("retain.max_age") {
+        retain.max_age_at_least = retain.max_age.take();
+        retain.max_age = own("retain.max_age").and_then(|raw| value::age(raw).ok());
+    }
+}

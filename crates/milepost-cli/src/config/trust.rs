@@ -1,0 +1,135 @@
+//! What this user trusts: folders named by the user, and records of stores in the user's state.
+//! In: the environment, the user's file, a store's address. Out: whether the store and the project's guarded settings may be
+//! used. The judgement about a store itself is the library's.
+
+use std::path::{Path, PathBuf};
+
+use milepost::store::StoreUrl;
+use milepost::store::identity::{self, Foreign, StoreTrust};
+use milepost::store::place::Place;
+use milepost::trust::{StoreRecord, TrustedProject, UserState};
+
+use super::file::File;
+use super::guard::Guarded;
+use super::{Raw, value};
+
+/// How the keys of the pointer begin.
+const POINTER: &str = "pointer.";
+/// The key of the user's file that names trusted folders.
+pub(super) const PATHS: &str = "trust.paths";
+
+/// What this user trusts.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    /// Folders that the user named, without links.
+    paths: Vec<PathBuf>,
+    /// The user's state, or why it cannot be used.
+    pub(crate) state: Result<UserState, String>,
+}
+
+impl Trust {
+    pub(super) fn load(named: Vec<PathBuf>, home: Option<&Path>, user: Option<&File>) -> Self {
+        let from_file = user.and_then(|file| file.get(PATHS).cloned()).map(Raw::Toml);
+        let from_file = from_file.and_then(|raw| value::folders(raw).ok()).map(|folders| folders.0);
+        let expanded = from_file.unwrap_or_default().into_iter().filter_map(|path| {
+            match (path.strip_prefix("~"), home) {
+                (Ok(rest), Some(home)) => Some(home.join(rest)),
+                _ => path.is_absolute().then_some(path),
+            }
+        });
+        let all = named.into_iter().chain(expanded);
+        let paths = all.map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect();
+        let state = match super::state_folder() {
+            Some(folder) => UserState::at(folder).map_err(|e| e.to_string()),
+            None => Err("there is no home folder".to_owned()),
+        };
+        Self { paths, state }
+    }
+
+    /// Whether the user named a folder above this path.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        self.paths.iter().any(|folder| path.starts_with(folder))
+    }
+
+    /// Judges the store that a project uses without anybody naming it now.
+    pub(crate) fn judge(&self, url: &StoreUrl, place: &Place) -> (StoreTrust, Option<StoreRecord>) {
+        let base = base(url, place);
+        let (trust, record) = identity::judge(url, &base, self.state.as_ref().map_err(String::as_str));
+        let trust = match trust {
+            StoreTrust::New => self.judge_new(url, place),
+            other => other,
+        };
+        match trust {
+            // A link leads somewhere else than to the folder that is trusted.
+            StoreTrust::Foreign(Foreign::NotRegular { .. }) => (trust, record),
+            StoreTrust::Foreign(_) if self.covers(url.resolved().path()) => (StoreTrust::Trusted, record),
+            trust => (trust, record),
+        }
+    }
+
+    /// A store is not made inside a repository of another user's.
+    fn judge_new(&self, url: &StoreUrl, place: &Place) -> StoreTrust {
+        let base = base(url, place);
+        let folder = url.path().parent().map(Path::to_owned);
+        let repository = place.worktree.is_some().then_some(base.clone());
+        let below = folder.filter(|folder| folder.starts_with(&base) && *folder != base);
+        for path in below.into_iter().chain(repository) {
+            let owner = std::fs::metadata(&path).ok().as_ref().and_then(milepost::small_file::owner);
+            if let Some(owner) = owner.filter(|owner| Some(*owner) != milepost::trust::user_id()) {
+                return StoreTrust::Foreign(Foreign::OtherOwner { path, owner });
+            }
+        }
+        StoreTrust::New
+    }
+}
+
+/// The folder below which no link is followed on the way to a store.
+fn base(url: &StoreUrl, place: &Place) -> PathBuf {
+    let own = project(place);
+    if url.path().starts_with(&own) { own } else { place.root.clone() }
+}
+
+/// What identifies a project: the git directory that its worktrees share, or its root outside git.
+pub(crate) fn project(place: &Place) -> PathBuf {
+    place.database.parent().and_then(Path::parent).unwrap_or(&place.root).to_owned()
+}
+
+/// The entry that a record has, or gets, for a project.
+pub(crate) fn entry(place: &Place, values: &Guarded) -> TrustedProject {
+    TrustedProject {
+        project: project(place).to_string_lossy().into_owned(),
+        root: place.root.to_string_lossy().into_owned(),
+        values: values.clone(),
+    }
+}
+
+/// The guarded values that a record does not accept. The pointer is one setting in three keys. A project that was moved is
+/// noted under its new place.
+pub(super) fn untrusted(
+    record: Option<&StoreRecord>,
+    place: &Place,
+    guarded: &Guarded,
+    state: &Result<UserState, String>,
+) -> Guarded {
+    let here = entry(place, &Guarded::new());
+    let known = record.and_then(|record| record.project(&here.project));
+    let accepted =
+        |key: &str, value: &String| known.is_some_and(|known| known.values.get(key) == Some(value));
+    let mut untrusted = guarded.clone();
+    untrusted.retain(|key, value| !accepted(key, value));
+    if untrusted.keys().any(|key| key.starts_with(POINTER)) {
+        let pointer = guarded.iter().filter(|(key, _)| key.starts_with(POINTER));
+        untrusted.extend(pointer.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    if let (Some(record), Some(known), Ok(state)) = (record, known, state)
+        && known.project != here.project
+    {
+        let mut moved = record.clone();
+        let values = known.values.clone();
+        moved.projects.retain(|entry| entry.project != known.project);
+        moved.add_project(TrustedProject { values, ..here });
+        // A home that cannot be written does not revoke trust.
+        let _ = state.put(&moved);
+    }
+    untrusted
+}

@@ -1,0 +1,220 @@
+//! The store of a command: whether it may be used, how it is opened, and what waits for it in the outbox.
+//! In: settings and the judgement about the store. Out: an engine, or the reason why there is none.
+
+use std::time::Duration;
+
+use milepost::engine::outbox::Outbox;
+use milepost::store::identity::{Foreign, StoreTrust};
+use milepost::store::{OpenOptions, StoreError, StoreUrl};
+use milepost::{Error, Milepost};
+
+use super::{Caller, Context};
+use crate::config::trusted_entry;
+use crate::failure::Failure;
+use crate::present::words::counted;
+
+/// How long SQLite may compute for a hook.
+const HOOK_TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// What to do with checkpoints that wait in the outbox.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    TakeIn,
+    Leave,
+}
+
+impl Context<'_> {
+    /// Opens a store that has to be there.
+    pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
+        // What waits for a store makes one, where that is possible now.
+        let create = self.foreign().is_none() && self.waits();
+        let opened = self.open(create, Waiting::TakeIn);
+        match opened {
+            Err(Error::Store(StoreError::ReadOnly { place, .. })) if create && !self.is_there() => {
+                Err(StoreError::Missing { place }.into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Opens the store, making it if needed.
+    pub(crate) fn writer(&self) -> Result<Milepost, Error> {
+        self.config.check()?;
+        if let Some(why) = self.foreign() {
+            return Err(StoreError::Untrusted { place: self.url().to_string(), why }.into());
+        }
+        self.open(true, Waiting::TakeIn)
+    }
+
+    /// Refuses to change a store that is foreign.
+    pub(crate) fn check_writable(&self) -> Result<(), Failure> {
+        match self.foreign() {
+            Some(why) => Err(StoreError::Untrusted { place: self.url().to_string(), why }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the store is foreign, if it is. For a store inside a worktree git is asked whether it tracks it, but not at
+    /// every event of an agent's.
+    pub(crate) fn foreign(&self) -> Option<Foreign> {
+        self.foreign.get_or_init(|| self.find_foreign()).clone()
+    }
+
+    fn find_foreign(&self) -> Option<Foreign> {
+        if self.config.store_is_chosen {
+            return None;
+        }
+        match self.config.foreign() {
+            // Git is asked for the better reason.
+            Some(Foreign::NoRecord) | None if self.caller != Caller::Hook && self.is_tracked() => {
+                Some(Foreign::Tracked)
+            }
+            other => other.cloned(),
+        }
+    }
+
+    /// Forgets the record of a store that git tracks, so that later events of this session find it foreign at once.
+    pub(crate) fn forget_record(&self) {
+        if let (Some(record), Ok(state)) = (&self.config.record, &self.config.trust.state) {
+            // The next session start finds it tracked again.
+            let _ = state.remove(&record.id);
+        }
+    }
+
+    /// Whether git tracks the store.
+    pub(crate) fn is_tracked(&self) -> bool {
+        let url = self.url();
+        let place = &self.config.place;
+        let Some(repository) = &place.repository else { return false };
+        let outside = self.config.store_trust == StoreTrust::New
+            || self.config.trust.covers(url.path())
+            || url == StoreUrl::Sqlite(place.database.clone());
+        !outside && milepost::capture::is_tracked(repository, url.path())
+    }
+
+    /// How the store is opened.
+    pub(crate) fn open_options(&self, create: bool) -> OpenOptions {
+        OpenOptions {
+            create,
+            wait: self.config.wait,
+            one_shot: true,
+            foreign: self.foreign(),
+            user_state: self.config.trust.state.clone().ok(),
+            time_limit: (self.caller == Caller::Hook).then_some(HOOK_TIME_LIMIT),
+        }
+    }
+
+    /// Opens a store that has to be there and changes nothing in it.
+    pub(crate) fn examiner(&self) -> Result<Milepost, Error> {
+        self.open(false, Waiting::Leave)
+    }
+
+    /// The outbox of the default store; a store with an address of its own has none.
+    pub(crate) fn outbox(&self) -> Option<Outbox> {
+        if self.config.store.is_some() || self.config.refusal.is_some() {
+            return None;
+        }
+        let state = self.config.trust.state.as_ref().ok();
+        // Entries that are made without a key are marked as such, and every command says so.
+        let key = state.and_then(|state| state.create_key().ok());
+        Some(Outbox::new(self.config.place.outbox(), &self.url(), key))
+    }
+
+    /// Whether there is a store to write to, or what waits for one.
+    pub(crate) fn has_store(&self) -> bool {
+        match &self.config.store {
+            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => path.exists(),
+            None => self.is_there(),
+        }
+    }
+
+    /// Whether the default store's file is there.
+    fn is_there(&self) -> bool {
+        self.config.place.database.exists()
+    }
+
+    fn waits(&self) -> bool {
+        // Most projects have no such folder, and need no key.
+        self.config.place.outbox().exists() && self.outbox().is_some_and(|outbox| outbox.is_ready())
+    }
+
+    fn open(&self, create: bool, waiting: Waiting) -> Result<Milepost, Error> {
+        self.config.check()?;
+        let options = self.open_options(create);
+        if let Some(why) = &options.foreign {
+            self.tell_foreign(why)?;
+        }
+        let foreign = options.foreign.is_some();
+        let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
+        if create && self.config.store_trust == StoreTrust::New {
+            self.note_new_store();
+        }
+        if waiting == Waiting::TakeIn && !foreign && self.config.place.outbox().exists() {
+            self.take_in(&mp);
+        }
+        Ok(mp)
+    }
+
+    /// A foreign store is read with a warning by people, and not at all by agents.
+    fn tell_foreign(&self, why: &Foreign) -> Result<(), Error> {
+        let place = self.url().to_string();
+        if self.caller != Caller::Person {
+            return Err(StoreError::Untrusted { place, why: why.clone() }.into());
+        }
+        if !self.warned.replace(true) {
+            self.screen.talk(&format!(
+                "Warning: {place} is foreign: {why}. It is only read; `milepost trust` adopts it"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes the project in the record of a store that was just made, or says that there is no record.
+    fn note_new_store(&self) {
+        let config = &self.config;
+        let (trust, record) = config.trust.judge(&self.url(), &config.place);
+        match (trust, record, &config.trust.state) {
+            (_, Some(mut record), Ok(state)) => {
+                record.add_project(trusted_entry(&config.place, &Default::default()));
+                // The store is recorded; its project is only for lists.
+                let _ = state.put(&record);
+            }
+            (StoreTrust::Foreign(_), ..) if !config.store_is_chosen => {
+                let why = config.trust.state.as_ref().err().map_or("it cannot be written", String::as_str);
+                self.screen.talk(&format!(
+                    "Warning: there is no record that this store is yours ({why}). Set MILEPOST_TRUST={} for later \
+                     commands",
+                    config.place.root.display()
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn take_in(&self, mp: &Milepost) {
+        let Some(outbox) = self.outbox() else { return };
+        match outbox.take_in(mp) {
+            Ok(intake) => {
+                if !intake.saved.is_empty() {
+                    let n = counted(intake.saved.len() as u64, "waiting checkpoint");
+                    self.screen.talk(&format!("{n} taken in"));
+                }
+                if !intake.unsigned.is_empty() {
+                    let n = counted(intake.unsigned.len() as u64, "checkpoint");
+                    self.screen.talk(&format!(
+                        "Warning: {n} in the outbox without your signature: `milepost trust --outbox` shows and \
+                         accepts them"
+                    ));
+                }
+                for (file, why) in intake.refused {
+                    self.screen.talk(&format!(
+                        "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
+                        file.display()
+                    ));
+                }
+            }
+            // They wait on; a command that only reads is not stopped by that, and one that writes says why itself.
+            Err(e) => self.screen.detail(&format!("what waits in the outbox stays there: {e}")),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What `trust` shows: a store and settings that came from elsewhere, and what became of them.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use milepost::engine::outbox::{Pending, PendingState};
+use milepost::trust::StoreRecord;
+
+use super::Screen;
+use super::table::{cell, lines, table};
+use super::words::{bold, clean, counted, time};
+use crate::command::trust::Offer;
+use crate::failure::Failure;
+
+/// What there is to trust, without asking.
+pub(crate) fn offer(screen: &Screen, offer: &Offer, nothing: bool) -> Result<(), Failure> {
+    if screen.json {
+        return screen.document(offer);
+    }
+    let mut text = described(offer);
+    if nothing {
+        text.push_str("Nothing here needs your trust.\n");
+    }
+    screen.text(&text)
+}
+
+/// What there is to trust, above the question.
+pub(crate) fn show(screen: &Screen, offer: &Offer) {
+    screen.say_always(described(offer).trim_end());
+}
+
+/// What was trusted.
+pub(crate) fn trusted(screen: &Screen, offer: &Offer) -> Result<(), Failure> {
+    if screen.json {
+        return screen.document(offer);
+    }
+    screen.text(&format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store))
+}
+
+fn described(offer: &Offer) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}     {}", bold("Store"), clean(&offer.store));
+    match (offer.state, &offer.why) {
+        ("foreign", Some(why)) => {
+            let _ = writeln!(text, "          foreign: {}", clean(why));
+        }
+        ("new", _) => text.push_str("          not there yet; it will be made\n"),
+        _ => text.push_str("          yours\n"),
+    }
+    if let (Some(runs), Some(checkpoints)) = (offer.runs, offer.checkpoints) {
+        let _ = writeln!(text, "          {}, {}", counted(runs, "run"), counted(checkpoints, "checkpoint"));
+    }
+    if !offer.settings.is_empty() {
+        let _ = writeln!(text, "{}  {}", bold("Settings"), clean(&offer.config));
+        for (key, value) in &offer.settings {
+            let _ = writeln!(text, "          {} = {}", clean(key), clean(value));
+        }
+    }
+    text
+}
+
+/// The stores of this user.
+pub(crate) fn list(screen: &Screen, stores: &[StoreRecord]) -> Result<(), Failure> {
+    if stores.is_empty() {
+        return screen.text("No store was created or trusted on this machine yet.\n");
+    }
+    let mut shown = table(screen, &["STORE", "SINCE"]);
+    for store in stores {
+        shown.add_row([cell(&store.path), cell(time(store.trusted_at))]);
+    }
+    screen.text(&lines(&shown))
+}
+
+/// Saves without a signature, above the question.
+pub(crate) fn unsigned(screen: &Screen, all: &[Pending]) {
+    let n = counted(all.len() as u64, "save");
+    screen
+        .say_always(&format!("{n} in the outbox without your signature. Anybody could have put them there:"));
+    for one in all {
+        if let PendingState::Unsigned { run_id, summary } = &one.state {
+            let about = summary.as_deref().map(clean).unwrap_or_default();
+            screen.say_always(&format!("  {}\n    run {run_id}: {about}", one.file.display()));
+        }
+    }
+}
+
+/// Saves that were accepted and still do not fit.
+pub(crate) fn refused(screen: &Screen, refused: &[(PathBuf, String)]) {
+    for (file, why) in refused {
+        screen.talk(&format!("Warning: {} stays in the outbox: {}", file.display(), clean(why)));
+    }
+}
+
+/// How many saves were accepted.
+pub(crate) fn accepted(screen: &Screen, accepted: u64) -> Result<(), Failure> {
+    screen.text(&match accepted {
+        0 => "No save in the outbox waits for your signature.\n".to_owned(),
+        n => format!("{} saved\n", counted(n, "checkpoint")),
+    })
+}

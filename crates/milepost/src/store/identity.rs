@@ -1,0 +1,275 @@
+//! Whose store this is. Every store has a random id in a small file beside it; this user's records name the ids of the
+//! stores that they created or trusted.
+//! In: a store's address and the user's state. Out: trusted, new or foreign, with the reason. Opens no store.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::StoreUrl;
+use crate::model::StoreId;
+use crate::trust::{StoreRecord, UserState, user_id};
+use crate::{atomic, owner, small_file};
+
+/// Maximum size of the file that holds an id.
+const ID_LIMIT: u64 = 256;
+
+/// Whether a store may be written and its content given to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreTrust {
+    /// This user created or trusted it.
+    Trusted,
+    /// There is no store yet.
+    New,
+    /// It came from elsewhere.
+    Foreign(Foreign),
+}
+
+/// Why a store is foreign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Foreign {
+    /// This user has no record of it.
+    NoRecord,
+    /// It is a copy of another store of this user's, which is still there.
+    Copy {
+        /// The original.
+        original: String,
+    },
+    /// Another user owns it.
+    OtherOwner {
+        /// What is owned by somebody else.
+        path: PathBuf,
+        /// That user's id.
+        owner: u32,
+    },
+    /// It was trusted on another machine.
+    OtherMachine,
+    /// Git tracks it: everybody who can push to the repository can change it.
+    Tracked,
+    /// It, or a folder on the way to it, is a symbolic link or no regular file.
+    NotRegular {
+        /// What is wrong.
+        why: String,
+    },
+    /// The user's records cannot be read.
+    NoState {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRecord => f.write_str("you have neither created nor trusted it on this machine"),
+            Self::Copy { original } => write!(f, "it is a copy of {original}"),
+            Self::OtherOwner { path, owner } => {
+                write!(f, "{} belongs to another user (uid {owner})", path.display())
+            }
+            Self::OtherMachine => f.write_str("you trusted it on another machine"),
+            Self::Tracked => f.write_str("git tracks it, so it can change with every pull"),
+            Self::NotRegular { why } => f.write_str(why),
+            Self::NoState { why } => write!(f, "your records of trusted stores cannot be read: {why}"),
+        }
+    }
+}
+
+impl StoreUrl {
+    /// The database file or the folder.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Sqlite(path) | Self::Files(path) => path,
+        }
+    }
+
+    /// The same address with the folder's links resolved, so that it reads the same from everywhere.
+    pub fn resolved(&self) -> Self {
+        match self {
+            Self::Sqlite(path) => Self::Sqlite(resolved(path)),
+            Self::Files(path) => Self::Files(resolved(path)),
+        }
+    }
+
+    /// What says that a store is there: the database file, or the folder of the file layout's own files.
+    fn marker(&self) -> PathBuf {
+        match self {
+            Self::Sqlite(path) => path.clone(),
+            Self::Files(folder) => folder.join(".store"),
+        }
+    }
+}
+
+/// The path with the links of its folder resolved; its last component stays as it is.
+fn resolved(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()), path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+/// The file that holds a store's id.
+fn id_file(url: &StoreUrl) -> PathBuf {
+    match url {
+        StoreUrl::Sqlite(path) => {
+            let mut name = path.as_os_str().to_owned();
+            name.push("-id");
+            PathBuf::from(name)
+        }
+        StoreUrl::Files(folder) => folder.join(".store").join("id"),
+    }
+}
+
+/// Reads a store's id; `None` where it has none.
+pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
+    match small_file::read_text(&id_file(url), ID_LIMIT) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        other => Ok(other?.trim().parse().ok()),
+    }
+}
+
+/// Gives a store a new id, durably.
+pub fn write_id(url: &StoreUrl) -> io::Result<StoreId> {
+    let id = StoreId::fresh();
+    atomic::write(&id_file(url), format!("{id}\n").as_bytes(), atomic::Mode::Private)?;
+    Ok(id)
+}
+
+/// Gives a new store its id, and records it as this user's if their state can be written. Called by the store that is made.
+pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<()> {
+    let id = write_id(url)?;
+    if let Some(state) = state {
+        // Without a record the store is foreign from the next command on, which then says what to do.
+        let _ = state.put(&StoreRecord::new(id, url.resolved().path(), now()));
+    }
+    Ok(())
+}
+
+fn now() -> jiff::Timestamp {
+    use crate::clock::Clock;
+    crate::clock::SystemClock.now()
+}
+
+/// Judges a store, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
+/// `Tracked` is for the caller to find out: it needs git. A record whose store was moved is updated.
+pub fn judge(
+    url: &StoreUrl,
+    base: &Path,
+    state: Result<&UserState, &str>,
+) -> (StoreTrust, Option<StoreRecord>) {
+    let foreign = |why| (StoreTrust::Foreign(why), None);
+    if let Some(link) = link_below(base, &url.marker()) {
+        return foreign(Foreign::NotRegular { why: format!("{} is a symbolic link", link.display()) });
+    }
+    let url = url.resolved();
+    let metadata = match std::fs::symlink_metadata(url.marker()) {
+        Err(_) => return (StoreTrust::New, None),
+        Ok(metadata) => metadata,
+    };
+    if let Some(why) = irregular(&url, &metadata) {
+        return foreign(Foreign::NotRegular { why });
+    }
+    if let StoreUrl::Sqlite(_) = url
+        && metadata.len() == 0
+    {
+        return (StoreTrust::New, None);
+    }
+    let owned_by = small_file::owner(&metadata);
+    if let Some(owner) = owned_by.filter(|owner| Some(*owner) != user_id()) {
+        return foreign(Foreign::OtherOwner { path: url.marker(), owner });
+    }
+    let id = match read_id(&url) {
+        Ok(Some(id)) => id,
+        Ok(None) => return foreign(Foreign::NoRecord),
+        Err(e) => return foreign(Foreign::NotRegular { why: format!("its id cannot be read: {e}") }),
+    };
+    let state = match state {
+        Ok(state) => state,
+        Err(why) => return foreign(Foreign::NoState { why: why.to_owned() }),
+    };
+    match state.record(&id) {
+        Ok(None) => foreign(Foreign::NoRecord),
+        Err(e) => foreign(Foreign::NoState { why: e.to_string() }),
+        Ok(Some(record)) => compare(&url, state, record),
+    }
+}
+
+/// Compares a record with the store that was found under its id.
+fn compare(url: &StoreUrl, state: &UserState, mut record: StoreRecord) -> (StoreTrust, Option<StoreRecord>) {
+    let foreign = |why| (StoreTrust::Foreign(why), None);
+    if record.machine != owner::machine_id() {
+        return foreign(Foreign::OtherMachine);
+    }
+    let path = url.path();
+    if Path::new(&record.path) != path {
+        let before = match url {
+            StoreUrl::Sqlite(_) => StoreUrl::Sqlite((&record.path).into()),
+            StoreUrl::Files(_) => StoreUrl::Files((&record.path).into()),
+        };
+        // The same folder under another name is no copy. A store that has taken the old place is another one.
+        if !is_same(before.path(), path) {
+            if read_id(&before).ok().flatten().as_ref() == Some(&record.id) {
+                return foreign(Foreign::Copy { original: record.path });
+            }
+            record.path = path.to_string_lossy().into_owned();
+            // A home that cannot be written does not make the store foreign.
+            let _ = state.put(&record);
+        }
+    }
+    (StoreTrust::Trusted, Some(record))
+}
+
+/// Trusts a store from now on. A copy, or a store without an id, gets an id of its own.
+pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
+    let url = url.resolved();
+    let known = match read_id(&url)? {
+        Some(id) => state.record(&id)?.map(|record| (id.clone(), Some(record))).or(Some((id, None))),
+        None => None,
+    };
+    let (id, before) = match known {
+        Some((id, None)) => (id, None),
+        Some((id, Some(record))) if Path::new(&record.path) == url.path() => (id, Some(record)),
+        Some((id, Some(record))) => {
+            let elsewhere = |url: StoreUrl| read_id(&url).ok().flatten().as_ref() == Some(&id);
+            let copied = match &url {
+                StoreUrl::Sqlite(_) => elsewhere(StoreUrl::Sqlite((&record.path).into())),
+                StoreUrl::Files(_) => elsewhere(StoreUrl::Files((&record.path).into())),
+            };
+            if copied { (write_id(&url)?, None) } else { (id, Some(record)) }
+        }
+        None => (write_id(&url)?, None),
+    };
+    let mut record = StoreRecord::new(id, url.path(), now());
+    record.projects = before.map(|record| record.projects).unwrap_or_default();
+    state.put(&record)?;
+    Ok(record)
+}
+
+/// The first symbolic link on the way from `base` to `path`, if that is below it.
+pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
+    let mut at = base.to_owned();
+    path.strip_prefix(base).ok()?.components().find_map(|part| {
+        at.push(part);
+        std::fs::symlink_metadata(&at).is_ok_and(|meta| meta.is_symlink()).then(|| at.clone())
+    })
+}
+
+/// Why the files of a store cannot be used as they are.
+fn irregular(url: &StoreUrl, marker: &std::fs::Metadata) -> Option<String> {
+    let named = url.marker();
+    let kind_fits = if matches!(url, StoreUrl::Sqlite(_)) { marker.is_file() } else { marker.is_dir() };
+    (!kind_fits).then(|| format!("{} is not what a store has there", named.display()))
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let number = |path: &Path| std::fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
+        number(a).is_some() && number(a) == number(b)
+    }
+    #[cfg(not(unix))]
+    {
+        a == b
+    }
+}

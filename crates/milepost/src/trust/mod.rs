@@ -1,0 +1,204 @@
+//! What this user has created or trusted on this machine: a key and one small record per store, in a folder of the user's.
+//! In: that folder's path, which the caller knows. Out: the key, records, and whether the folder may be used at all.
+//! Decides nothing about a store; `store::identity` does. Reads no environment.
+
+mod record;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use self::record::{StoreRecord, TrustedProject};
+use crate::atomic;
+use crate::model::StoreId;
+use crate::small_file;
+
+/// Name of the file that holds the key.
+const KEY: &str = "key";
+/// Name of the folder that holds the records.
+const STORES: &str = "stores";
+/// Maximum size of a record.
+const RECORD_LIMIT: u64 = 256 << 10;
+
+/// A secret of this user's, for checksums that nobody else can compute.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// A checksum of `text` that only a holder of the key can compute, as hexadecimal digits.
+    pub fn checksum(&self, text: &[u8]) -> String {
+        blake3::keyed_hash(&self.0, text).to_hex().to_string()
+    }
+
+    /// Whether `checksum` is that of `text`. Takes the same time wherever they differ.
+    pub fn verifies(&self, text: &[u8], checksum: &str) -> bool {
+        blake3::Hash::from_hex(checksum).is_ok_and(|given| given == blake3::keyed_hash(&self.0, text))
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// The user's folder with the key and the records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserState {
+    folder: PathBuf,
+}
+
+/// The user id that this process acts as; `None` where the platform has none.
+pub fn user_id() -> Option<u32> {
+    #[cfg(unix)]
+    return Some(rustix::process::geteuid().as_raw());
+    #[cfg(not(unix))]
+    return None;
+}
+
+impl UserState {
+    /// Names the folder. It is refused if it, or where it would be created, belongs to another user: under `sudo` the
+    /// caller's folder is not root's.
+    pub fn at(folder: impl Into<PathBuf>) -> io::Result<Self> {
+        let folder = folder.into();
+        let nearest = folder.ancestors().find_map(|at| std::fs::metadata(at).ok());
+        let owner = nearest.as_ref().and_then(small_file::owner);
+        if owner == user_id() {
+            return Ok(Self { folder });
+        }
+        let why = format!("{} belongs to another user", folder.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The key, if there is one.
+    pub fn key(&self) -> io::Result<Option<Key>> {
+        let bytes = match self.read(&self.folder.join(KEY), 64) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let key = bytes.try_into().map_err(|_| io::Error::other("the key file is not 32 bytes long"))?;
+        Ok(Some(Key(key)))
+    }
+
+    /// The key, created if there is none. Of several processes that create it, one wins and all get its key.
+    pub fn create_key(&self) -> io::Result<Key> {
+        if let Some(key) = self.key()? {
+            return Ok(key);
+        }
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|e| io::Error::other(e.to_string()))?;
+        atomic::create_folder(&self.folder)?;
+        match atomic::write_new(&self.folder.join(KEY), &bytes) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            other => other?,
+        }
+        self.key()?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The record of a store, if there is one.
+    pub fn record(&self, id: &StoreId) -> io::Result<Option<StoreRecord>> {
+        match self.read(&self.record_file(id), RECORD_LIMIT) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+            Ok(bytes) => {
+                Ok(serde_json::from_slice(&bytes).ok().filter(|record: &StoreRecord| record.id == *id))
+            }
+        }
+    }
+
+    /// Every record, in no particular order. Files that are no records are left out.
+    pub fn records(&self) -> io::Result<Vec<StoreRecord>> {
+        let mut records = Vec::new();
+        let entries = match std::fs::read_dir(self.folder.join(STORES)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(records),
+            other => other?,
+        };
+        for entry in entries {
+            let bytes = self.read(&entry?.path(), RECORD_LIMIT);
+            records.extend(bytes.ok().and_then(|bytes| serde_json::from_slice::<StoreRecord>(&bytes).ok()));
+        }
+        Ok(records)
+    }
+
+    /// Writes the record of a store, and the key if there is none yet.
+    pub fn put(&self, record: &StoreRecord) -> io::Result<()> {
+        self.create_key()?;
+        atomic::create_folder(&self.folder.join(STORES))?;
+        let text = serde_json::to_vec(record)?;
+        atomic::write(&self.record_file(&record.id), &text, atomic::Mode::Private)
+    }
+
+    /// Removes the record of a store; whether there was one.
+    pub fn remove(&self, id: &StoreId) -> io::Result<bool> {
+        match std::fs::remove_file(self.record_file(id)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    fn record_file(&self, id: &StoreId) -> PathBuf {
+        self.folder.join(STORES).join(format!("{id}.json"))
+    }
+
+    /// Reads a file of the user's own.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        let (bytes, metadata) = small_file::read_with_metadata(path, limit)?;
+        if small_file::owner(&metadata) != user_id() {
+            let why = format!("{} belongs to another user", path.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_stays_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = UserState::at(dir.path().join("a/b")).unwrap();
+        assert!(state.key().unwrap().is_none());
+        let key = state.create_key().unwrap();
+        let sum = key.checksum(b"text");
+        assert!(state.create_key().unwrap().verifies(b"text", &sum));
+        assert!(!key.verifies(b"texT", &sum) && !key.verifies(b"text", "") && !key.verifies(b"text", "zz"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&dir.path().join("a/b")), mode(&dir.path().join("a/b/key"))), (0o700, 0o600));
+        }
+    }
+
+    #[test]
+    fn records_are_found_by_the_id_of_their_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = UserState::at(dir.path()).unwrap();
+        let id = StoreId::fresh();
+        assert!(state.record(&id).unwrap().is_none() && state.records().unwrap().is_empty());
+        let record = StoreRecord::new(id.clone(), Path::new("/p/milepost.db"), Default::default());
+        state.put(&record).unwrap();
+        assert_eq!(state.record(&id).unwrap(), Some(record));
+        assert_eq!(state.records().unwrap().len(), 1);
+        assert!(state.remove(&id).unwrap() && !state.remove(&id).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_of_another_user_is_refused() {
+        if user_id() == Some(0) {
+            let dir = tempfile::tempdir().unwrap();
+            std::os::unix::fs::chown(dir.path(), Some(12345), None).unwrap();
+            assert!(UserState::at(dir.path()).is_err());
+            assert!(UserState::at(dir.path().join("not/there")).is_err());
+        } else {
+            assert!(UserState::at("/not/there").is_err());
+        }
+    }
+}
