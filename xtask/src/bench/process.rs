@@ -13,7 +13,8 @@ fn save(binary: &Path, folder: &Path, input: &Path) -> Command {
     let mut command = Command::new(binary);
     command.arg("-C").arg(folder).arg("--store").arg(store(folder).to_string());
     command.args(["save", "--run", "bench", "--no-capture", "--input"]).arg(input);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+    // The records of stores that are made here are not this user's to keep.
+    command.env("XDG_STATE_HOME", folder).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
@@ -87,6 +88,7 @@ pub fn hook(short: bool) -> Result<Vec<Line>> {
         let mut command = Command::new(&binary);
         command.arg("-C").arg(folder.path()).arg("--store").arg(format!("sqlite:{}", database.display()));
         command.args(["hook", "claude-code", "--strict"]).stdin(fs::File::open(&payload)?);
+        command.env("XDG_STATE_HOME", folder.path());
         ok(command.stdout(Stdio::null()).stderr(Stdio::null()))
     };
     for _ in 0..40 {
@@ -148,6 +150,7 @@ pub(super) fn count(command: &mut Command) -> Result<u64> {
     let mut traced = Command::new("strace");
     traced.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(log.path()).arg(command.get_program());
     traced.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
+    traced.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     ok(&mut traced).context("strace is needed: `cargo xtask setup` installs it")?;
     Ok(fs::read_to_string(log.path())?.lines().filter(|line| line.contains("sync(")).count() as u64)
 }

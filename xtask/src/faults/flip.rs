@@ -44,8 +44,9 @@ pub fn open(url: &StoreUrl) -> Result<Milepost> {
 
 /// Two runs of twenty, with pins, tags and folded triggers; the last four of each are plain saves, one run after the
 /// other, which lie as they came.
-pub fn write(url: &StoreUrl) -> Result<Baseline> {
-    let mp = Milepost::at(url, &OpenOptions { create: true, ..OpenOptions::default() })?;
+pub fn write(project: &Project) -> Result<Baseline> {
+    let url = &project.url().parse::<StoreUrl>()?;
+    let mp = Milepost::at(url, &project.options(true)?)?;
     let mut dice = Dice(11);
     for name in ["one", "two"] {
         let run: RunId = name.parse()?;

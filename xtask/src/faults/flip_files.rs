@@ -11,7 +11,7 @@ use super::{End, Lab};
 
 pub fn run(lab: &Lab) -> Result<End> {
     let project = Project::new(lab, Kind::Files)?;
-    let baseline = write(&project.url().parse()?)?;
+    let baseline = write(&project)?;
     let mut dice = Dice(9);
     let documents = documents(lab, &project, &baseline, &mut dice)?;
     let lines = lines(lab, &project, &baseline, &mut dice)?;

@@ -66,7 +66,7 @@ struct Cell {
 pub fn run(lab: &Lab) -> Result<End> {
     let project = Project::new(lab, Kind::Sqlite)?;
     std::fs::create_dir(project.store())?;
-    let baseline = write(&project.url().parse()?)?;
+    let baseline = write(&project)?;
     let db = Connection::open(project.store().join("milepost.db"))?;
     db.busy_timeout(std::time::Duration::from_secs(10))?;
     let ids = names(&db)?;

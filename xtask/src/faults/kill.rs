@@ -13,7 +13,7 @@ use super::{End, Lab};
 use crate::shell::has;
 
 /// Calls before which a save is killed, at the first, the second, and so on.
-const CALLS: [&str; 12] = [
+pub const CALLS: [&str; 12] = [
     "pwrite64",
     "fdatasync",
     "fsync",

@@ -4,6 +4,7 @@
 mod autosave;
 mod clock;
 mod concurrent;
+mod creation;
 mod flip;
 mod flip_files;
 mod flip_sqlite;
@@ -38,6 +39,8 @@ pub enum Size {
 pub struct Lab {
     /// The binary.
     pub milepost: PathBuf,
+    /// The state folder of the user who runs it, with the records of their stores.
+    pub state: PathBuf,
     pub size: Size,
 }
 
@@ -58,11 +61,12 @@ pub enum End {
 
 type Case = fn(&Lab) -> Result<End>;
 
-const CASES: [(&str, Case); 20] = [
+const CASES: [(&str, Case); 21] = [
     ("concurrent-sqlite", concurrent::sqlite),
     ("concurrent-files", concurrent::files),
     ("kill-sqlite", kill::sqlite),
     ("kill-files", kill::files),
+    ("creation", creation::run),
     ("prune-sqlite", prune::sqlite),
     ("prune-files", prune::files),
     ("stopped-sqlite", stopped::sqlite),
@@ -85,7 +89,8 @@ const CASES: [(&str, Case); 20] = [
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
     pass(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
     let own = std::env::current_exe().context("this program has no path")?;
-    let lab = Lab { milepost: own.with_file_name("milepost"), size };
+    let state = project::scratch()?;
+    let lab = Lab { milepost: own.with_file_name("milepost"), state: state.path().to_owned(), size };
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|c| name.starts_with(c));
     let (mut held, mut skipped, mut failed) = (0, 0, Vec::new());
     let start = Instant::now();

@@ -13,7 +13,7 @@ use super::{End, Lab};
 pub fn run(lab: &Lab) -> Result<End> {
     let project = Project::new(lab, Kind::Sqlite)?;
     std::fs::create_dir(project.store())?;
-    let baseline = write(&project.url().parse()?)?;
+    let baseline = write(&project)?;
     let file = project.store().join("milepost.db");
     let db = Connection::open(&file)?;
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use milepost::store::OpenOptions;
+use milepost::trust::UserState;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -22,6 +24,7 @@ pub enum Kind {
 /// A folder with a store, or room for one.
 pub struct Project {
     milepost: PathBuf,
+    state: PathBuf,
     pub folder: PathBuf,
     pub kind: Kind,
     _own: Option<TempDir>,
@@ -54,7 +57,13 @@ impl Project {
 
     /// A project in a folder that somebody else looks after.
     pub fn at(lab: &Lab, kind: Kind, folder: &Path) -> Self {
-        Self { milepost: lab.milepost.clone(), folder: folder.to_owned(), kind, _own: None }
+        Self {
+            milepost: lab.milepost.clone(),
+            state: lab.state.clone(),
+            folder: folder.to_owned(),
+            kind,
+            _own: None,
+        }
     }
 
     /// Where the store's files are.
@@ -70,6 +79,12 @@ impl Project {
         }
     }
 
+    /// How the library opens the store, so that the binary knows it as the same user's.
+    pub fn options(&self, create: bool) -> Result<OpenOptions> {
+        let user_state = Some(UserState::at(self.state.join("milepost"))?);
+        Ok(OpenOptions { create, user_state, ..OpenOptions::default() })
+    }
+
     /// The command line up to the program's own arguments, behind `before` if something goes before it.
     pub fn command(&self, before: &[&str], args: &[&str]) -> Command {
         let mut words: Vec<String> = before.iter().map(|w| (*w).to_owned()).collect();
@@ -80,6 +95,7 @@ impl Project {
             command.arg("--store").arg(self.url());
         }
         command.args(args).stdin(Stdio::null()).env("HOME", "/nonexistent").env("TZ", "UTC");
+        command.env("XDG_STATE_HOME", &self.state);
         for name in ["XDG_CONFIG_HOME", "MILEPOST_STORE", "MILEPOST_RUN", "MILEPOST_SESSION"] {
             command.env_remove(name);
         }
