@@ -259,7 +259,7 @@ impl Recorder {
             return Ok(mp.clone());
         }
         if let Some((path, why)) = self.refusal.clone() {
-            return Err(Error::ConfigUntrusted { path, why });
+            return Err(Error::ConfigUntrusted { path, why, adoptable: true });
         }
         if let Some(why) = self.options.foreign.clone() {
             return Err(StoreError::Untrusted { place: self.url.to_string(), why }.into());

@@ -49,8 +49,8 @@ pub(crate) fn brief() -> Resource {
 fn run(run: &Value) -> Option<Resource> {
     let id = run["run_id"].as_str()?;
     let status = run["status"].as_str().unwrap_or("damaged");
-    let title = run["title"].as_str().unwrap_or(id);
-    let resource = Resource::new(format!("{RUN}{id}"), id).with_title(title);
+    // No title: recorded text is given only between the markers of a record.
+    let resource = Resource::new(format!("{RUN}{id}"), id);
     let about = format!("{status}, {} checkpoints", run["checkpoints"].as_u64().unwrap_or_default());
     Some(resource.with_description(about).with_mime_type("text/plain"))
 }

@@ -269,6 +269,8 @@ pub enum Error {
         path: PathBuf,
         /// What is not trusted in it.
         why: String,
+        /// Whether trust would help: the file is sound, and only its values are not trusted.
+        adoptable: bool,
     },
     /// A file of the user's could not be read or written.
     #[error("{} could not be {what}", path.display())]
@@ -389,8 +391,12 @@ impl Error {
                     "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml has the limits"
                 ),
             },
+            Self::ConfigUntrusted { adoptable: true, .. } => {
+                "run `milepost trust` to review it, or name a store with --store for this command".into()
+            }
             Self::ConfigUntrusted { .. } => {
-                "`milepost trust` shows what it asks for; --store names another store for one command".into()
+                "remove or replace it; if another user's file is meant, set MILEPOST_TRUST to its folder"
+                    .into()
             }
             Self::File { what: "removed", .. } => {
                 "mend its permissions; `milepost doctor --fix` removes it then".into()

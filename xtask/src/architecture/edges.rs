@@ -29,7 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("atomic", &["small_file"]),
     ("small_file", &[]),
     ("trigger", &["model", "clock"]),
-    ("owner", &["model", "clock", "kernel", "atomic"]),
+    ("owner", &["model", "clock", "kernel", "atomic", "small_file"]),
     ("redact", &["model"]),
     ("git", &["small_file", "store::place", "store::Repository"]),
     (
@@ -45,7 +45,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("trust", &["model", "atomic", "owner", "small_file"]),
     ("database", &[]),
     ("store", &["model", "clock", "atomic", "database", "owner", "seal", "small_file", "trust"]),
-    ("interop", &["model", "seal", "brief", "database"]),
+    ("interop", &["model", "seal", "brief", "database", "small_file"]),
     ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (
         "engine",

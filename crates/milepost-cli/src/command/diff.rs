@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), Failure>
     let from: Reference = args.from.parse()?;
     let to = args.to.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
+    let run = context.run_of_reference(&mp, &from)?;
     let diff = mp.diff(&from, to.as_ref(), run.as_ref())?;
     if context.screen.json {
         context.screen.document(&Document::of(&diff))?;

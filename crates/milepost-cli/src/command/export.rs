@@ -67,6 +67,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failur
             folder => format!("{run}-{folder}"),
         })
     });
+    super::refuse_link(&path, context)?;
     let what = Exporting {
         format,
         run,

@@ -92,7 +92,7 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
     let source = args.source.as_deref().map(|s| word(s, "--source", "/source")).transpose()?;
     let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
     let mp = context.reader()?;
-    let listing = mp.list(&ListQuery {
+    let mut listing = mp.list(&ListQuery {
         run: context.config.run.clone(),
         limit: args.limit,
         completed: (args.completed || args.incomplete).then_some(args.completed),
@@ -100,6 +100,10 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         status: wanted,
         tag: args.tag,
     })?;
+    if context.config.run.is_none() {
+        let hidden = context.hidden_runs(&mp)?;
+        listing.checkpoints.retain(|listed| !hidden.contains(&listed.entry.header.run_id));
+    }
     if !listing.damaged.is_empty() {
         let n = words::counted(listing.damaged.len() as u64, "damaged row");
         context.screen.talk(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));

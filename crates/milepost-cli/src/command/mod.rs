@@ -212,6 +212,16 @@ pub(crate) fn go_to(global: &Global) -> Result<(), Failure> {
         .map_err(|source| milepost::Error::File { path: folder.clone(), what: "read", source }.into())
 }
 
+/// Refuses to write to a symbolic link inside the project, which may have come with it.
+fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), Failure> {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match milepost::store::identity::link_below(&context.config.place.root, &absolute) {
+        Some(link) => Err(Failure::usage(format!("{} is a symbolic link", link.display()))
+            .hint("name the file or folder that it leads to")),
+        None => Ok(()),
+    }
+}
+
 /// Reads a whole number that a flag gives.
 fn number(text: &str, flag: &str, path: &str) -> Result<u64, milepost::Error> {
     text.parse().map_err(|_| milepost::Error::Value {

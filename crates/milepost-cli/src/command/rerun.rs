@@ -70,7 +70,7 @@ fn confirm(
             true => {
                 format!("if you trust it, start it yourself: milepost run --rejoin --run {run} -- {shown}")
             }
-            false => "add --yes to run it without a question".to_owned(),
+            false => "pass --yes to skip this question".to_owned(),
         })),
     }
 }

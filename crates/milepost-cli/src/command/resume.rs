@@ -277,6 +277,12 @@ struct Begun<'a> {
 }
 
 fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+    let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.origin.is_some());
+    if foreign && (context.is_for_agent() || agent_variable().is_some()) {
+        let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
+        return Err(Failure::told(ReasonCode::ConfirmationNeeded, message)
+            .hint(format!("ask the user to run `milepost resume {run} --start`")));
+    }
     let continued = mp.continue_run(run, continuing(context), args.take_over)?;
     let record = &continued.started.record;
     if context.screen.json {
@@ -292,7 +298,7 @@ fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -
     context.screen.text(&format!("{}\n", record.run_id))
 }
 
-/// Has a program start where the run worked.
+/// Sets the working directory of a program to where the run worked.
 pub(super) fn go_to(command: &mut Command, folder: Option<&Path>) -> Result<(), Failure> {
     let Some(folder) = folder else { return Ok(()) };
     if !folder.is_dir() {

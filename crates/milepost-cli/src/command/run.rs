@@ -69,7 +69,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     let every = args.every.as_deref().map(interval).transpose()?;
     let (mut recorder, session) = recorder(&args, context)?;
     let run = recorder.run().clone();
-    let reporter = Arc::new(Reporter::new(context.screen, &run, events(&args)?));
+    let reporter = Arc::new(Reporter::new(context.screen, &run, events(&args, context)?));
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
         reporter
             .warn(&format!("--watch {}: no such folder; it is watched once it is there", folder.display()));
@@ -129,8 +129,9 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// The file for lines of JSON. It has to be there before the command starts: afterwards nobody could be told.
-fn events(args: &RunArgs) -> Result<Option<File>, Failure> {
+fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>, Failure> {
     let Some(path) = &args.events else { return Ok(None) };
+    super::refuse_link(path, context)?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]

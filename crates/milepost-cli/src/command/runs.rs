@@ -63,7 +63,9 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
         return context.screen.text(&page(&detail, now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
-    let runs = mp.runs(&RunsQuery { status: wanted, since, limit: args.limit })?;
+    let mut runs = mp.runs(&RunsQuery { status: wanted, since, limit: args.limit })?;
+    let hidden = context.hidden_runs(&mp)?;
+    runs.retain(|run| !hidden.contains(&run.run_id));
     if context.screen.json {
         let runs = runs.iter().map(RunDocument::of).collect();
         return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts: None });

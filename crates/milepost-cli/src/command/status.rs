@@ -1,6 +1,7 @@
 //! `status`: the store, the runs that are not over, what waits, and the next command to type.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -167,8 +168,11 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
     };
     let info = mp.store().info()?;
     let runs = Runs::of(&mp)?;
-    let (waiting, waiting_unsigned) = waiting(context);
-    let next = runs.next(&context.here());
+    let (waiting, unsigned) = waiting(context);
+    let next = match context.foreign() {
+        Some(_) => "milepost trust".to_owned(),
+        None => runs.next(&context.here()),
+    };
     let hook_failures = &failures::read()[..];
     if context.screen.json {
         let documents = |runs: &[Stands]| runs.iter().map(Stands::document).collect();
@@ -182,7 +186,7 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
             stopped: documents(&runs.stopped),
             ended: runs.ended.len() as u64,
             waiting,
-            waiting_unsigned,
+            waiting_unsigned: unsigned.len() as u64,
             hook_failures,
             next,
         });
@@ -196,13 +200,13 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
         let folder = clean(&context.config.place.outbox().to_string_lossy());
         let _ = writeln!(text, "{}  {n} in {folder} until the store can be written", bold("Waiting"));
     }
-    if waiting_unsigned > 0 {
-        let n = words::counted(waiting_unsigned, "checkpoint");
-        let _ = writeln!(
-            text,
-            "{}  {n} without your signature: `milepost trust --outbox` shows and accepts",
-            bold("Waiting")
-        );
+    if !unsigned.is_empty() {
+        let n = words::count(unsigned.len() as u64);
+        let _ = writeln!(text, "         {n} without your signature; `milepost trust --outbox` accepts:");
+        for file in unsigned.iter().take(LISTED) {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let _ = writeln!(text, "         {}", words::clean(&name));
+        }
     }
     if let Some(last) = hook_failures.last() {
         let n = words::counted(hook_failures.len() as u64, "hook failure");
@@ -264,18 +268,22 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
     text
 }
 
-/// How many saves wait in the outbox, and how many of them for somebody to accept them.
-fn waiting(context: &Context<'_>) -> (u64, u64) {
+/// Names of unsigned saves that are listed.
+const LISTED: usize = 5;
+
+/// How many saves wait in the outbox, and the files of those that wait for somebody to accept them.
+fn waiting(context: &Context<'_>) -> (u64, Vec<PathBuf>) {
     let pending = context.outbox().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
-    let unsigned = pending.iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. }));
-    (pending.len() as u64, unsigned.count() as u64)
+    let all = pending.len() as u64;
+    let unsigned = pending.into_iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. }));
+    (all, unsigned.map(|one| one.file).collect())
 }
 
 /// There is no store: said kindly, and with the code that says so to programs.
 fn nothing(context: &Context<'_>) -> Result<(), Failure> {
     const NEXT: &str = "milepost init";
     let url = context.url();
-    let (waiting, waiting_unsigned) = waiting(context);
+    let (waiting, unsigned) = waiting(context);
     if context.screen.json {
         context.screen.document(&Document {
             schema: "milepost.status/1",
@@ -287,7 +295,7 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             stopped: Vec::new(),
             ended: 0,
             waiting,
-            waiting_unsigned,
+            waiting_unsigned: unsigned.len() as u64,
             hook_failures: &[],
             next: NEXT.to_owned(),
         })?;

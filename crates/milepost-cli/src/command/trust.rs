@@ -111,9 +111,9 @@ pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), Failure
 /// Reads what there is to trust. The store is opened for reading alone.
 fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
     let config = &context.config;
-    if let (Some(why), false) = (&config.refusal, config.untrusted.contains_key("store")) {
-        // A file that cannot be read has no values that could be trusted.
-        return Err(Error::ConfigUntrusted { path: config.file.clone(), why: why.clone() }.into());
+    if !config.untrusted.contains_key("store") {
+        // A file that is refused as a whole has no values that could be trusted.
+        config.check()?;
     }
     let url = config.url();
     let foreign = context.foreign();
@@ -148,10 +148,10 @@ fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
     })
 }
 
-/// Refuses what a record cannot make safe.
+/// Refuses stores that trust cannot make safe.
 fn adoptable(context: &Context<'_>) -> Result<(), Failure> {
     match context.foreign() {
-        Some(why @ (Foreign::Tracked | Foreign::OtherOwner { .. } | Foreign::NotRegular { .. })) => {
+        Some(why) if !why.is_adoptable() => {
             Err(milepost::store::StoreError::Untrusted { place: context.url().to_string(), why }.into())
         }
         _ => Ok(()),
@@ -171,7 +171,8 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Failur
     let config = &context.config;
     let (url, file) =
         (config.url(), |source| Error::File { path: state.folder().to_owned(), what: "written", source });
-    if config.store_trust == StoreTrust::New {
+    // Made if it is not there, also around runs that are.
+    if identity::read_id(&url).ok().flatten().is_none() {
         let options = OpenOptions {
             create: true,
             wait: config.wait,
@@ -186,18 +187,18 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Failur
     Ok(record)
 }
 
-/// Insists on a person: a controlling terminal, no agent above this process, and a yes.
+/// Requires a yes on a controlling terminal, outside any agent.
 fn confirmed(context: &Context<'_>, question: &str) -> Result<(), Failure> {
     let refused = |why: String| {
         Failure::told(ReasonCode::ConfirmationNeeded, why)
             .hint("run it yourself in a terminal, or set MILEPOST_TRUST to folders that you trust")
     };
     if let Some(name) = agent_variable() {
-        return Err(refused(format!("an agent cannot give trust: {name} is set, as agents do")));
+        return Err(refused(format!("refusing to trust anything under an agent ({name} is set)")));
     }
     let programs = Agent::ALL.map(Agent::program);
     if let Some(name) = milepost::owner::ancestor_named(&programs) {
-        return Err(refused(format!("an agent cannot give trust: {name} has started this process")));
+        return Err(refused(format!("refusing to trust anything under an agent (started by {name})")));
     }
     match context.screen.ask_terminal(question) {
         None => Err(refused("trust needs a person at a terminal, and there is none".to_owned())),
@@ -213,7 +214,7 @@ fn list(context: &Context<'_>) -> Result<(), Failure> {
         what: "read",
         source,
     })?;
-    stores.sort_by(|a, b| a.path.cmp(&b.path));
+    stores.sort_by(|a, b| a.store.cmp(&b.store));
     if context.screen.json {
         return context.screen.document(&ListDocument { schema: SCHEMA, stores: &stores });
     }
@@ -221,20 +222,25 @@ fn list(context: &Context<'_>) -> Result<(), Failure> {
 }
 
 fn revoke(context: &Context<'_>) -> Result<(), Failure> {
+    // A store that only an untrusted file names is not this project's to revoke.
+    context.config.check()?;
     let state = state(context)?;
-    let id = identity::read_id(&context.url()).ok().flatten();
-    let revoked = id.map(|id| state.remove(&id)).transpose().map_err(|source| Error::File {
-        path: state.folder().to_owned(),
-        what: "removed",
-        source,
-    })?;
+    // The record of a copy's original is not the copy's to remove.
+    let (_, record) = context.config.trust.judge(&context.url(), &context.config.place);
+    let revoked = record
+        .map(|record| state.remove(&record.id))
+        .transpose()
+        .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
     let document =
         RevokeDocument { schema: SCHEMA, store: context.url().to_string(), revoked: revoked == Some(true) };
     if context.screen.json {
         return context.screen.document(&document);
     }
+    if context.config.trust.covers(context.url().resolved().path()) {
+        context.screen.talk("MILEPOST_TRUST or trust.paths still names a folder above it");
+    }
     context.screen.text(&match document.revoked {
-        true => format!("{} is no longer trusted\n", document.store),
+        true => format!("{} is no longer trusted, in any project\n", document.store),
         false => format!("{} was not trusted\n", document.store),
     })
 }
@@ -245,11 +251,16 @@ fn outbox(context: &Context<'_>) -> Result<(), Failure> {
     let unsigned: Vec<Pending> =
         pending.into_iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. })).collect();
     let files: Vec<PathBuf> = unsigned.iter().map(|one| one.file.clone()).collect();
+    let checksum = |one: &Pending| match &one.state {
+        PendingState::Unsigned { checksum, .. } => Some(checksum.clone()),
+        _ => None,
+    };
+    let shown: Vec<String> = unsigned.iter().filter_map(checksum).collect();
     let mut accepted = 0;
     if let (Some(outbox), false) = (&outbox, files.is_empty()) {
         page::unsigned(context.screen, &unsigned);
         confirmed(context, "Save these checkpoints?")?;
-        let intake = outbox.take_in_with(&context.writer()?, &files)?;
+        let intake = outbox.take_in_with(&context.writer()?, &shown)?;
         accepted = intake.saved.len() as u64;
         page::refused(context.screen, &intake.refused);
     }

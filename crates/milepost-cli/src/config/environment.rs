@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use milepost::trust::UserState;
+
 use crate::failure::Failure;
 
 /// What the environment says.
@@ -35,7 +37,7 @@ impl Environment {
             user: user(),
             home: variable("HOME").map(PathBuf::from),
             user_file: config_folder().map(|folder| folder.join("config.toml")),
-            trust: std::env::split_paths(&trust).filter(|path| path.is_absolute()).collect(),
+            trust: std::env::split_paths(&trust).filter(|path| !path.as_os_str().is_empty()).collect(),
         })
     }
 }
@@ -114,7 +116,8 @@ impl Surroundings {
         let home = absolute("HOME");
         let under = |name: &str, default: &str| absolute(name).or_else(|| Some(home.as_ref()?.join(default)));
         let paths = variable("PATH").unwrap_or_default();
-        let state = state_folder();
+        // Another user's folder is not used, as under `sudo`.
+        let state = state_folder().filter(|folder| UserState::at(folder).is_ok());
         let claude = absolute("CLAUDE_CONFIG_DIR");
         let homes = |home: &PathBuf| {
             Some(Homes {

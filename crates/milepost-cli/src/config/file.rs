@@ -10,6 +10,8 @@ use crate::failure::Failure;
 
 /// Maximum size of a configuration file.
 const LIMIT: u64 = 1 << 20;
+/// Unknown keys that are named.
+const SHOWN: usize = 20;
 
 /// A file and what it holds.
 #[derive(Debug)]
@@ -68,7 +70,10 @@ impl File {
 
     /// One line for each key that is not known, with the nearest that is.
     pub(super) fn warnings(&self, known: &[&str]) -> Vec<String> {
-        let unknown = self.values.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        let is_unknown = |(name, _): &&(String, toml::Value)| !known.contains(&name.as_str());
+        let more = self.values.iter().filter(is_unknown).count().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| format!("{more} more unknown keys in {}", self.path.display()));
+        let unknown = self.values.iter().filter(is_unknown).take(SHOWN);
         unknown
             .map(|(name, _)| {
                 let nearest = known.iter().min_by_key(|key| distance(name, key));
@@ -76,6 +81,7 @@ impl File {
                 let advice = close.map_or(String::new(), |key| format!("; did you mean {key}?"));
                 format!("unknown key {name} in {}{advice}", self.path.display())
             })
+            .chain(more)
             .collect()
     }
 }

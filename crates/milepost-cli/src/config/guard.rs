@@ -81,6 +81,10 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         "resume.cooldown" => {
             compare(value::seconds, theirs, ours, ResumePolicy::default().cooldown, |a, b| a < b)
         }
+        "session.interval" => {
+            let usual = Profile::Session.interval().unwrap_or(Duration::MAX);
+            compare(value::interval, theirs, ours, usual, |a, b| a < b)
+        }
         "hooks.prompts" => compare(Prompts::parse, theirs, ours, Prompts::Full, |a, b| a > b),
         _ => false,
     }
@@ -131,8 +135,8 @@ fn leads_outside(path: &Path) -> bool {
     path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Makes what a project sets and nobody has trusted a minimum: it must not take away from what the user's own settings
-/// and the profiles of runs keep. Values that were guarded and are still there have been trusted.
+/// Applies a project's retention as a lower bound: it must not take away from what the user's own settings and the profiles
+/// of runs keep. Values that were guarded and are still there have been trusted.
 pub(super) fn as_minimum(retain: &mut Retain, project: &File, user: Option<&File>, guarded: &Guarded) {
     let own = |key: &str| user.and_then(|file| file.get(key).cloned()).map(Raw::Toml);
     let unguarded = |key: &str| project.get(key).is_some() && !guarded.contains_key(key);

@@ -109,7 +109,7 @@ pub(crate) struct Config {
     pub(crate) store: Option<StoreUrl>,
     /// Whether a flag or the environment names the store: then it is the user's own choice.
     pub(crate) store_is_chosen: bool,
-    /// Why the project's file decides about the store and may not: then no store is opened.
+    /// Why the project's configuration is refused; then no store is opened.
     pub(crate) refusal: Option<String>,
     /// Whether the store may be written.
     pub(crate) store_trust: StoreTrust,
@@ -181,7 +181,10 @@ impl Config {
         let environment = Environment::read()?;
         let file = place.root.join(FILE);
         let mut warnings = Vec::new();
-        let user = match environment.user_file.clone().map(|path| File::read(path, false)).transpose()? {
+        // Links on the way to the user's own file are theirs.
+        let user_file =
+            environment.user_file.clone().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
+        let user = match user_file.map(|path| File::read(path, false)).transpose()? {
             Some(FoundFile::File(file)) => Some(file),
             Some(FoundFile::Refused(why)) => {
                 let path = environment.user_file.as_deref().unwrap_or(here).display();
@@ -190,7 +193,8 @@ impl Config {
             }
             Some(FoundFile::Nothing) | None => None,
         };
-        let trust = Trust::load(environment.trust, environment.home.as_deref(), user.as_ref());
+        let home = environment.home.as_deref();
+        let trust = Trust::load(environment.trust, home, user.as_ref(), &mut warnings)?;
         let covered = trust.covers(&place.root);
         let mut refusal = None;
         let mut project = match File::read(file.clone(), covered)? {
@@ -228,8 +232,9 @@ impl Config {
             true => BTreeMap::new(),
             false => trust::untrusted(record.as_ref(), &place, &guarded, &trust.state),
         };
-        if let (false, Some(value)) = (store_is_chosen, untrusted.get("store")) {
-            refusal = Some(format!("it sets store = {value}"));
+        if !store_is_chosen && untrusted.contains_key("store") {
+            // Without the value, which may be meant for an agent that reads the message; `trust` shows it.
+            refusal = Some("it sets `store`, which you have not trusted".to_owned());
         }
         let refusal = refusal.filter(|_| !store_is_chosen);
         if let Some(file) = &mut project {
@@ -334,10 +339,14 @@ impl Config {
         }
     }
 
-    /// Refuses to go on where the project's file decides about the store and may not.
+    /// Fails if the project's configuration is refused.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.refusal {
-            Some(why) => Err(Error::ConfigUntrusted { path: self.file.clone(), why: why.clone() }),
+            Some(why) => Err(Error::ConfigUntrusted {
+                path: self.file.clone(),
+                why: why.clone(),
+                adoptable: self.untrusted.contains_key("store"),
+            }),
             None => Ok(()),
         }
     }

@@ -12,6 +12,7 @@ use milepost::trust::{StoreRecord, TrustedProject, UserState};
 use super::file::File;
 use super::guard::Guarded;
 use super::{Raw, value};
+use crate::failure::Failure;
 
 /// How the keys of the pointer begin.
 const POINTER: &str = "pointer.";
@@ -28,22 +29,35 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    pub(super) fn load(named: Vec<PathBuf>, home: Option<&Path>, user: Option<&File>) -> Self {
-        let from_file = user.and_then(|file| file.get(PATHS).cloned()).map(Raw::Toml);
-        let from_file = from_file.and_then(|raw| value::folders(raw).ok()).map(|folders| folders.0);
-        let expanded = from_file.unwrap_or_default().into_iter().filter_map(|path| {
-            match (path.strip_prefix("~"), home) {
-                (Ok(rest), Some(home)) => Some(home.join(rest)),
-                _ => path.is_absolute().then_some(path),
-            }
+    pub(super) fn load(
+        named: Vec<PathBuf>,
+        home: Option<&Path>,
+        user: Option<&File>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Failure> {
+        let from_file = user.and_then(|file| Some((file.get(PATHS)?.clone(), &file.path)));
+        let from_file = from_file.map(|(raw, path)| {
+            let why = |why| Failure::usage(format!("{PATHS} in {}: {why}", path.display()));
+            value::folders(Raw::Toml(raw)).map_err(why)
         });
-        let all = named.into_iter().chain(expanded);
-        let paths = all.map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect();
+        let from_file = from_file.transpose()?.map(|folders| folders.0).unwrap_or_default();
+        let expanded = from_file.into_iter().map(|path| match (path.strip_prefix("~"), home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        });
+        let (all, relative): (Vec<_>, Vec<_>) =
+            named.into_iter().chain(expanded).partition(|path| path.is_absolute());
+        for path in relative {
+            let path = path.display();
+            warnings
+                .push(format!("{path} in MILEPOST_TRUST or {PATHS} is ignored: it is not an absolute path"));
+        }
+        let paths = all.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect();
         let state = match super::state_folder() {
             Some(folder) => UserState::at(folder).map_err(|e| e.to_string()),
             None => Err("there is no home folder".to_owned()),
         };
-        Self { paths, state }
+        Ok(Self { paths, state })
     }
 
     /// Whether the user named a folder above this path.
@@ -51,7 +65,7 @@ impl Trust {
         self.paths.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// Judges the store that a project uses without anybody naming it now.
+    /// Decides whether the project's store is trusted, when no flag or variable names one.
     pub(crate) fn judge(&self, url: &StoreUrl, place: &Place) -> (StoreTrust, Option<StoreRecord>) {
         let base = base(url, place);
         let (trust, record) = identity::judge(url, &base, self.state.as_ref().map_err(String::as_str));
@@ -60,7 +74,7 @@ impl Trust {
             other => other,
         };
         match trust {
-            // A link leads somewhere else than to the folder that is trusted.
+            // A link may lead out of the trusted folder.
             StoreTrust::Foreign(Foreign::NotRegular { .. }) => (trust, record),
             StoreTrust::Foreign(_) if self.covers(url.resolved().path()) => (StoreTrust::Trusted, record),
             trust => (trust, record),
@@ -112,7 +126,7 @@ pub(super) fn untrusted(
     state: &Result<UserState, String>,
 ) -> Guarded {
     let here = entry(place, &Guarded::new());
-    let known = record.and_then(|record| record.project(&here.project));
+    let known = record.and_then(|record| record.project(&here.project, &here.root));
     let accepted =
         |key: &str, value: &String| known.is_some_and(|known| known.values.get(key) == Some(value));
     let mut untrusted = guarded.clone();

@@ -173,8 +173,16 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The run that a reference counts in, named or not. For an agent that names none, runs that came from elsewhere are
-    /// left out of what is the latest.
+    /// Runs that an agent is not shown unless it names them: those that came from elsewhere.
+    pub(crate) fn hidden_runs(&self, mp: &Milepost) -> Result<Vec<RunId>, Error> {
+        if self.caller == Caller::Person {
+            return Ok(Vec::new());
+        }
+        let is_foreign = |run: &RunSummary| run.intact().is_none_or(|record| record.origin.is_some());
+        Ok(mp.runs(&RunsQuery::default())?.into_iter().filter(is_foreign).map(|run| run.run_id).collect())
+    }
+
+    /// The run that a reference is resolved in. For an agent that names none, `latest` skips runs from elsewhere.
     pub(crate) fn run_of_reference(
         &self,
         mp: &Milepost,
@@ -184,12 +192,12 @@ impl<'a> Context<'a> {
         if known.is_some() || self.caller == Caller::Person || !matches!(reference, Reference::Latest(_)) {
             return Ok(known);
         }
-        let runs = mp.runs(&RunsQuery::default())?;
-        let is_foreign = |run: &&RunSummary| run.intact().is_none_or(|record| record.origin.is_some());
-        if !runs.iter().any(|run| is_foreign(&run)) {
+        let hidden = self.hidden_runs(mp)?;
+        if hidden.is_empty() {
             return Ok(None);
         }
-        let own = runs.iter().filter(|run| !is_foreign(run)).find(|run| run.checkpoints > 0);
+        let runs = mp.runs(&RunsQuery::default())?;
+        let own = runs.iter().find(|run| run.checkpoints > 0 && !hidden.contains(&run.run_id));
         match own {
             Some(run) => Ok(Some(run.run_id.clone())),
             None => Err(Error::NotFound { reference: "latest".to_owned() }.into()),

@@ -9,12 +9,16 @@ use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
 use super::{Caller, Context};
-use crate::config::trusted_entry;
+use crate::config::{agent_variable, trusted_entry};
 use crate::failure::Failure;
 use crate::present::words::counted;
 
-/// How long SQLite may compute for a hook.
-const HOOK_TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How long one transaction of a hook may compute.
+const HOOK_TIME_LIMIT: Duration = Duration::from_secs(2);
+/// The same for a store that somebody else has made.
+const FOREIGN_TIME_LIMIT: Duration = Duration::from_secs(1);
+/// Entries of the outbox that are named when they stay.
+const NAMED: usize = 5;
 
 /// What to do with checkpoints that wait in the outbox.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +30,7 @@ enum Waiting {
 impl Context<'_> {
     /// Opens a store that has to be there.
     pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
-        // What waits for a store makes one, where that is possible now.
+        // Waiting saves may create the store.
         let create = self.foreign().is_none() && self.waits();
         let opened = self.open(create, Waiting::TakeIn);
         match opened {
@@ -65,11 +69,16 @@ impl Context<'_> {
             return None;
         }
         match self.config.foreign() {
-            // Git is asked for the better reason.
-            Some(Foreign::NoRecord) | None if self.caller != Caller::Hook && self.is_tracked() => {
-                Some(Foreign::Tracked)
+            // No trust makes these safe, so that git need not be asked.
+            Some(why @ (Foreign::OtherOwner { .. } | Foreign::NotRegular { .. })) => Some(why.clone()),
+            other if self.caller == Caller::Hook => other.cloned(),
+            other => {
+                if self.is_tracked() {
+                    Some(Foreign::Tracked)
+                } else {
+                    other.cloned()
+                }
             }
-            other => other.cloned(),
         }
     }
 
@@ -86,10 +95,10 @@ impl Context<'_> {
         let url = self.url();
         let place = &self.config.place;
         let Some(repository) = &place.repository else { return false };
-        let outside = self.config.store_trust == StoreTrust::New
+        let need_not_ask = self.config.store_trust == StoreTrust::New
             || self.config.trust.covers(url.path())
             || url == StoreUrl::Sqlite(place.database.clone());
-        !outside && milepost::capture::is_tracked(repository, url.path())
+        !need_not_ask && milepost::capture::is_tracked(repository, &url)
     }
 
     /// How the store is opened.
@@ -100,7 +109,10 @@ impl Context<'_> {
             one_shot: true,
             foreign: self.foreign(),
             user_state: self.config.trust.state.clone().ok(),
-            time_limit: (self.caller == Caller::Hook).then_some(HOOK_TIME_LIMIT),
+            time_limit: match self.foreign() {
+                Some(_) => Some(FOREIGN_TIME_LIMIT),
+                None => (self.caller == Caller::Hook).then_some(HOOK_TIME_LIMIT),
+            },
         }
     }
 
@@ -158,12 +170,15 @@ impl Context<'_> {
     /// A foreign store is read with a warning by people, and not at all by agents.
     fn tell_foreign(&self, why: &Foreign) -> Result<(), Error> {
         let place = self.url().to_string();
-        if self.caller != Caller::Person {
+        // What a link leads to is not the project's, and reading it could write beside it.
+        let linked = matches!(why, Foreign::NotRegular { .. });
+        if linked || self.caller != Caller::Person || agent_variable().is_some() {
             return Err(StoreError::Untrusted { place, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {
             self.screen.talk(&format!(
-                "Warning: {place} is foreign: {why}. It is only read; `milepost trust` adopts it"
+                "Warning: {place} is not trusted: opened read-only, because {why}.{}",
+                if why.is_adoptable() { " `milepost trust` adopts it" } else { "" }
             ));
         }
         Ok(())
@@ -206,14 +221,27 @@ impl Context<'_> {
                          accepts them"
                     ));
                 }
-                for (file, why) in intake.refused {
+                let refused = intake.refused.len();
+                if self.caller != Caller::Person {
+                    // Names of files may be a stranger's words.
+                    if refused > 0 {
+                        let n = counted(refused as u64, "file");
+                        self.screen
+                            .talk(&format!("Warning: {n} stay in the outbox; `milepost doctor` names them"));
+                    }
+                    return;
+                }
+                for (file, why) in intake.refused.iter().take(NAMED) {
                     self.screen.talk(&format!(
                         "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
                         file.display()
                     ));
                 }
+                if refused > NAMED {
+                    self.screen.talk(&format!("Warning: {} more stay in the outbox", refused - NAMED));
+                }
             }
-            // They wait on; a command that only reads is not stopped by that, and one that writes says why itself.
+            // Reading commands continue; writing commands report the error themselves.
             Err(e) => self.screen.detail(&format!("what waits in the outbox stays there: {e}")),
         }
     }

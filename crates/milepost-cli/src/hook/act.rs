@@ -11,7 +11,7 @@ use milepost::model::{
 };
 use milepost::owner;
 use milepost::store::StoreError;
-use milepost::{Error, Milepost, Save};
+use milepost::{Error, Milepost, ReasonCode, Save};
 
 use super::event::{Beginning, HookEvent, What};
 use super::{offer, transcript};
@@ -223,8 +223,16 @@ impl Hook<'_> {
     fn queue(&self, save: Save, error: Error) -> Result<(), Failure> {
         let settings = self.context.settings();
         let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
-        outbox.post(&self.run, save, settings.redaction, &settings.limits, &milepost::clock::SystemClock)?;
-        Ok(())
+        let clock = &milepost::clock::SystemClock;
+        let queued = outbox.post(&self.run, save, settings.redaction, &settings.limits, clock)?;
+        if queued.signed {
+            return Ok(());
+        }
+        // It is kept, but somebody has to be told.
+        Err(Failure::told(
+            ReasonCode::StoreUntrusted,
+            "your key could not be read, so that a save waits unsigned: `milepost trust --outbox` accepts it",
+        ))
     }
 
     /// The context is about to be made smaller. Gemini says so before every call of its model.

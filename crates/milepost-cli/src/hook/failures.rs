@@ -1,10 +1,7 @@
 //! What went wrong in hooks, in a small file of the user's: the store may be what failed, and nobody reads a hook's stderr.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::PathBuf;
-
 use jiff::Timestamp;
+use milepost::trust::UserState;
 use serde::{Deserialize, Serialize};
 
 use super::event::HookEvent;
@@ -13,7 +10,9 @@ use crate::config;
 use crate::failure::Failure;
 
 /// Bytes of the file at most; the newest lines are kept.
-const LARGEST: u64 = 64 * 1024;
+const LARGEST: usize = 64 * 1024;
+/// Bytes that are read at most: a line may come on top.
+const READ_LIMIT: u64 = 4 << 20;
 
 /// One failure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,8 +24,11 @@ pub(crate) struct Noted {
     pub(crate) message: String,
 }
 
-fn file() -> Option<PathBuf> {
-    config::state_folder().map(|folder| folder.join("hook-failures.jsonl"))
+/// Name of the file in the user's state.
+const FILE: &str = "hook-failures.jsonl";
+
+fn state() -> Option<UserState> {
+    UserState::at(config::state_folder()?).ok()
 }
 
 /// Writes one down. Where even that fails there is nobody left to tell.
@@ -48,30 +50,29 @@ pub(super) fn note(agent: Agent, event: Option<&HookEvent>, failure: &Failure) {
 }
 
 fn append(noted: &Noted) -> std::io::Result<()> {
-    let Some(file) = file() else { return Ok(()) };
+    let Some(state) = state() else { return Ok(()) };
     let Ok(line) = serde_json::to_string(noted) else { return Ok(()) };
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    if fs::metadata(&file).is_ok_and(|meta| meta.len() > LARGEST) {
-        let text = fs::read_to_string(&file)?;
+    let before = state.read_file(FILE, READ_LIMIT).unwrap_or_default();
+    if before.len() > LARGEST {
+        let text = String::from_utf8_lossy(&before);
         let half = text.len() / 2;
         let rest = text.get(half..).unwrap_or_default().split_once('\n').map_or("", |(_, rest)| rest);
+        let file = state.folder().join(FILE);
         milepost::atomic::write(&file, rest.as_bytes(), milepost::atomic::Mode::Private)?;
     }
-    let mut open = fs::OpenOptions::new().create(true).append(true).open(&file)?;
-    open.write_all(format!("{line}\n").as_bytes())
+    state.append(FILE, format!("{line}\n").as_bytes())
 }
 
 /// What was written down, oldest first; lines that make no sense are left out.
 pub(crate) fn read() -> Vec<Noted> {
-    let text = file().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let bytes = state().and_then(|state| state.read_file(FILE, READ_LIMIT).ok()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Forgets all of them, once somebody was told.
 pub(crate) fn forget() {
-    if let Some(file) = file() {
-        let _ = fs::remove_file(file);
+    if let Some(state) = state() {
+        let _ = std::fs::remove_file(state.folder().join(FILE));
     }
 }

@@ -21,7 +21,7 @@ use crate::cli::Global;
 use crate::config::Config;
 use crate::context::{Caller, Context};
 use crate::failure::Failure;
-use crate::present::Screen;
+use crate::present::{Screen, words};
 
 /// Bytes of a payload at most: the largest file that a tool writes is in it.
 const LARGEST: u64 = 64 << 20;
@@ -63,7 +63,7 @@ fn attend(
     // Where nothing may be read or written, the person is told when a session begins, and the agent is told nothing.
     if let Some(message) = refused(&context, begins) {
         if begins && let Some(answer) = offer::message(agent, &message) {
-            screen.text(&answer)?;
+            screen.json_text(&answer)?;
         }
         return Ok(());
     }
@@ -79,7 +79,7 @@ fn attend(
 /// Why the hook does nothing, in one line for the person.
 fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
     if let Err(e) = context.config.check() {
-        return Some(format!("milepost: {e}; nothing is recorded. `milepost trust` shows what it asks for"));
+        return Some(format!("milepost: {e}; nothing is recorded. Run `milepost trust` to review it"));
     }
     // Git is asked only when a session begins: each event would have to wait for it.
     let tracked = begins && context.is_tracked();
@@ -87,6 +87,8 @@ fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
         context.forget_record();
     }
     let foreign = context.foreign().or(tracked.then_some(Foreign::Tracked))?;
-    let place = context.url();
-    Some(format!("milepost: {place} is foreign ({foreign}); nothing is recorded. `milepost trust` adopts it"))
+    let place = words::clean(&context.url().to_string());
+    Some(format!(
+        "milepost: {place} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"
+    ))
 }

@@ -138,7 +138,7 @@ pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>, context: &Co
     let untrusted: Vec<_> = context.config.untrusted.keys().map(String::as_str).collect();
     let ignored = (!untrusted.is_empty()).then(|| {
         let keys = untrusted.join(", ");
-        format!("milepost: {keys} in milepost.toml ignored until you trust them: `milepost trust`")
+        format!("milepost: untrusted settings in milepost.toml are ignored: {keys}. Run `milepost trust`")
     });
     let trouble: Vec<_> = failed.into_iter().chain(ignored).collect();
     let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));

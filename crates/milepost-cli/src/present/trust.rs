@@ -8,7 +8,7 @@ use milepost::trust::StoreRecord;
 
 use super::Screen;
 use super::table::{cell, lines, table};
-use super::words::{bold, clean, counted, time};
+use super::words::{bold, bytes, clean, counted, time};
 use crate::command::trust::Offer;
 use crate::failure::Failure;
 
@@ -44,7 +44,7 @@ fn described(offer: &Offer) -> String {
         ("foreign", Some(why)) => {
             let _ = writeln!(text, "          foreign: {}", clean(why));
         }
-        ("new", _) => text.push_str("          not there yet; it will be made\n"),
+        ("new", _) => text.push_str("          does not exist yet; it will be created\n"),
         _ => text.push_str("          yours\n"),
     }
     if let (Some(runs), Some(checkpoints)) = (offer.runs, offer.checkpoints) {
@@ -53,10 +53,19 @@ fn described(offer: &Offer) -> String {
     if !offer.settings.is_empty() {
         let _ = writeln!(text, "{}  {}", bold("Settings"), clean(&offer.config));
         for (key, value) in &offer.settings {
-            let _ = writeln!(text, "          {} = {}", clean(key), clean(value));
+            let _ = writeln!(text, "          {} = {}", clean(key), short(value));
         }
     }
     text
+}
+
+/// A value on one line: a long one must not push what is above the question off the screen.
+fn short(value: &str) -> String {
+    const SHOWN: usize = 300;
+    match value.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}… ({} bytes)", clean(&value[..at]), value.len()),
+        None => clean(value),
+    }
 }
 
 /// The stores of this user.
@@ -66,7 +75,7 @@ pub(crate) fn list(screen: &Screen, stores: &[StoreRecord]) -> Result<(), Failur
     }
     let mut shown = table(screen, &["STORE", "SINCE"]);
     for store in stores {
-        shown.add_row([cell(&store.path), cell(time(store.trusted_at))]);
+        shown.add_row([cell(&store.store), cell(time(store.trusted_at))]);
     }
     screen.text(&lines(&shown))
 }
@@ -77,14 +86,20 @@ pub(crate) fn unsigned(screen: &Screen, all: &[Pending]) {
     screen
         .say_always(&format!("{n} in the outbox without your signature. Anybody could have put them there:"));
     for one in all {
-        if let PendingState::Unsigned { run_id, summary } = &one.state {
+        if let PendingState::Unsigned { run_id, summary, sizes: [brief, state, changes], .. } = &one.state {
             let about = summary.as_deref().map(clean).unwrap_or_default();
-            screen.say_always(&format!("  {}\n    run {run_id}: {about}", one.file.display()));
+            let file = clean(&one.file.display().to_string());
+            screen.say_always(&format!(
+                "  {file}\n    run {run_id}: {about}\n    brief {}, state {}, {}",
+                bytes(*brief as u64),
+                bytes(*state as u64),
+                counted(*changes as u64, "change"),
+            ));
         }
     }
 }
 
-/// Saves that were accepted and still do not fit.
+/// Accepted saves that could not be stored.
 pub(crate) fn refused(screen: &Screen, refused: &[(PathBuf, String)]) {
     for (file, why) in refused {
         screen.talk(&format!("Warning: {} stays in the outbox: {}", file.display(), clean(why)));
@@ -94,7 +109,7 @@ pub(crate) fn refused(screen: &Screen, refused: &[(PathBuf, String)]) {
 /// How many saves were accepted.
 pub(crate) fn accepted(screen: &Screen, accepted: u64) -> Result<(), Failure> {
     screen.text(&match accepted {
-        0 => "No save in the outbox waits for your signature.\n".to_owned(),
+        0 => "The outbox has no unsigned saves.\n".to_owned(),
         n => format!("{} saved\n", counted(n, "checkpoint")),
     })
 }

@@ -12,7 +12,7 @@ use milepost::engine::Examined;
 
 pub(crate) use self::lead::{Lead, distance, workspace};
 #[cfg(feature = "mcp")]
-pub(crate) use self::wrap::NOTICE;
+pub(crate) use self::wrap::{NOTICE, wrapped_foreign};
 pub(crate) use self::wrap::{OVERHEAD, wrapped};
 use crate::context::Context;
 use crate::failure::Failure;

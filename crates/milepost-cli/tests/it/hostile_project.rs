@@ -19,7 +19,7 @@ fn snapshot(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         let name = path.display().to_string();
         // The user's own state is Milepost's to write.
-        if name.ends_with("/home/.local") || name.ends_with("/executed") {
+        if name.ends_with("/home/.local/state/milepost") || name.ends_with("/executed") {
             continue;
         }
         if kind.is_dir() {
@@ -60,6 +60,7 @@ fn plant(env: &TestEnvironment, store: &str) {
     let project = env.project();
     let home = env.path("home");
     std::fs::create_dir_all(home.join(".claude")).unwrap();
+    std::fs::create_dir_all(home.join(".local/state")).unwrap();
     std::fs::create_dir_all(env.path("victim/inside")).unwrap();
     for (name, text) in [
         ("../home/.bashrc", "mine\n"),
@@ -91,6 +92,11 @@ fn plant(env: &TestEnvironment, store: &str) {
     let outbox = project.join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();
     std::fs::copy(&queued.file, outbox.join(queued.file.file_name().unwrap())).unwrap();
+    let url = milepost::store::StoreUrl::Sqlite(project.join(".git/milepost/milepost.db"));
+    let save = milepost::engine::Save::new().summary(BAIT);
+    milepost::engine::outbox::Outbox::new(outbox, &url, None)
+        .post(&"bait".parse().unwrap(), save, redaction, &limits, &clock)
+        .unwrap();
 }
 
 /// Every command, with arguments that make it read and write as much as it can.
@@ -200,6 +206,7 @@ fn calls() -> String {
         ("resume", json!({ "from": "latest" })),
         ("list", json!({})),
         ("show", json!({})),
+        ("diff", json!({ "from": "latest" })),
         ("tasks", json!({})),
         ("save", json!({ "summary": "x" })),
     ];

@@ -36,5 +36,6 @@ mod script;
 mod task;
 mod tools;
 mod trust;
+mod trust_abuse;
 
 pub(crate) use environment::TestEnvironment;

@@ -371,7 +371,8 @@ fn a_checkpoint_that_fails_meanwhile_matters_only_where_that_was_asked_for() {
 
 #[test]
 fn settings_say_how_often_and_whether_at_all() {
-    let env = TestEnvironment::repository();
+    let mut env = TestEnvironment::repository();
+    env.trust_project();
     let ticks = |run: &str| {
         env.run(&["run", "--run", run, "--", "sh", "-c", "echo x >> f; sleep 1.5"]).exits(0);
         sources(&env, run).concat().iter().filter(|word| *word == "timer").count()

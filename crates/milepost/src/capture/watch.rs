@@ -14,13 +14,16 @@ const NOTES: usize = 20;
 
 const LEADS_OUT: &str = "leads out of the project";
 
+/// Maximum number of folders that are watched.
+const FOLDERS: usize = 200;
+
 /// A folder to watch.
 pub(super) struct Folder {
     /// Where it is.
     path: PathBuf,
     /// Whether somebody asked for it, and so wants to know that it is not there.
     asked: bool,
-    /// Whether it may lie outside of the project: its path says so itself, and it is no link that does.
+    /// Whether it may lie outside the project: the configured path itself is absolute or contains `..`.
     outside: bool,
 }
 
@@ -31,7 +34,7 @@ pub(super) fn folders(root: &Path, scope: &Scope) -> Vec<Folder> {
     if usual.is_dir() {
         folders.push(Folder { path: usual, asked: false, outside: false });
     }
-    for path in scope.watch.iter().chain(&scope.watch_in_run) {
+    for path in scope.watch.iter().chain(&scope.watch_in_run).take(FOLDERS) {
         let outside = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
         // Its parts are what counts: `./docs/` is `docs`.
         let path: PathBuf = root.join(path).components().collect();

@@ -1,6 +1,6 @@
 //! Outbox: where saves wait, fsynced, while the store cannot be written, until a command that can takes them in.
 //! The folder lies in the project, where a commit or an archive can add files to it. So every entry carries a checksum that
-//! only a holder of the user's key can compute, and nothing else is taken in by itself.
+//! only a holder of the user's key can compute, and entries without one are never saved by themselves.
 
 use std::fs;
 use std::io;
@@ -20,6 +20,10 @@ use crate::{Error, atomic, small_file};
 
 /// Maximum size of an entry.
 const ENTRY_LIMIT: u64 = 16 << 20;
+/// Bytes that an entry counts for besides its own.
+const ENTRY_COST: u64 = 16 << 10;
+/// Maximum bytes that one command reads of entries; the others are left for the next.
+const TOTAL_LIMIT: u64 = 64 << 20;
 
 /// A folder of waiting saves.
 #[derive(Debug, Clone)]
@@ -27,7 +31,7 @@ pub struct Outbox {
     folder: PathBuf,
     /// The user's key; without one, entries are not signed and none is taken in by itself.
     key: Option<Key>,
-    /// What the store is called: its id, if it has one, and its address.
+    /// What identifies the store: its id, if it has one, and its address.
     store: Vec<String>,
 }
 
@@ -56,12 +60,16 @@ pub struct Pending {
 pub enum PendingState {
     /// This user made it for this store.
     Ready,
-    /// Nobody knows who made it: its run and what it is about.
+    /// It is not signed: anybody could have made it.
     Unsigned {
         /// The run it is for.
         run_id: RunId,
         /// Its summary.
         summary: Option<String>,
+        /// Bytes of its brief and of its state, and the number of changes to tasks, steps and the log.
+        sizes: [usize; 3],
+        /// What identifies its content, for whoever accepts it.
+        checksum: String,
     },
     /// It is damaged, for another store, or was made with another key.
     Refused(String),
@@ -167,7 +175,7 @@ impl Outbox {
             draft: save.draft.to_fields()?,
         };
         let raw = Raw::of(&waiting)?;
-        // A store that is not there yet has no id: then its address has to do.
+        // A store that does not exist yet has no id, so that its address is signed instead.
         let store = self.store.first().cloned().unwrap_or_default();
         let text = Envelope::signed_text(&store, raw.get());
         let signature = self.key.as_ref().map(|key| key.checksum(&text));
@@ -210,7 +218,9 @@ impl Outbox {
         let id = CheckpointId::fresh(now);
         let waiting = self.waiting().unwrap_or_default();
         let last = waiting.last().and_then(|file| file.file_stem()?.to_str());
-        match last.filter(|last| *last >= id.as_str()).and_then(time_of) {
+        // An entry from far in the future is not this user's.
+        let tomorrow = now.saturating_add(jiff::Span::new().hours(24)).unwrap_or(now);
+        match last.filter(|last| *last >= id.as_str()).and_then(time_of).filter(|at| *at < tomorrow) {
             Some(last) => {
                 CheckpointId::fresh(last.saturating_add(jiff::Span::new().milliseconds(1)).unwrap_or(now))
             }
@@ -221,6 +231,9 @@ impl Outbox {
     /// The files that wait, oldest first.
     pub fn waiting(&self) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
+        if self.check_links().is_err() {
+            return Ok(found);
+        }
         match fs::read_dir(&self.folder) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
             Err(e) => return Err(e),
@@ -242,10 +255,18 @@ impl Outbox {
     /// What waits, oldest first, and whether it may be taken in.
     pub fn pending(&self) -> io::Result<Vec<Pending>> {
         let files = self.waiting()?;
-        let state = |file: &Path| match self.read(file) {
-            Ok((_, _, true)) => PendingState::Ready,
-            Ok((run_id, save, false)) => {
-                PendingState::Unsigned { run_id, summary: save.draft.task_summary.clone() }
+        let mut left = TOTAL_LIMIT;
+        let mut state = |file: &Path| match self.read(file, &mut left) {
+            Ok(Entry { signed: true, .. }) => PendingState::Ready,
+            Ok(Entry { run, save, checksum, .. }) => {
+                let brief = save.draft.brief.as_ref().map_or(0, String::len);
+                let state = save.draft.state.as_ref().map_or(0, |state| state.get().len());
+                PendingState::Unsigned {
+                    run_id: run,
+                    summary: save.draft.task_summary.clone(),
+                    sizes: [brief, state, save.changes.len()],
+                    checksum,
+                }
             }
             Err(why) => PendingState::Refused(why),
         };
@@ -255,7 +276,8 @@ impl Outbox {
     /// Whether something waits that this user made for this store.
     pub fn is_ready(&self) -> bool {
         let files = self.waiting().unwrap_or_default();
-        files.iter().any(|file| matches!(self.read(file), Ok((_, _, true))))
+        let mut left = TOTAL_LIMIT;
+        files.iter().any(|file| self.read(file, &mut left).is_ok_and(|entry| entry.signed))
     }
 
     /// Saves what this user made for this store. A file goes only once its checkpoint is in the store; every other stays.
@@ -263,21 +285,22 @@ impl Outbox {
         self.take_in_with(engine, &[])
     }
 
-    /// As `take_in`, with unsigned files that the user has looked at and accepted.
-    pub fn take_in_with(&self, engine: &Milepost, accepted: &[PathBuf]) -> Result<Intake, Error> {
+    /// As `take_in`, with unsigned entries that the user has looked at and accepted, by their checksums.
+    pub fn take_in_with(&self, engine: &Milepost, accepted: &[String]) -> Result<Intake, Error> {
         let mut intake = Intake::default();
         let waiting = self.waiting().map_err(|source| Error::File {
             path: self.folder.clone(),
             what: "read",
             source,
         })?;
+        let mut left = TOTAL_LIMIT;
         for file in waiting {
-            let (run, save) = match self.read(&file) {
-                Ok((_, _, false)) if !accepted.contains(&file) => {
+            let (run, save) = match self.read(&file, &mut left) {
+                Ok(entry) if !entry.signed && !accepted.contains(&entry.checksum) => {
                     intake.unsigned.push(file);
                     continue;
                 }
-                Ok((run, save, _)) => (run, save),
+                Ok(entry) => (entry.run, entry.save),
                 Err(why) => {
                     intake.refused.push((file, why));
                     continue;
@@ -296,7 +319,9 @@ impl Outbox {
             // Removed too late is saved under an id that is known already, and so once.
             let _ = fs::remove_file(&file);
         }
-        let _ = fs::remove_dir(&self.folder);
+        if self.check_links().is_ok() {
+            let _ = fs::remove_dir(&self.folder);
+        }
         Ok(intake)
     }
 }
@@ -308,22 +333,37 @@ fn time_of(id: &str) -> Option<Timestamp> {
     Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
 }
 
+/// An entry that was read.
+struct Entry {
+    run: RunId,
+    save: Save,
+    /// Whether this user made it for this store.
+    signed: bool,
+    checksum: String,
+}
+
 impl Outbox {
-    /// An entry, and whether this user made it for this store.
-    fn read(&self, file: &Path) -> Result<(RunId, Save, bool), String> {
+    /// Reads an entry, within what is left of the bytes for all of them.
+    fn read(&self, file: &Path, left: &mut u64) -> Result<Entry, String> {
         self.check_links().map_err(|e| e.to_string())?;
+        // Each entry costs at least a little, so that their number is limited too.
+        *left = left.saturating_sub(ENTRY_COST);
+        if *left < ENTRY_LIMIT {
+            return Err("the outbox holds more than one command reads".into());
+        }
         let (bytes, about) = small_file::read_with_metadata(file, ENTRY_LIMIT).map_err(|e| e.to_string())?;
+        *left -= bytes.len() as u64;
         if small_file::owner(&about) != crate::trust::user_id() {
             return Err("it belongs to another user".into());
         }
         let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         if checksum(envelope.save.get()) != envelope.checksum {
-            return Err("its checksum does not fit".into());
+            return Err("checksum mismatch".into());
         }
         let signed = match (&envelope.signature, &self.key) {
             (None, _) => false,
             (Some(_), None) => {
-                return Err("your key, which would prove that it is yours, cannot be read".into());
+                return Err("your key cannot be read to verify its signature".into());
             }
             (Some(signature), Some(key)) => {
                 let text = Envelope::signed_text(&envelope.store, envelope.save.get());
@@ -337,7 +377,7 @@ impl Outbox {
             }
         };
         let (run, save) = waiting(envelope.save.get())?;
-        Ok((run, save, signed))
+        Ok(Entry { run, save, signed, checksum: envelope.checksum })
     }
 }
 

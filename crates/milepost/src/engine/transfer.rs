@@ -244,7 +244,10 @@ impl Milepost {
         let with_events = known.events.is_empty();
         self.write(run, &mut |view| {
             let Some(more) = &view.more else { return Verdict::More };
-            let mut commit = Commit::of(record.clone());
+            let mut record = record.clone();
+            let before = view.record.as_ref().and_then(|before| before.origin.clone());
+            record.origin = before.or(record.origin);
+            let mut commit = Commit::of(record);
             commit.consume = more.items.len();
             commit.push.clone_from(&items);
             if with_events {

@@ -18,7 +18,7 @@ use crate::small_file;
 use crate::store::Repository;
 
 /// Settings that keep git from running programs, reaching a network, or looking into submodules.
-const SETTINGS: [&str; 30] = [
+const SETTINGS: [&str; 31] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.untrackedCache=keep",
@@ -32,6 +32,7 @@ const SETTINGS: [&str; 30] = [
     "credential.helper=",
     "protocol.allow=never",
     "diff.external=",
+    "diff.orderFile=/dev/null",
     "diff.submodule=short",
     "diff.ignoreSubmodules=dirty",
     "status.submoduleSummary=false",

@@ -14,6 +14,25 @@ const COMPLAINTS: u64 = 4096;
 /// How long git has to remove its lock files once it was told to end.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// Memory that git may allocate. A repository can make it read files without end.
+#[cfg(target_os = "linux")]
+const MEMORY_LIMIT: u64 = 1 << 30;
+
+/// Bounds the memory of a process that was just started; without effect where the platform cannot.
+fn limit_memory(child: &Child) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let limit = Rlimit { current: Some(MEMORY_LIMIT), maximum: Some(MEMORY_LIMIT) };
+        if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            // A process that has ended already needs no limit.
+            let _ = prlimit(Some(pid), Resource::Data, limit);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = child;
+}
+
 /// What git left.
 #[derive(Debug)]
 pub struct Done<T> {
@@ -42,6 +61,7 @@ pub(super) fn run<T: Send + 'static>(
         io::ErrorKind::NotFound => GitError::NotInstalled,
         _ => GitError::Io(e),
     })?;
+    limit_memory(&child);
     let (send, output) = mpsc::channel();
     if let Some(pipe) = child.stdout.take() {
         beside(move || drop(send.send(read(&mut BufReader::with_capacity(64 << 10, pipe)))), &mut child)?;

@@ -2,7 +2,7 @@
 //! Bytes and seals stay as they are; whoever reads them checks every seal.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use super::parcel::{ExportRun, Found};
 use super::{Format, InteropError, Progress};
 use crate::model::{Event, Item, Marks, RunRecord};
 use crate::seal::{self, Verified};
+use crate::small_file;
 
 /// The version of the bundle's own form.
 const VERSION: u64 = 1;
@@ -82,13 +83,18 @@ pub struct Sealed {
 /// Lines of sealed documents or a bundle, by the first bytes.
 pub(super) fn detect(path: &Path) -> Option<Format> {
     let mut head = Vec::new();
-    fs::File::open(path).ok()?.take(64 * 1024).read_to_end(&mut head).ok()?;
+    regular(path).ok()?.take(64 * 1024).read_to_end(&mut head).ok()?;
     let first = head.split(|b| *b == b'\n').next()?;
     if first.starts_with(b"{\"milepost_bundle\":") {
         return Some(Format::Bundle);
     }
     let sealed = head.windows(12).any(|w| w == b"\"integrity\":") || first.starts_with(b"{\"brief\":");
     (first.starts_with(b"{") && sealed || first.starts_with(b"\"{\\\"brief")).then_some(Format::Jsonl)
+}
+
+/// Opens a regular file, whatever links lead to it: its path was given by a person.
+fn regular(path: &Path) -> io::Result<fs::File> {
+    small_file::open(&fs::canonicalize(path)?)
 }
 
 /// One sealed document a line; one that goes over several lines as a JSON string.
@@ -165,7 +171,7 @@ pub fn read(
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<Sealed>, Found), InteropError> {
     let failed = |source| InteropError::Read { path: path.to_owned(), source };
-    let mut reader = BufReader::new(fs::File::open(path).map_err(failed)?.take(u64::MAX));
+    let mut reader = BufReader::new(regular(path).map_err(failed)?.take(u64::MAX));
     let mut found = Found::default();
     let mut sealed =
         Sealed { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::atomic;
 use crate::model::RunId;
+use crate::small_file;
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -22,6 +23,10 @@ fn path_of(folder: &Path, run: &RunId) -> PathBuf {
 
 /// Takes the lock of a run; `None` where somebody holds it.
 pub fn take(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
+    if fs::symlink_metadata(folder).is_ok_and(|about| about.is_symlink()) {
+        let why = format!("{} is a symbolic link, which is not followed here", folder.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     atomic::create_folder(folder)?;
     let path = path_of(folder, run);
     loop {
@@ -41,7 +46,7 @@ pub fn take(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
 
 /// Whether somebody holds the lock of a run; never where there is no lock file, or locks do not work.
 pub fn is_held(folder: &Path, run: &RunId) -> bool {
-    let Ok(file) = File::open(path_of(folder, run)) else { return false };
+    let Ok(file) = small_file::open(&path_of(folder, run)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 

@@ -110,7 +110,11 @@ pub fn ancestor_named(programs: &[&str]) -> Option<String> {
         let name = stat.map(|stat| stat.name).filter(|name| is_one(name));
         let line = || kernel::read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // The program and, for an interpreter, its script.
-        name.or_else(|| line().split('\0').take(2).find(|word| is_one(word)).map(str::to_owned))
+        let words = |line: &str| -> Option<String> {
+            let words = line.split('\0').filter(|word| !word.starts_with('-')).take(2);
+            words.into_iter().find(|word| is_one(word)).map(str::to_owned)
+        };
+        name.or_else(|| words(&line()))
     })
 }
 
@@ -163,7 +167,7 @@ fn pid_namespace() -> Option<String> {
     Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
 }
 
-/// What tells this machine from others.
+/// A stable identifier of this machine.
 pub(crate) fn machine_id() -> Option<String> {
     let read = |path| kernel::read(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))

@@ -18,7 +18,7 @@ const QUICK: usize = 128 * 1024;
 
 const LEVEL: i32 = 1;
 /// No document is larger than this; a frame that says otherwise is damaged.
-const LARGEST: u64 = 1 << 30;
+const LARGEST: u64 = 80 << 20;
 const PLAIN: u8 = 0;
 const PACKED: u8 = 1;
 const PREFIX: usize = 9;

@@ -25,6 +25,13 @@ pub enum StoreTrust {
     Foreign(Foreign),
 }
 
+impl Foreign {
+    /// Whether trust in the store makes it safe to use.
+    pub fn is_adoptable(&self) -> bool {
+        matches!(self, Self::NoRecord | Self::Copy { .. } | Self::OtherMachine)
+    }
+}
+
 /// Why a store is foreign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Foreign {
@@ -90,7 +97,15 @@ impl StoreUrl {
         }
     }
 
-    /// What says that a store is there: the database file, or the folder of the file layout's own files.
+    /// The kind of store, as addresses begin.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "sqlite",
+            Self::Files(_) => "files",
+        }
+    }
+
+    /// The path whose existence means that the store exists: the database file, or the file layout's own folder.
     fn marker(&self) -> PathBuf {
         match self {
             Self::Sqlite(path) => path.clone(),
@@ -140,7 +155,7 @@ pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<
     let id = write_id(url)?;
     if let Some(state) = state {
         // Without a record the store is foreign from the next command on, which then says what to do.
-        let _ = state.put(&StoreRecord::new(id, url.resolved().path(), now()));
+        let _ = state.put(&StoreRecord::new(id, url.resolved().to_string(), now()));
     }
     Ok(())
 }
@@ -151,7 +166,7 @@ fn now() -> jiff::Timestamp {
 }
 
 /// Judges a store, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
-/// `Tracked` is for the caller to find out: it needs git. A record whose store was moved is updated.
+/// Does not detect `Tracked`: the caller has to ask git. A record whose store was moved is updated.
 pub fn judge(
     url: &StoreUrl,
     base: &Path,
@@ -163,6 +178,8 @@ pub fn judge(
     }
     let url = url.resolved();
     let metadata = match std::fs::symlink_metadata(url.marker()) {
+        // Runs without a store around them came from elsewhere: making the store would adopt them.
+        Err(_) if holds_runs(&url) => return foreign(Foreign::NoRecord),
         Err(_) => return (StoreTrust::New, None),
         Ok(metadata) => metadata,
     };
@@ -194,29 +211,44 @@ pub fn judge(
     }
 }
 
+/// Whether a folder of the file layout holds what looks like runs.
+fn holds_runs(url: &StoreUrl) -> bool {
+    let StoreUrl::Files(folder) = url else { return false };
+    let runs = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_run = |path: PathBuf| {
+        ["log.jsonl", "latest.json", "history"].iter().any(|name| path.join(name).symlink_metadata().is_ok())
+    };
+    runs.map(|entry| entry.path()).any(is_run)
+}
+
 /// Compares a record with the store that was found under its id.
 fn compare(url: &StoreUrl, state: &UserState, mut record: StoreRecord) -> (StoreTrust, Option<StoreRecord>) {
     let foreign = |why| (StoreTrust::Foreign(why), None);
     if record.machine != owner::machine_id() {
         return foreign(Foreign::OtherMachine);
     }
-    let path = url.path();
-    if Path::new(&record.path) != path {
-        let before = match url {
-            StoreUrl::Sqlite(_) => StoreUrl::Sqlite((&record.path).into()),
-            StoreUrl::Files(_) => StoreUrl::Files((&record.path).into()),
+    if record.store != url.to_string() {
+        // Only a store of the same kind can be the one that was recorded.
+        let before = match record.store.parse::<StoreUrl>() {
+            Ok(before) if before.kind() == url.kind() => before,
+            _ => return foreign(Foreign::NoRecord),
         };
-        // The same folder under another name is no copy. A store that has taken the old place is another one.
-        if !is_same(before.path(), path) {
-            if read_id(&before).ok().flatten().as_ref() == Some(&record.id) {
-                return foreign(Foreign::Copy { original: record.path });
+        // The same folder under another name is not a copy, and a different store at the old path does not make this one.
+        if !is_same(before.path(), url.path()) {
+            if is_still_there(&before, &record.id) {
+                return foreign(Foreign::Copy { original: record.store });
             }
-            record.path = path.to_string_lossy().into_owned();
+            record.store = url.to_string();
             // A home that cannot be written does not make the store foreign.
             let _ = state.put(&record);
         }
     }
     (StoreTrust::Trusted, Some(record))
+}
+
+/// Whether the store of this id is still at its old place. Where that cannot be read, it is taken for there.
+fn is_still_there(url: &StoreUrl, id: &StoreId) -> bool {
+    read_id(url).map_or(true, |found| found.as_ref() == Some(id))
 }
 
 /// Trusts a store from now on. A copy, or a store without an id, gets an id of its own.
@@ -228,18 +260,17 @@ pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
     };
     let (id, before) = match known {
         Some((id, None)) => (id, None),
-        Some((id, Some(record))) if Path::new(&record.path) == url.path() => (id, Some(record)),
+        Some((id, Some(record))) if record.store == url.to_string() => (id, Some(record)),
         Some((id, Some(record))) => {
-            let elsewhere = |url: StoreUrl| read_id(&url).ok().flatten().as_ref() == Some(&id);
-            let copied = match &url {
-                StoreUrl::Sqlite(_) => elsewhere(StoreUrl::Sqlite((&record.path).into())),
-                StoreUrl::Files(_) => elsewhere(StoreUrl::Files((&record.path).into())),
-            };
-            if copied { (write_id(&url)?, None) } else { (id, Some(record)) }
+            let before = record.store.parse::<StoreUrl>();
+            match before.is_ok_and(|before| is_still_there(&before, &id)) {
+                true => (write_id(&url)?, None),
+                false => (id, Some(record)),
+            }
         }
         None => (write_id(&url)?, None),
     };
-    let mut record = StoreRecord::new(id, url.path(), now());
+    let mut record = StoreRecord::new(id, url.to_string(), now());
     record.projects = before.map(|record| record.projects).unwrap_or_default();
     state.put(&record)?;
     Ok(record)
@@ -258,7 +289,7 @@ pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
 fn irregular(url: &StoreUrl, marker: &std::fs::Metadata) -> Option<String> {
     let named = url.marker();
     let kind_fits = if matches!(url, StoreUrl::Sqlite(_)) { marker.is_file() } else { marker.is_dir() };
-    (!kind_fits).then(|| format!("{} is not what a store has there", named.display()))
+    (!kind_fits).then(|| format!("{} is neither a store's file nor its folder", named.display()))
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {

@@ -54,7 +54,7 @@ pub struct OpenOptions {
     pub foreign: Option<identity::Foreign>,
     /// Where a store that is made is recorded as this user's own.
     pub user_state: Option<UserState>,
-    /// How long one statement may take before it is given up; no limit unless given.
+    /// How long a transaction may compute before it is interrupted; no limit unless given.
     pub time_limit: Option<Duration>,
 }
 

@@ -74,6 +74,34 @@ impl UserState {
         &self.folder
     }
 
+    /// Makes the folder, readable by its user alone.
+    pub fn create(&self) -> io::Result<()> {
+        atomic::create_folder(&self.folder)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(&self.folder)?.permissions().mode();
+            if mode & 0o077 != 0 {
+                std::fs::set_permissions(&self.folder, PermissionsExt::from_mode(0o700))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends to a small file of the user's own, made private if needed.
+    pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        use std::io::Write as _;
+        self.create()?;
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = atomic::open_private(&self.folder.join(name), options.append(true).create(true))?;
+        file.write_all(bytes)
+    }
+
+    /// Reads a small file of the user's own.
+    pub fn read_file(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+        self.read(&self.folder.join(name), limit)
+    }
+
     /// The key, if there is one.
     pub fn key(&self) -> io::Result<Option<Key>> {
         let bytes = match self.read(&self.folder.join(KEY), 64) {
@@ -91,7 +119,7 @@ impl UserState {
         }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|e| io::Error::other(e.to_string()))?;
-        atomic::create_folder(&self.folder)?;
+        self.create()?;
         match atomic::write_new(&self.folder.join(KEY), &bytes) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             other => other?,
@@ -182,7 +210,7 @@ mod tests {
         let state = UserState::at(dir.path()).unwrap();
         let id = StoreId::fresh();
         assert!(state.record(&id).unwrap().is_none() && state.records().unwrap().is_empty());
-        let record = StoreRecord::new(id.clone(), Path::new("/p/milepost.db"), Default::default());
+        let record = StoreRecord::new(id.clone(), "sqlite:/p/milepost.db".to_owned(), Default::default());
         state.put(&record).unwrap();
         assert_eq!(state.record(&id).unwrap(), Some(record));
         assert_eq!(state.records().unwrap().len(), 1);

@@ -14,8 +14,8 @@ use crate::model::StoreId;
 pub struct StoreRecord {
     /// The store's id.
     pub id: StoreId,
-    /// Its database file or folder, without links.
-    pub path: String,
+    /// Its address, without links: the kind of store and its database file or folder.
+    pub store: String,
     /// The user id that owned it.
     pub owner: Option<u32>,
     /// The machine it was created or trusted on.
@@ -41,10 +41,10 @@ pub struct TrustedProject {
 
 impl StoreRecord {
     /// A record of a store that belongs to this user, on this machine.
-    pub fn new(id: StoreId, path: &Path, trusted_at: Timestamp) -> Self {
+    pub fn new(id: StoreId, store: String, trusted_at: Timestamp) -> Self {
         Self {
             id,
-            path: path.to_string_lossy().into_owned(),
+            store,
             owner: super::user_id(),
             machine: crate::owner::machine_id(),
             trusted_at,
@@ -52,12 +52,17 @@ impl StoreRecord {
         }
     }
 
-    /// The entry of a project. If the project is new here, an entry whose project is gone is taken for the same project,
-    /// moved.
-    pub fn project(&self, project: &str) -> Option<&TrustedProject> {
-        let is_gone = |entry: &&TrustedProject| std::fs::symlink_metadata(&entry.project).is_err();
+    /// The entry of a project. If the project is new here and holds the store itself, an entry whose project is gone is
+    /// taken for the same project, moved.
+    pub fn project(&self, project: &str, root: &str) -> Option<&TrustedProject> {
+        let is_gone = |entry: &&TrustedProject| {
+            let found = std::fs::symlink_metadata(&entry.project);
+            found.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        };
         let known = self.projects.iter().find(|entry| entry.project == project);
-        known.or_else(|| self.projects.iter().find(is_gone))
+        let path = Path::new(self.store.split_once(':').map_or("", |(_, path)| path));
+        let inside = path.starts_with(project) || path.starts_with(root);
+        known.or_else(|| self.projects.iter().find(is_gone).filter(|_| inside))
     }
 
     /// Notes a project, adding to the values that were accepted for it; whether anything changed.

@@ -46,7 +46,11 @@ impl CommandDesk {
     }
 
     fn configured(&self, named: Option<&String>, writes: bool) -> Result<Config, Failure> {
-        let mut config = Config::load(&self.global)?;
+        // What is wrong with a stranger's settings is not for the agent to read.
+        let mut config = Config::load(&self.global).map_err(|_| {
+            Failure::usage("the configuration is not valid")
+                .hint("ask the user to run `milepost config show`")
+        })?;
         if let Some(run) = named {
             config.run = Some(run.parse()?);
         } else if config.run.is_none() && writes {
@@ -106,8 +110,8 @@ fn recorded(done: Done) -> Done {
 pub(super) fn noticed(document: &str) -> String {
     let notice = serde_json::Value::from(resumption::NOTICE);
     match document.strip_prefix('{') {
-        Some(members) => format!("{{\"notice\":{notice},{members}"),
-        None => document.to_owned(),
+        Some(members) if members != "}" => format!("{{\"notice\":{notice},{members}"),
+        _ => document.to_owned(),
     }
 }
 

@@ -93,10 +93,12 @@ pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
     let nothing = document.get("decision").is_some() && document["decision"]["run_id"] == json!(null);
     let words = match text(&document["brief"]) {
         None if nothing => Some("Nothing to resume: no run here was interrupted.".to_owned()),
-        None => text(&document["lead"]),
+        None => text(&document["lead"]).map(|lead| resumption::wrapped(&clean_lines(&lead))),
         Some(brief) => {
             let lead = text(&document["lead"]).unwrap_or_default();
-            let record = resumption::wrapped(&clean_lines(&format!("{lead}\n{brief}")));
+            let foreign = document["decision"]["run_id"].is_null() || !document["about"]["origin"].is_null();
+            let wrap = if foreign { resumption::wrapped_foreign } else { resumption::wrapped };
+            let record = wrap(&clean_lines(&format!("{lead}\n{brief}")));
             Some(format!("{}{record}", opened.unwrap_or_default()))
         }
     };

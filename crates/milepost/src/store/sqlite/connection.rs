@@ -1,15 +1,16 @@
 //! One connection: how it is opened, made durable, and how its WAL is kept small.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
 use super::schema;
-use crate::{atomic, database};
+use crate::{atomic, database, small_file};
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,6 @@ fn io(e: std::io::Error) -> rusqlite::Error {
 pub(super) struct Db {
     connection: Connection,
     /// The folder of the copy that is read instead, if it is one.
-    #[allow(dead_code)]
     copy: Option<tempfile::TempDir>,
     path: PathBuf,
     /// Which file was opened, by its number on the disk.
@@ -69,6 +69,8 @@ pub(super) struct Db {
     pages_on_disk: i32,
     /// Pages that the last commit added.
     grown: i32,
+    /// When the current transaction began, if its time is limited.
+    began: Option<Arc<Mutex<Instant>>>,
 }
 
 /// How long SQLite itself waits: only programs that do not take turns at the lock files get in the way.
@@ -83,8 +85,10 @@ const LONG_WAL: (i32, i32) = (512, 4096);
 const SHORT_WAL_COMMITS: i32 = 16;
 /// Pages that are worth no emptying, and pages that always are.
 const SHORT_WAL: (i32, i32) = (64, 1024);
-/// Instructions of SQLite's virtual machine between two looks at the clock.
-const OPS_BETWEEN_LOOKS: i32 = 10_000;
+/// Instructions of SQLite's virtual machine between two checks of the deadline.
+const OPS_PER_TIME_CHECK: i32 = 10_000;
+/// Maximum size of a file that is copied for reading.
+const COPY_LIMIT: u64 = 16 << 30;
 /// Bytes of a page in the WAL, with its header.
 const WAL_PAGE: u64 = 4096 + 24;
 
@@ -138,10 +142,17 @@ impl Db {
         }
     }
 
-    /// Opens a file that came from elsewhere: nothing beside it or in it is changed.
+    /// Opens a file that came from elsewhere, for reading alone. It is never copied: a journal beside the copy would be
+    /// played back, and it is a stranger's.
     pub(super) fn open_foreign(path: &Path, wal: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
-        Self::open_read_only(path, flags, wal).or_else(|e| Self::open_copy(path, flags, wal).map_err(|_| e))
+        for suffix in ["-wal", "-shm", "-journal"] {
+            let irregular = |about: std::fs::Metadata| !about.is_file() || about.len() > COPY_LIMIT;
+            if std::fs::symlink_metadata(beside(path, suffix)).is_ok_and(irregular) {
+                return Err(corrupt("a file beside it is not what SQLite makes"));
+            }
+        }
+        Self::open_read_only(path, flags, wal)
     }
 
     fn open_read_only(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
@@ -153,12 +164,19 @@ impl Db {
 
     /// Without its `-shm` file a WAL cannot be read where no file can be made: a copy of both can, elsewhere.
     fn open_copy(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
-        let folder = tempfile::tempdir().map_err(io)?;
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir().map_err(io)?;
         let copy = folder.path().join("copy.db");
-        std::fs::copy(path, &copy).map_err(io)?;
-        for suffix in ["-wal", "-journal"] {
-            if beside(path, suffix).exists() {
-                std::fs::copy(beside(path, suffix), beside(&copy, suffix)).map_err(io)?;
+        for suffix in ["", "-wal", "-journal"] {
+            match small_file::open(&beside(path, suffix)) {
+                Err(e) if !suffix.is_empty() && e.kind() == std::io::ErrorKind::NotFound => {}
+                from => {
+                    let mut from = from.map_err(io)?.take(COPY_LIMIT);
+                    let mut to = std::fs::File::create(beside(&copy, suffix)).map_err(io)?;
+                    std::io::copy(&mut from, &mut to).map_err(io)?;
+                }
             }
         }
         let connection = Connection::open_with_flags(&copy, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -202,6 +220,7 @@ impl Db {
             wal_pages,
             pages_on_disk,
             grown: 0,
+            began: None,
         })
     }
 
@@ -224,8 +243,8 @@ impl Db {
         Ok((read("application_id")?, read("user_version")?))
     }
 
-    /// Compares the schema with ours before any table is used: views, triggers, generated columns and other tables would
-    /// make SQLite do what their author wants.
+    /// Compares the schema with ours before any table is used: views, triggers and generated columns could execute SQL of
+    /// their author's.
     pub(super) fn check_schema(&self) -> Result<()> {
         let mut statement = self.connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
         let mut rows = statement.query([])?;
@@ -240,11 +259,25 @@ impl Db {
         if complete { Ok(()) } else { Err(corrupt("its schema is not that of a Milepost store")) }
     }
 
-    /// Gives up statements that are not done after this time, counted from now.
+    /// Interrupts a transaction that is not done after this time.
     pub(super) fn limit_time(&mut self, limit: Option<Duration>) -> Result<()> {
         let Some(limit) = limit else { return Ok(()) };
-        let deadline = Instant::now() + limit;
-        self.connection.progress_handler(OPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))
+        let began = Arc::new(Mutex::new(Instant::now()));
+        self.began = Some(Arc::clone(&began));
+        let is_late = move || began.lock().is_ok_and(|began| began.elapsed() > limit);
+        self.connection.progress_handler(OPS_PER_TIME_CHECK, Some(is_late))
+    }
+
+    /// Starts the time of a transaction: the wait for its turn does not count.
+    fn start_time(&self) {
+        if let Some(mut began) = self.began.as_ref().and_then(|began| began.lock().ok()) {
+            *began = Instant::now();
+        }
+    }
+
+    /// Whether a copy is read instead of the file.
+    pub(super) fn is_copy(&self) -> bool {
+        self.copy.is_some()
     }
 
     pub(super) fn make(&mut self, wal: bool) -> Result<()> {
@@ -272,6 +305,7 @@ impl Db {
 
     /// Reads in one consistent view.
     pub(super) fn snapshot<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.start_time();
         let tx = Tx::begin(&self.connection, "BEGIN")?;
         let result = work(&tx)?;
         tx.commit()?;
@@ -287,6 +321,7 @@ impl Db {
         if !self.wal {
             self.name_journal()?;
         }
+        self.start_time();
         let tx = Tx::begin(&self.connection, "BEGIN IMMEDIATE")?;
         if self.wal && !self.named {
             // Whoever wrote into it has seen to its name. One that is empty may have been made a moment ago, by a reader too.

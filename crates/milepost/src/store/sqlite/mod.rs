@@ -270,7 +270,8 @@ impl Drop for SqliteStore {
             let _ = db.empty_wal();
         }
         if self.options.one_shot {
-            pool.idle.drain(..).for_each(std::mem::forget);
+            // The folder of a copy has to go, whatever it costs.
+            pool.idle.drain(..).filter(|db| !db.is_copy()).for_each(std::mem::forget);
         }
     }
 }
