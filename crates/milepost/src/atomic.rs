@@ -57,7 +57,7 @@ fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
     let mut bits = replaced.mode() & 0o777;
     let group = rustix::fs::Gid::from_raw(replaced.gid());
     if file.metadata()?.gid() != replaced.gid() && rustix::fs::fchown(file, None, Some(group)).is_err() {
-        // What one group may do is not for another.
+        // The group could not be kept, so drop the group's permissions.
         bits &= 0o707;
     }
     file.set_permissions(fs::Permissions::from_mode(bits))

@@ -37,7 +37,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OpenOptions::new().read(true))
 }
 
-/// Opens a regular file, made if the options say so.
+/// Opens a regular file, creating it if the options ask for it.
 pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {

@@ -149,13 +149,13 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
         .collect();
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
     let is_own =
-        |candidate: &Candidate| candidate.summary.intact().is_some_and(|record| record.origin.is_none());
+        |candidate: &Candidate| candidate.summary.intact().is_some_and(|record| !record.is_foreign());
     if context.is_for_agent() || agent_variable().is_some() {
         stopped.retain(is_own);
     }
     let is_here = |candidate: &&Candidate| {
         let record = candidate.summary.intact();
-        record.is_some_and(|record| record.place() == Some(&here) && record.origin.is_none())
+        record.is_some_and(|record| record.place() == Some(&here) && !record.is_foreign())
     };
     let own = stopped.iter().find(|candidate| is_own(candidate));
     let chosen = stopped.iter().find(is_here).or(own).or(stopped.first());
@@ -277,7 +277,7 @@ struct Begun<'a> {
 }
 
 fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.origin.is_some());
+    let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.is_foreign());
     if foreign && (context.is_for_agent() || agent_variable().is_some()) {
         let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
         return Err(Failure::told(ReasonCode::ConfirmationNeeded, message)

@@ -178,7 +178,7 @@ impl<'a> Context<'a> {
         if self.caller == Caller::Person {
             return Ok(Vec::new());
         }
-        let is_foreign = |run: &RunSummary| run.intact().is_none_or(|record| record.origin.is_some());
+        let is_foreign = |run: &RunSummary| run.intact().is_none_or(|record| record.is_foreign());
         Ok(mp.runs(&RunsQuery::default())?.into_iter().filter(is_foreign).map(|run| run.run_id).collect())
     }
 

@@ -50,7 +50,7 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
         let Candidate { summary, decision, .. } = &candidate;
         let Ok(record) = &summary.record else { continue };
         // What came from elsewhere is given to an agent only if a person asks for it.
-        if record.origin.is_some() {
+        if record.is_foreign() {
             continue;
         }
         // A session that was killed before anything happened in it is nothing to keep.

@@ -30,7 +30,7 @@ pub(crate) fn root(from: &Examined, context: &Context<'_>) -> PathBuf {
 
 /// Whether a run came from elsewhere.
 pub(crate) fn is_foreign(from: &Examined) -> bool {
-    from.detail.summary.intact().is_some_and(|record| record.origin.is_some())
+    from.detail.summary.intact().is_some_and(|record| record.is_foreign())
 }
 
 /// The brief of a run as it stands, within so many tokens and bytes. It shrinks rather than fails: who goes on must be

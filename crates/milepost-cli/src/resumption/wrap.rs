@@ -1,4 +1,4 @@
-//! Recorded text on its way to an agent: marked as a record, so that nothing in it passes for the user's words of today.
+//! Recorded text on its way to an agent: marked as a record, so that nothing in it is mistaken for a current instruction.
 //! In: recorded text. Out: the same text between markers that it cannot contain. This helps a model to tell data from
 //! instructions; it is no security barrier.
 

@@ -252,7 +252,7 @@ fn step_name(step: &StepState) -> String {
     format!("{ordinal}{}{title}", step.step_id.as_deref().unwrap_or("unnamed"))
 }
 
-/// A command and what it printed, which is quoted as its output: nobody in this conversation said it.
+/// A command and its output, which is quoted because it is not part of the conversation.
 fn outcome(outcome: &Outcome) -> String {
     let output = flat(&outcome.summary).replace('"', "'");
     let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };

@@ -93,7 +93,7 @@ fn shown(root: &Path, path: &Path) -> String {
 
 struct Walk<'a> {
     root: &'a Path,
-    /// The watched folder itself, by what it really is.
+    /// Canonical path of the watched folder.
     top: PathBuf,
     own: &'a Own,
     most: usize,

@@ -202,14 +202,8 @@ impl Outbox {
 
     /// Refuses folders that are symbolic links: entries would end up elsewhere.
     fn check_links(&self) -> io::Result<()> {
-        let parent = self.folder.parent().map(Path::to_owned);
-        for folder in parent.iter().chain([&self.folder]) {
-            if fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_symlink()) {
-                let why = format!("{} is a symbolic link, which is not followed here", folder.display());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-            }
-        }
-        Ok(())
+        let base = self.folder.parent().and_then(Path::parent).unwrap_or(&self.folder);
+        identity::refuse_links(base, &self.folder)
     }
 
     /// An id that comes after those that wait, also within a millisecond and after a clock that went back: what waits is

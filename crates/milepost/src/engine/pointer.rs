@@ -97,9 +97,9 @@ impl Pointer {
         let is_below = folder.starts_with(&self.place.root)
             && !folder.components().any(|part| part == Component::ParentDir);
         let real = fs::canonicalize(folder).map_err(|e| e.to_string())?;
-        // Asking the folder to be one keeps the lock from opening a pipe.
+        // The folder is opened for its lock, and opening a pipe would block.
         if !real.is_dir() {
-            return Err("its folder is not a folder".to_owned());
+            return Err(format!("{} is not a folder", real.display()));
         }
         if is_below && !real.starts_with(&self.place.root) {
             return Err("a link leads out of the project".to_owned());

@@ -237,6 +237,11 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Whether it came from elsewhere: such a run is given to an agent only if a person asks for it.
+    pub fn is_foreign(&self) -> bool {
+        self.origin.is_some()
+    }
+
     /// A record of a run that begins now.
     pub fn new(run_id: RunId, profile: Profile, now: Timestamp) -> Self {
         Self {

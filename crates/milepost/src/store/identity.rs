@@ -285,6 +285,17 @@ pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
     })
 }
 
+/// Refuses a path below `base` on which a symbolic link lies: what is written there would end up elsewhere.
+pub(crate) fn refuse_links(base: &Path, path: &Path) -> io::Result<()> {
+    match link_below(base, path) {
+        Some(link) => {
+            let why = format!("{} is a symbolic link, which is not followed here", link.display());
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Why the files of a store cannot be used as they are.
 fn irregular(url: &StoreUrl, marker: &std::fs::Metadata) -> Option<String> {
     let named = url.marker();

@@ -100,7 +100,7 @@ fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
     } else {
         // A submodule: `core.worktree` of its git directory is this folder.
         let configs = ["config", "config.worktree"].map(|name| git_dir.join(name));
-        // What is set for the worktree wins.
+        // `config.worktree` takes precedence.
         let worktree = configs.iter().rev().find_map(|config| core_worktree(&text(config)?))?;
         leads_to(&git_dir.join(worktree), folder).then(|| git_dir.clone())?
     };
@@ -141,7 +141,7 @@ fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
 }
 
-/// The last `core.worktree` of a configuration file. Knows what git writes there; anything else finds nothing.
+/// The last `core.worktree` of a configuration file. Parses only the forms that git writes.
 fn core_worktree(config: &str) -> Option<String> {
     let (mut in_core, mut found) = (false, None);
     for line in config.lines().map(str::trim) {
@@ -329,7 +329,7 @@ mod tests {
         fs::create_dir(folders.at("main/d")).unwrap();
         fs::File::create(folders.at("main/d/.git")).unwrap().set_len(LIMIT + 1).unwrap();
         folders.refuses("main/d");
-        // An empty folder is none of git's.
+        // An empty `.git` folder is not a repository.
         fs::create_dir_all(folders.at("main/e/.git")).unwrap();
         assert_eq!(folders.place("main/e").root, folders.at("main"));
         // A pipe inside of a git directory blocks nobody.

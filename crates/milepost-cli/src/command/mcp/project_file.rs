@@ -61,7 +61,7 @@ fn open(root: &Path, given: &Path) -> Result<File, Refused> {
     if given.components().any(|part| part == Component::ParentDir) {
         return Err(Refused::Parent);
     }
-    // Of the whole file system nothing is outside.
+    // A project at `/` would contain every file.
     if root.parent().is_none() {
         return Err(Refused::Outside);
     }

@@ -16,7 +16,7 @@ use crate::atomic::{self, Mode};
 use crate::model::{CheckpointId, RunId};
 use crate::small_file;
 use crate::store::check::{checksum, hex};
-use crate::store::{Damage, Part};
+use crate::store::{Damage, Part, identity};
 
 /// Maximum size of a document: the largest input that is accepted, and what surrounds it.
 const DOCUMENT_LIMIT: u64 = 72 << 20;
@@ -53,15 +53,9 @@ impl History {
         self.folder.join("history")
     }
 
-    /// Refuses folders that are symbolic links: what is written below them would end up elsewhere.
+    /// Refuses folders that are symbolic links.
     pub(super) fn check_links(&self) -> io::Result<()> {
-        for folder in [self.folder.clone(), self.documents()] {
-            if fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_symlink()) {
-                let why = format!("{} is a symbolic link, which is not followed here", folder.display());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-            }
-        }
-        Ok(())
+        identity::refuse_links(self.folder.parent().unwrap_or(&self.folder), &self.documents())
     }
 
     /// The commit log.
