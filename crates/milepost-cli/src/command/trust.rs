@@ -20,9 +20,9 @@ use crate::present::trust as page;
 
 /// Trust the store and the guarded settings of this project, after showing them
 ///
-/// A store that came with a clone, an archive or a copy is foreign: it is only read, and nothing in it is given to an
-/// agent. The same holds for settings in milepost.toml that decide where things are written, what is committed or how much
-/// is kept. This command shows both and asks. It needs a terminal and a person: an agent cannot run it.
+/// A store that came with a clone, an archive or a copy is foreign: it is opened read-only, and nothing in it is given to
+/// an agent. Settings in milepost.toml that decide where things are written, what is committed or how much is kept are
+/// ignored. This command shows both and asks on the terminal. It refuses to run under an agent.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost trust\n  milepost trust --dry-run\n  milepost trust --outbox\n  \
@@ -33,7 +33,7 @@ pub(crate) struct TrustArgs {
     /// Show what would be trusted, and change nothing
     #[arg(long, group = "what")]
     dry_run: bool,
-    /// Show saves in the outbox that do not carry your signature, and accept them
+    /// Show saves in the outbox that are not signed by you, and accept them
     #[arg(long, group = "what")]
     outbox: bool,
     /// List the stores that you created or trusted on this machine
@@ -120,8 +120,7 @@ fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
     let read = || -> Result<(u64, u64), Error> {
         let options = OpenOptions {
             foreign: foreign.clone().or(Some(Foreign::NoRecord)),
-            wait: config.wait,
-            ..OpenOptions::default()
+            ..context.open_options(false)
         };
         let runs = Milepost::at(&url, &options)?.runs(&RunsQuery::default())?;
         Ok((runs.len() as u64, runs.iter().map(|run| run.checkpoints).sum()))

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::present::words::counted;
 
 /// How long one transaction of a hook may compute.
-const HOOK_TIME_LIMIT: Duration = Duration::from_secs(2);
+const HOOK_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The same for a store that somebody else has made.
 const FOREIGN_TIME_LIMIT: Duration = Duration::from_secs(1);
 /// Entries of the outbox that are named when they stay.

@@ -44,6 +44,7 @@ fn described(offer: &Offer) -> String {
         ("foreign", Some(why)) => {
             let _ = writeln!(text, "          foreign: {}", clean(why));
         }
+        ("new", _) if offer.settings.is_empty() => text.push_str("          does not exist yet\n"),
         ("new", _) => text.push_str("          does not exist yet; it will be created\n"),
         _ => text.push_str("          yours\n"),
     }

@@ -555,7 +555,13 @@ fn a_store_that_git_tracks_is_foreign() {
     assert!(told["systemMessage"].as_str().unwrap().contains("git tracks it"), "{told}");
     assert_eq!(hook(&env, &env.project(), "UserPromptSubmit").exits(0).stdout, "");
     env.git(&["rm", "-rq", "--cached", "st"]);
-    assert_eq!(env.json(&["list", "--store", "files:st"])["checkpoints"].as_array().unwrap().len(), 1);
+    // The session start has forgotten the record; out of git, the store can be trusted again.
+    env.run(&["save", "--run", "r"]).exits(12);
+    let line = format!("'{}' trust --yes", env!("CARGO_BIN_EXE_milepost"));
+    let mut command = env.program("script");
+    let output = command.args(["-qec", &line, "/dev/null"]).current_dir(env.project()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(env.run(&["save", "--run", "r", "--summary", "again"]).exits(0).stderr, "");
 }
 
 #[test]

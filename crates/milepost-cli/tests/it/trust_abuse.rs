@@ -68,6 +68,25 @@ fn files_beside_a_foreign_database_neither_hang_nor_fill_anything() {
 }
 
 #[test]
+fn a_foreign_database_with_very_many_rows_is_given_up_in_time() {
+    let theirs = TestEnvironment::repository();
+    theirs.save(&["--run", "theirs"]);
+    let db = rusqlite::Connection::open(theirs.project().join(".git/milepost/milepost.db")).unwrap();
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) \
+                INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
+                SELECT 'r' || i, i + 1000, 0, 0, 0, x'00', '{}' FROM n";
+    db.execute_batch(rows).unwrap();
+    drop(db);
+    let env = TestEnvironment::new();
+    copy(&theirs.project(), &env.path("clone"));
+    for args in [&["status"][..], &["runs"], &["resume"]] {
+        let ran = quick(&env, &env.path("clone"), args);
+        assert!(ran.stderr.contains("longer than the time limit"), "{args:?}: {ran:#?}");
+    }
+    assert_eq!(quick(&env, &env.path("clone"), &["trust", "--dry-run"]).code, 0);
+}
+
+#[test]
 fn the_lock_of_an_owner_that_is_a_fifo_does_not_hang() {
     let env = TestEnvironment::repository();
     env.json(&["start", "--run", "r", "--owner-pid", "1"]);

@@ -242,6 +242,9 @@ impl SqliteStore {
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 StoreError::ReadOnly { place, source: e.into() }
             }
+            Some(ErrorCode::OperationInterrupted) => {
+                StoreError::Read { place, source: "it took longer than the time limit".into() }
+            }
             Some(ErrorCode::DiskFull) => StoreError::Write { place, source: e.into() },
             _ => StoreError::Read { place, source: e.into() },
         }
