@@ -115,7 +115,7 @@ fn unparsed(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !json {
-        // clap repeats arguments between styles of its own, where they could no longer be told apart.
+        // clap puts its own styles around the arguments that it repeats, so they are cleaned before it sees them.
         let safe = arguments.iter().map(|argument| clean(&argument.to_string_lossy()));
         let error = Cli::try_parse_from(safe).err();
         screen.talk_page(error.as_ref().unwrap_or(e).render().ansi().to_string().trim_end());

@@ -40,7 +40,7 @@ impl File {
                 return Ok(Found::Nothing);
             }
             Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) => {
-                return Ok(Found::Refused(e.to_string()));
+                return Ok(Found::Refused(format!("it is {e}")));
             }
             Err(source) => return Err(milepost::Error::File { path, what: "read", source }.into()),
         };

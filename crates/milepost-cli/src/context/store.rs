@@ -44,14 +44,12 @@ impl Context<'_> {
     /// Opens the store, making it if needed.
     pub(crate) fn writer(&self) -> Result<Milepost, Error> {
         self.config.check()?;
-        if let Some(why) = self.foreign() {
-            return Err(StoreError::Untrusted { place: self.url().to_string(), why }.into());
-        }
+        self.check_writable()?;
         self.open(true, Waiting::TakeIn)
     }
 
     /// Refuses to change a store that is foreign.
-    pub(crate) fn check_writable(&self) -> Result<(), Failure> {
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
         match self.foreign() {
             Some(why) => Err(StoreError::Untrusted { place: self.url().to_string(), why }.into()),
             None => Ok(()),
@@ -72,13 +70,8 @@ impl Context<'_> {
             // No trust makes these safe, so that git need not be asked.
             Some(why @ (Foreign::OtherOwner { .. } | Foreign::NotRegular { .. })) => Some(why.clone()),
             other if self.caller == Caller::Hook => other.cloned(),
-            other => {
-                if self.is_tracked() {
-                    Some(Foreign::Tracked)
-                } else {
-                    other.cloned()
-                }
-            }
+            _ if self.is_tracked() => Some(Foreign::Tracked),
+            other => other.cloned(),
         }
     }
 
@@ -96,7 +89,7 @@ impl Context<'_> {
         let place = &self.config.place;
         let Some(repository) = &place.repository else { return false };
         let need_not_ask = self.config.store_trust == StoreTrust::New
-            || self.config.trust.covers(url.path())
+            || self.config.trust.covers(url.resolved().path())
             || url == StoreUrl::Sqlite(place.database.clone());
         !need_not_ask && milepost::capture::is_tracked(repository, &url)
     }

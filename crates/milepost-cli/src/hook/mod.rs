@@ -79,7 +79,8 @@ fn attend(
 /// Why the hook does nothing, in one line for the person.
 fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
     if let Err(e) = context.config.check() {
-        return Some(format!("milepost: {e}; nothing is recorded. Run `milepost trust` to review it"));
+        let message = format!("milepost: {e}; nothing is recorded. Run `milepost trust` to review it");
+        return Some(words::clean(&message));
     }
     // Git is asked only when a session begins: each event would have to wait for it.
     let tracked = begins && context.is_tracked();
@@ -87,8 +88,10 @@ fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
         context.forget_record();
     }
     let foreign = context.foreign().or(tracked.then_some(Foreign::Tracked))?;
-    let place = words::clean(&context.url().to_string());
-    Some(format!(
+    let place = context.url();
+    let message = format!(
         "milepost: {place} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"
-    ))
+    );
+    // Names of folders come with the project.
+    Some(words::clean(&message))
 }

@@ -25,13 +25,6 @@ pub enum StoreTrust {
     Foreign(Foreign),
 }
 
-impl Foreign {
-    /// Whether trust in the store makes it safe to use.
-    pub fn is_adoptable(&self) -> bool {
-        matches!(self, Self::NoRecord | Self::Copy { .. } | Self::OtherMachine)
-    }
-}
-
 /// Why a store is foreign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Foreign {
@@ -63,6 +56,13 @@ pub enum Foreign {
         /// Why.
         why: String,
     },
+}
+
+impl Foreign {
+    /// Whether trust in the store makes it safe to use.
+    pub fn is_adoptable(&self) -> bool {
+        matches!(self, Self::NoRecord | Self::Copy { .. } | Self::OtherMachine)
+    }
 }
 
 impl fmt::Display for Foreign {

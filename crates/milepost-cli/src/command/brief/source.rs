@@ -34,7 +34,7 @@ impl Source {
         Self::of_checkpoint(name, context)
     }
 
-    /// Reads the brief of a checkpoint, whatever files are here.
+    /// Reads the brief of a checkpoint, ignoring files of the same name.
     pub(super) fn of_checkpoint(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
         let reference: Reference = name.parse()?;
         let mp = context.reader()?;
