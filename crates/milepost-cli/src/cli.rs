@@ -103,7 +103,9 @@ fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
     for warning in &config.warnings {
         screen.talk(&format!("Warning: {warning}"));
     }
-    command.run(&Context::new(config, screen))
+    let context = Context::new(config, screen);
+    command.run(&context)?;
+    context.end()
 }
 
 /// Help, the version, or what is wrong with the arguments.

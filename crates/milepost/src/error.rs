@@ -19,6 +19,8 @@ closed_enum! {
         CheckpointIntegrityMismatch = "checkpoint_integrity_mismatch",
         /// A write failed and changed nothing.
         CheckpointAtomicWriteFailed = "checkpoint_atomic_write_failed",
+        /// A write could not be synced: it was not acknowledged and may still appear.
+        CheckpointNotAcknowledged = "checkpoint_not_acknowledged",
         /// Something could not be removed.
         CheckpointRetentionPruneFailed = "checkpoint_retention_prune_failed",
         /// Nothing has this name.
@@ -347,6 +349,7 @@ impl Error {
                 StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
                     (R::CheckpointAtomicWriteFailed, Exit::Failed)
                 }
+                StoreError::NotAcknowledged { .. } => (R::CheckpointNotAcknowledged, Exit::Failed),
                 StoreError::Read { .. } => (R::StoreUnreadable, Exit::Failed),
             },
         }
@@ -447,6 +450,9 @@ impl Error {
                 }
                 StoreError::Write { .. } => {
                     "earlier checkpoints are intact; free some space and try again".into()
+                }
+                StoreError::NotAcknowledged { .. } => {
+                    "check the disk (`dmesg`), then repeat it; the next write first writes and syncs everything again".into()
                 }
                 StoreError::Unknown { .. } => "look whether it is there before you repeat it".into(),
             },

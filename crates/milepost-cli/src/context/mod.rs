@@ -3,6 +3,8 @@
 
 mod store;
 
+pub(crate) use self::store::lost_writes;
+
 use std::cell::{Cell, OnceCell};
 use std::path::PathBuf;
 
@@ -15,7 +17,7 @@ use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
 use milepost::store::identity::Foreign;
 use milepost::store::{StoreError, StoreUrl};
-use milepost::{Error, Milepost, Save, Saved, trigger};
+use milepost::{Error, Exit, Milepost, Save, Saved, trigger};
 
 use crate::config::{Config, Retain};
 use crate::failure::Failure;
@@ -30,6 +32,8 @@ pub(crate) struct Context<'a> {
     warned: Cell<bool>,
     /// Why the store is foreign, once that was asked.
     foreign: OnceCell<Option<Foreign>>,
+    /// Whether the command has read a store from which acknowledged writes are missing.
+    read_incomplete: Cell<bool>,
 }
 
 /// Who a command works for.
@@ -80,7 +84,19 @@ impl<'a> Context<'a> {
 
     /// As `new`, for somebody else than a person.
     pub(crate) fn for_caller(config: Config, screen: &'a Screen, caller: Caller) -> Self {
-        Self { config, screen, caller, warned: Cell::new(false), foreign: OnceCell::new() }
+        Self {
+            config,
+            screen,
+            caller,
+            warned: Cell::new(false),
+            foreign: OnceCell::new(),
+            read_incomplete: Cell::new(false),
+        }
+    }
+
+    /// The end of a command that went well: its exit code still says if what it has read was incomplete.
+    pub(crate) fn end(&self) -> Result<(), Failure> {
+        if self.read_incomplete.get() { Err(Failure::Said(Exit::Partly)) } else { Ok(()) }
     }
 
     /// Whether what is shown goes to an agent.

@@ -20,6 +20,17 @@ const FOREIGN_TIME_LIMIT: Duration = Duration::from_secs(1);
 /// Entries of the outbox that are named when they stay.
 const NAMED: usize = 5;
 
+/// One line about acknowledged writes that the store has lost, if there are any.
+pub(crate) fn lost_writes(mp: &Milepost) -> Option<String> {
+    // A store that cannot be read says so itself.
+    let lost = mp.lost_writes().ok().filter(|lost| *lost > 0)?;
+    let n = counted(lost, "acknowledged write");
+    let are = if lost == 1 { "is" } else { "are" };
+    Some(format!(
+        "{n} {are} missing from the store. `milepost doctor` says why, `milepost doctor --fix` recovers what it can"
+    ))
+}
+
 /// What to do with checkpoints that wait in the outbox.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waiting {
@@ -32,7 +43,10 @@ impl Context<'_> {
     pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
         // Waiting saves may create the store.
         let create = self.foreign().is_none() && self.waits();
-        let opened = self.open(create, Waiting::TakeIn);
+        let opened = self.open(create, Waiting::TakeIn).map(|mp| {
+            self.read_incomplete.set(self.tell_lost(&mp));
+            mp
+        });
         match opened {
             Err(Error::Store(StoreError::ReadOnly { place, .. })) if create && !self.is_there() => {
                 Err(StoreError::Missing { place }.into())
@@ -45,7 +59,21 @@ impl Context<'_> {
     pub(crate) fn writer(&self) -> Result<Milepost, Error> {
         self.config.check()?;
         self.check_writable()?;
-        self.open(true, Waiting::TakeIn)
+        let mp = self.open(true, Waiting::TakeIn)?;
+        self.tell_lost(&mp);
+        Ok(mp)
+    }
+
+    /// Warns a person of acknowledged writes that the store has lost; whether there are any. Hooks have their own line.
+    fn tell_lost(&self, mp: &Milepost) -> bool {
+        if self.caller != Caller::Person {
+            return false;
+        }
+        let warning = lost_writes(mp);
+        if let Some(warning) = &warning {
+            self.screen.talk(&format!("Warning: {warning}"));
+        }
+        warning.is_some()
     }
 
     /// Refuses to change a store that is foreign.

@@ -161,7 +161,7 @@ impl Hook<'_> {
                 found.short()
             }
         };
-        Ok(offer::answer(self.agent, &self.event.name, offered, self.context))
+        Ok(offer::answer(self.agent, &self.event.name, offered, &mp, self.context))
     }
 
     /// Whether the run is known and holds something: then it was offered what there was.
@@ -180,7 +180,7 @@ impl Hook<'_> {
             return Ok(None);
         }
         let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?, self.context)?;
-        Ok(offer::answer(self.agent, &self.event.name, text, self.context))
+        Ok(offer::answer(self.agent, &self.event.name, text, &mp, self.context))
     }
 
     /// Keeps changes; where the store cannot be written, they wait in the outbox.
@@ -249,7 +249,7 @@ impl Hook<'_> {
             return Ok(None);
         }
         let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?, self.context)?;
-        Ok(offer::answer(self.agent, &self.event.name, text, self.context))
+        Ok(offer::answer(self.agent, &self.event.name, text, &mp, self.context))
     }
 
     /// The turn is over, or does not go on: who looks at the run is told why it stands still.

@@ -129,7 +129,14 @@ pub(super) fn message(agent: Agent, person: &str) -> Option<String> {
 }
 
 /// What is printed, in the form that the agent reads.
-pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>, context: &Context<'_>) -> Option<String> {
+pub(super) fn answer(
+    agent: Agent,
+    event: &str,
+    text: Option<Text>,
+    mp: &Milepost,
+    context: &Context<'_>,
+) -> Option<String> {
+    let lost = crate::context::lost_writes(mp).map(|lost| format!("milepost: {lost}"));
     let failed = failures::read();
     let failed = (!failed.is_empty()).then(|| {
         let n = words::counted(failed.len() as u64, "hook failure");
@@ -140,7 +147,7 @@ pub(super) fn answer(agent: Agent, event: &str, text: Option<Text>, context: &Co
         let keys = untrusted.join(", ");
         format!("milepost: untrusted settings in milepost.toml are ignored: {keys}. Run `milepost trust`")
     });
-    let trouble: Vec<_> = failed.into_iter().chain(ignored).collect();
+    let trouble: Vec<_> = failed.into_iter().chain(lost).chain(ignored).collect();
     let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));
     let (context, person) = match (text, trouble) {
         (Some(text), Some(trouble)) => (Some(text.agent), format!("{}; {trouble}", text.person)),

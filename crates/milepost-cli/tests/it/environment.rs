@@ -201,7 +201,7 @@ fn plain_word(word: &str) -> String {
     word.to_owned()
 }
 
-fn finished(command: &mut Command, stdin: Option<&[u8]>) -> Ran {
+pub(crate) fn finished(command: &mut Command, stdin: Option<&[u8]>) -> Ran {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let writer = stdin.zip(child.stdin.take()).map(|(bytes, mut pipe)| {
         let bytes = bytes.to_vec();

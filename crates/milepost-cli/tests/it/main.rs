@@ -11,6 +11,7 @@ mod current_run;
 mod environment;
 mod escapes;
 mod exact;
+mod failed_sync;
 mod foreign;
 mod hook;
 mod hook_work;

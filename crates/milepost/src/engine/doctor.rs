@@ -36,6 +36,12 @@ impl DoctorReport {
 }
 
 impl Milepost {
+    /// How many writes were acknowledged and are missing from the store: its write-ahead log was damaged, or an older copy
+    /// was put in its place. `doctor` with `fix` recovers what it can; after that it is 0 again.
+    pub fn lost_writes(&self) -> Result<u64, Error> {
+        Ok(self.store.lost_writes()?)
+    }
+
     /// Examines the store, and mends what can be mended without losing anything.
     pub fn doctor(
         &self,
@@ -70,7 +76,7 @@ impl Milepost {
                 report.checked = checked;
                 // Damaged records, headers and marks were named by the upkeep already, unless it cannot mend them.
                 let repeated = |part| {
-                    matches!(part, Part::Run)
+                    matches!(part, Part::Run | Part::Wal)
                         || (named > 0 && !fix && matches!(part, Part::Header | Part::Marks))
                 };
                 for damage in damaged.into_iter().filter(|d| !repeated(d.part)) {
@@ -131,7 +137,7 @@ fn diagnosis(problem: Problem, left: &[Problem], fix: bool) -> Diagnosis {
     let fixed = fix && problem.mendable && !left.contains(&problem);
     let reason_code = match problem.kind {
         ProblemKind::StrayFile | ProblemKind::Orphan => ReasonCode::CheckpointAtomicWriteFailed,
-        ProblemKind::Derived | ProblemKind::Record | ProblemKind::Pages => {
+        ProblemKind::Derived | ProblemKind::Record | ProblemKind::Pages | ProblemKind::Lost => {
             ReasonCode::CheckpointIntegrityMismatch
         }
     };

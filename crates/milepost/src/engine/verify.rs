@@ -4,7 +4,7 @@ use super::Milepost;
 use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
-use crate::store::{Damage, EventQuery, Find, HeaderQuery, Part, Row, RunQuery};
+use crate::store::{Damage, EventQuery, Find, HeaderQuery, LOSS_CAUSES, Part, Row, RunQuery};
 
 /// What to verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,11 @@ impl Milepost {
                     self.verify_row(row, &mut report)?;
                 }
                 report.damaged.extend(self.store.events(&EventQuery::default())?.damaged);
+                let lost = self.store.lost_writes()?;
+                if lost > 0 {
+                    let found = format!("{lost} missing ({LOSS_CAUSES})");
+                    report.damaged.push(Damage::integrity(Part::Wal, "every acknowledged write", found));
+                }
             }
         }
         Ok(report)

@@ -21,6 +21,8 @@ closed_enum! {
         Log = "log",
         /// The database's own pages.
         Pages = "pages",
+        /// The database's write-ahead log.
+        Wal = "wal",
     }
 }
 

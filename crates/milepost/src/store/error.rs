@@ -85,6 +85,19 @@ pub enum StoreError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A write could not be synced. It was not acknowledged, and may still appear after a crash or a restart.
+    #[error("not acknowledged, because {place} could not be synced; {}", match may_appear.as_slice() {
+        [] => "the change may still appear".to_owned(),
+        ids => format!("may appear as {}", ids.iter().map(CheckpointId::as_str).collect::<Vec<_>>().join(", ")),
+    })]
+    NotAcknowledged {
+        /// The store.
+        place: String,
+        /// The checkpoints that may appear.
+        may_appear: Vec<CheckpointId>,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The reply to a commit was lost; it may or may not have happened.
     #[error("the reply of {place} was lost")]
     Unknown {

@@ -37,6 +37,10 @@ pub const OLDEST_SHOWN: usize = 6;
 /// What is wrong with a decision that was shown all and asks for more.
 const MORE_THAN_ALL: &str = "a decision that asks for more than there is";
 
+/// What makes acknowledged writes disappear, in words for people.
+pub(crate) const LOSS_CAUSES: &str =
+    "the write-ahead log was damaged, or an older copy of the database was put in its place";
+
 /// How many events a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
 
@@ -421,6 +425,8 @@ pub enum ProblemKind {
     Record,
     /// Damage to the database itself.
     Pages,
+    /// Acknowledged writes are missing.
+    Lost,
 }
 
 /// What `Upkeep` did.
@@ -504,6 +510,12 @@ pub trait Store: Send + Sync {
 
     /// Keeps house.
     fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError>;
+
+    /// How many writes were acknowledged, are missing, and were not dealt with by `Upkeep::Repair` yet. Stores that cannot
+    /// tell say 0.
+    fn lost_writes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 
     /// Says what and where the store is.
     fn info(&self) -> Result<StoreInfo, StoreError>;

@@ -17,4 +17,5 @@ mod resume;
 mod run;
 mod session;
 mod sqlite_damage;
+mod sqlite_wal;
 mod stores;

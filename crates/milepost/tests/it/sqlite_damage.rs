@@ -160,25 +160,6 @@ fn a_fresh_record_is_reported_and_can_be_written_anew() {
 }
 
 #[test]
-fn a_store_of_the_first_version_gets_what_it_lacks() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("milepost.db");
-    let options = OpenOptions { create: true, ..OpenOptions::default() };
-    let store = SqliteStore::open(&path, &options).unwrap();
-    let mut ledger = Ledger::begin(&store, "old");
-    let doc = ledger.doc(1);
-    ledger.put_tagged(&doc, "kept");
-    let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute_batch("DROP TABLE fresh; DROP INDEX name_place; PRAGMA user_version = 1").unwrap();
-    let again = SqliteStore::open(&path, &options).unwrap();
-    let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
-    let query = HeaderQuery { run: Some(ledger.run()), ..HeaderQuery::default() };
-    assert_eq!(sort_out(again.headers(&query).unwrap()), (vec![], 1));
-    add_one(&again, &ledger).unwrap();
-}
-
-#[test]
 fn events_stay_bounded_over_plain_saves_and_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");

@@ -72,7 +72,7 @@ impl FilesStore {
             });
         if let Err(error) = result {
             // Where it is not sure that the line is missing, both forms stay.
-            if !matches!(error, StoreError::Unknown { .. }) {
+            if !matches!(error, StoreError::NotAcknowledged { .. }) {
                 for done in &packed {
                     history::remove(&history.compressed(&done.id));
                 }

@@ -201,17 +201,39 @@ pub(super) fn remove(path: &Path) -> u64 {
     if fs::remove_file(path).is_ok() { size } else { 0 }
 }
 
-/// Appends a line at `at`, after cutting off what a crash left there, and makes it durable. On failure the log is what
-/// it was before; `Err(None)` says that not even that is sure.
-pub(super) fn append(log: &Path, at: u64, line: &[u8]) -> Result<(), Option<io::Error>> {
+/// Why a line was not appended.
+#[derive(Debug)]
+pub(super) enum NotAppended {
+    /// The log is what it was before.
+    Unchanged(io::Error),
+    /// The line was cut off again, and may still be there after a power cut.
+    NotSynced(io::Error),
+}
+
+/// Appends a line at `at`, after cutting off what a crash left there, and makes it durable. If the sync fails, the line is
+/// written and synced once more: the kernel may consider pages clean that never reached the disk.
+pub(super) fn append(log: &Path, at: u64, line: &[u8]) -> Result<(), NotAppended> {
+    use NotAppended::{NotSynced, Unchanged};
     let fresh = !log.exists();
     let mut options = File::options();
-    let file = atomic::open_private(log, options.write(true).create(true).truncate(false)).map_err(Some)?;
-    let result = write_at(&file, at, line)
-        .and_then(|()| if fresh { atomic::sync_folder(atomic::folder_of(log)) } else { Ok(()) });
-    let Err(error) = result else { return Ok(()) };
-    let undone = if fresh { fs::remove_file(log) } else { file.set_len(at) };
-    Err(undone.is_ok().then_some(error))
+    let file =
+        atomic::open_private(log, options.write(true).create(true).truncate(false)).map_err(Unchanged)?;
+    let cut = || if fresh { fs::remove_file(log) } else { file.set_len(at) };
+    let written = |e| match cut() {
+        Ok(()) => Unchanged(e),
+        Err(_) => NotSynced(e),
+    };
+    let sync = || {
+        file.sync_data()?;
+        if fresh { atomic::sync_folder(atomic::folder_of(log)) } else { Ok(()) }
+    };
+    write_at(&file, at, line).map_err(written)?;
+    let Err(_) = sync() else { return Ok(()) };
+    write_at(&file, at, line).and_then(|()| sync()).map_err(|e| {
+        // Best effort: the answer is the same whether or not the line is gone.
+        let _ = cut();
+        NotSynced(e)
+    })
 }
 
 fn write_at(mut file: &File, at: u64, line: &[u8]) -> io::Result<()> {
@@ -220,8 +242,7 @@ fn write_at(mut file: &File, at: u64, line: &[u8]) -> io::Result<()> {
         file.set_len(at)?;
     }
     file.seek(SeekFrom::Start(at))?;
-    file.write_all(line)?;
-    file.sync_data()
+    file.write_all(line)
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Unread> {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::history::{self, History};
+use super::history::{self, History, NotAppended};
 use super::log::{Change, line};
 use super::state::{RowRef, RunLog};
 use super::{FilesStore, read_error};
@@ -72,7 +72,7 @@ impl FilesStore {
             self.append(run, &change, Some(&commit.record), state)
         });
         if let Err(error) = result {
-            if !matches!(error, StoreError::Unknown { .. }) {
+            if !matches!(error, StoreError::NotAcknowledged { .. }) {
                 for id in ids {
                     history.remove(id);
                 }
@@ -160,8 +160,12 @@ impl FilesStore {
             bytes.insert(0, b'\n');
         }
         history::append(&path, end.at, &bytes).map_err(|e| match e {
-            Some(e) => self.write_error(&path, e),
-            None => StoreError::Unknown { place: path.display().to_string() },
+            NotAppended::Unchanged(e) => self.write_error(&path, e),
+            NotAppended::NotSynced(e) => StoreError::NotAcknowledged {
+                place: path.display().to_string(),
+                may_appear: change.puts.iter().map(|header| header.snapshot_id.clone()).collect(),
+                source: e.into(),
+            },
         })
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
-use super::schema;
+use super::{beside, schema, wal};
 use crate::{atomic, database, small_file};
 
 /// What a connection is wanted for.
@@ -32,13 +32,6 @@ pub(super) fn file_number(path: &Path) -> Option<u64> {
     {
         path.exists().then_some(0)
     }
-}
-
-/// A file beside the database.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn corrupt(why: &str) -> rusqlite::Error {
@@ -255,8 +248,11 @@ impl Db {
             }
             known += 1;
         }
-        let complete = [schema::FIRST_COUNT, schema::FIRST_COUNT + schema::SECOND_COUNT].contains(&known);
-        if complete { Ok(()) } else { Err(corrupt("its schema is not that of a Milepost store")) }
+        if known == schema::COUNT {
+            Ok(())
+        } else {
+            Err(corrupt("its schema is not that of a Milepost store"))
+        }
     }
 
     /// Interrupts a transaction that is not done after this time.
@@ -286,21 +282,15 @@ impl Db {
         self.connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(schema::TABLES)?;
-        tx.execute_batch(schema::SECOND)?;
         tx.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
         tx.pragma_update(None, "user_version", schema::STORE_VERSION)?;
-        tx.commit()
-    }
-
-    /// Brings a file of an older version up to date, once, whoever comes first.
-    pub(super) fn upgrade(&mut self) -> Result<()> {
-        let tx = self.begin()?;
-        let version: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version < schema::STORE_VERSION {
-            tx.execute_batch(schema::SECOND)?;
-            tx.pragma_update(None, "user_version", schema::STORE_VERSION)?;
+        tx.commit()?;
+        if wal {
+            // The tables are in the database itself before anything else is: without them, a WAL that is damaged where
+            // it begins would leave a file that looks new.
+            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         }
-        tx.commit()
+        Ok(())
     }
 
     /// Reads in one consistent view.
@@ -365,6 +355,25 @@ impl Db {
         if self.wal {
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
+    }
+
+    /// How many frames of the WAL its index knows.
+    pub(super) fn frames(&self) -> Result<u64> {
+        if !self.wal {
+            return Ok(0);
+        }
+        let frames: i64 = self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
+        Ok(u64::try_from(frames).unwrap_or(0))
+    }
+
+    /// Writes and syncs the frames of the WAL again; gives their number.
+    pub(super) fn rewrite_wal(&self) -> std::io::Result<u64> {
+        if !self.wal {
+            return Ok(0);
+        }
+        let frames = wal::rewrite(&beside(&self.path, "-wal"))?;
+        atomic::sync_folder(atomic::folder_of(&self.path))?;
+        Ok(frames)
     }
 
     /// Pages in the WAL after the last commit of this connection; before its first, what the file's length says.

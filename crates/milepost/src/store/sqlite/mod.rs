@@ -6,11 +6,16 @@ mod connection;
 mod frames;
 mod fresh;
 mod list;
+mod loss;
+mod mark;
 mod memo;
 mod read;
+mod recover;
 mod salvage;
 mod schema;
+mod transact;
 mod upkeep;
+mod wal;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +25,8 @@ use rusqlite::ErrorCode;
 
 use self::connection::{Access, Db};
 use self::fresh::Fresh;
+use self::mark::Mark;
+use self::transact::{Outcome, transact};
 use super::lock::{LockError, Turn, Turnstile};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Part, Receipt, Row, RunQuery,
@@ -34,6 +41,7 @@ pub struct SqliteStore {
     path: PathBuf,
     options: OpenOptions,
     gate: Turnstile,
+    mark: Mark,
     /// The file system's name where WAL is not safe on it.
     unsafe_on: Option<&'static str>,
     pool: Mutex<Pool>,
@@ -45,19 +53,22 @@ struct Pool {
     idle: Vec<Db>,
 }
 
+/// A file beside the database.
+fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 impl SqliteStore {
     /// Opens a store, or makes one where the options say so.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
         let folder = atomic::folder_of(path);
-        let beside = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
         let mut store = Self {
             path: path.to_owned(),
             options: options.clone(),
-            gate: Turnstile::new(beside("-turn"), beside("-lock")),
+            gate: Turnstile::new(beside(path, "-turn"), beside(path, "-lock")),
+            mark: Mark::new(path, place::unsafe_file_system(folder).is_none()),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
         };
@@ -99,12 +110,13 @@ impl SqliteStore {
             let url = StoreUrl::Sqlite(self.path.clone());
             identity::register(&url, self.options.user_state.as_ref()).map_err(|e| self.io_error(e))?;
             db.make(self.unsafe_on.is_none()).map_err(|e| self.error(e))?;
+            self.mark.set(0);
         }
         atomic::sync_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
         Ok(db)
     }
 
-    /// Whether the file is a store of a format this program knows, brought up to date; `false` for one without tables.
+    /// Whether the file is a store of a format this program knows; `false` for one without tables.
     fn is_ours(&self, db: &mut Db) -> Result<bool, StoreError> {
         let (application, version) = db.identity().map_err(|e| self.error(e))?;
         if application != schema::APPLICATION_ID {
@@ -122,23 +134,18 @@ impl SqliteStore {
             });
         }
         db.check_schema().map_err(|e| self.error(e))?;
-        if version < schema::STORE_VERSION && !db.read_only() {
-            let _turn = self.turn()?;
-            db.upgrade().map_err(|e| self.write_error(e))?;
-        }
         Ok(true)
     }
 
     /// Leaves a run without a record that proves itself, so that the engine rebuilds it from what the run holds.
     fn forget_record(&self, run: &RunId) -> Result<(), StoreError> {
         self.with(Access::Write, |db| {
-            let forget = |db: &mut Db| {
-                let tx = db.begin()?;
-                fresh::settle(&tx, &Fresh::load(&tx)?)?;
-                tx.execute("UPDATE run SET checksum = x'' WHERE run_id = ?1", [run.as_str()])?;
-                tx.commit()
-            };
-            forget(db).map_err(|e| self.write_error(e))
+            transact(self, db, &mut |tx, fresh, base| {
+                fresh::settle(tx, fresh).map_err(|e| self.write_error(e))?;
+                tx.execute("UPDATE run SET checksum = x'' WHERE run_id = ?1", [run.as_str()])
+                    .map_err(|e| self.write_error(e))?;
+                Ok(Outcome::same_stamp((), base))
+            })
         })
     }
 
@@ -182,10 +189,20 @@ impl SqliteStore {
             None => return Err(StoreError::Missing { place: self.place() }),
         };
         let result = work(&mut db);
-        // A connection that saw a fault may hold a broken view of the file: the next one starts afresh.
-        if !matches!(result, Err(StoreError::Write { .. } | StoreError::Read { .. } | StoreError::Damaged(_)))
-        {
-            self.give_back(db);
+        match &result {
+            // A connection that saw a fault may hold a broken view of the file: the next one starts afresh. What a
+            // failed write left in the WAL may not be on disk.
+            Err(
+                StoreError::NotAcknowledged { .. }
+                | StoreError::Write { .. }
+                | StoreError::Read { .. }
+                | StoreError::Damaged(_),
+            ) => {
+                if access == Access::Write {
+                    self.mark.set_unsynced();
+                }
+            }
+            _ => self.give_back(db),
         }
         result
     }
@@ -348,7 +365,7 @@ impl Store for SqliteStore {
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         let _turn = self.turn()?;
         self.with(Access::Write, |db| {
-            let deleted = write::delete_run(db, run, only_at).map_err(|e| self.write_error(e))?;
+            let deleted = write::delete_run(self, db, run, only_at)?;
             if deleted {
                 // The run is gone already; space that cannot be given back now is given back by the next upkeep.
                 let _ = db.compact();
@@ -361,12 +378,19 @@ impl Store for SqliteStore {
         upkeep::upkeep(self, what)
     }
 
-    fn info(&self) -> Result<StoreInfo, StoreError> {
-        let size = |suffix: &str| {
-            let mut path = self.path.as_os_str().to_owned();
-            path.push(suffix);
-            std::fs::metadata(path).map_or(0, |m| m.len())
+    fn lost_writes(&self) -> Result<u64, StoreError> {
+        let mark = self.mark.read();
+        let read = |tx: &rusqlite::Connection| {
+            let losses = loss::load(tx)?;
+            let newest = write::newest_stamp(tx, &Fresh::load(tx)?)?.max(loss::newest(&losses));
+            let known: u64 = losses.iter().filter(|loss| !loss.acknowledged).map(loss::Loss::writes).sum();
+            Ok(known + mark.ahead_of(newest).map_or(0, |expected| expected - newest))
         };
+        self.with(Access::Any, |db| db.snapshot(read).map_err(|e| self.error(e)))
+    }
+
+    fn info(&self) -> Result<StoreInfo, StoreError> {
+        let size = |suffix: &str| std::fs::metadata(beside(&self.path, suffix)).map_or(0, |m| m.len());
         Ok(StoreInfo {
             url: format!("sqlite:{}", self.path.display()),
             bytes: size("") + size("-wal"),

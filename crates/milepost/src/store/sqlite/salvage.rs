@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Result};
 
+use super::connection::Access;
 use super::fresh::Fresh;
 use super::read::{self, number};
-use super::{SqliteStore, frames, list};
+use super::transact::{Outcome, transact};
+use super::{SqliteStore, beside, frames, list, write};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{Commit, Find, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, Verdict};
@@ -21,9 +23,9 @@ pub(super) struct Salvage {
     pub(super) lost: u64,
 }
 
-struct Found {
-    n: i64,
-    stamp: u64,
+pub(super) struct Found {
+    pub(super) n: i64,
+    pub(super) stamp: u64,
 }
 
 impl Salvage {
@@ -31,9 +33,14 @@ impl Salvage {
     pub(super) fn readable(&self) -> usize {
         self.found.values().map(BTreeMap::len).sum()
     }
+
+    /// The checkpoints of each run, by number.
+    pub(super) fn found(&self) -> impl Iterator<Item = (&RunId, &BTreeMap<u64, Found>)> {
+        self.found.iter()
+    }
 }
 
-fn connect(path: &Path) -> Result<Connection> {
+pub(super) fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     crate::database::restrict(&connection)?;
@@ -80,7 +87,7 @@ fn collect(connection: &Connection, scan: &str, places: &mut BTreeSet<(i64, u64,
     Ok(())
 }
 
-fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> {
+pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> {
     let read = frames::read(connection, n, sequence).or_else(|_| frames::settled(connection, n, sequence));
     let document = read.ok()??.ok()?;
     seal::verify(document).ok()
@@ -89,14 +96,10 @@ fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> 
 /// Writes what can be read into a fresh file, puts it in place and keeps the damaged one. Gives its new name.
 /// The caller holds the turn, so that no other writer is at work.
 pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Result<PathBuf, StoreError> {
-    let with = |suffix: &str| {
-        let mut name = store.path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    };
+    let with = |suffix: &str| beside(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
     let fresh_path = with("-salvaged");
-    for suffix in ["", "-wal", "-shm", "-turn", "-lock", "-id"] {
+    for suffix in ["", "-wal", "-shm", "-turn", "-lock", "-id", "-mark"] {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     let options = OpenOptions { create: true, user_state: None, ..store.options.clone() };
@@ -108,6 +111,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
     for (run, found) in runs {
         copy_run(&fresh, &connection, run, found)?;
     }
+    raise_stamps(&fresh, newest_acknowledged(store, &connection))?;
     // Everything into the one file that is renamed.
     fresh.upkeep(crate::store::Upkeep::Compact)?;
     drop(fresh);
@@ -121,17 +125,33 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
         .or_else(|_| std::fs::copy(&store.path, &kept).map(drop))
         .map_err(failed)?;
     for suffix in ["-wal", "-shm"] {
-        let mut name = kept.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = std::fs::rename(with(suffix), PathBuf::from(name));
+        let _ = std::fs::rename(with(suffix), beside(&kept, suffix));
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     std::fs::rename(&fresh_path, &store.path).map_err(failed)?;
-    for suffix in ["-turn", "-lock", "-id"] {
+    for suffix in ["-turn", "-lock", "-id", "-mark"] {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     crate::atomic::sync_folder(crate::atomic::folder_of(&store.path)).map_err(failed)?;
     Ok(kept)
+}
+
+/// The newest stamp that the damaged store has given out, as far as it can still be told.
+fn newest_acknowledged(store: &SqliteStore, connection: &Connection) -> u64 {
+    let newest = Fresh::load(connection).and_then(|fresh| write::newest_stamp(connection, &fresh));
+    let newest = newest.unwrap_or(0);
+    store.mark.read().ahead_of(newest).unwrap_or(newest)
+}
+
+/// Lets the stamps of a store go on after this one.
+fn raise_stamps(store: &SqliteStore, newest: u64) -> std::result::Result<(), StoreError> {
+    store.with(Access::Write, |db| {
+        transact(store, db, &mut |tx, _, base| {
+            let newest = newest.max(base.next_stamp());
+            write::set_floor(tx, newest).map_err(|e| store.write_error(e))?;
+            Ok(Outcome::Changed { value: (), newest, adds: Vec::new() })
+        })
+    })
 }
 
 fn copy_run(
@@ -179,7 +199,7 @@ fn copy_run(
     Ok(())
 }
 
-fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
+pub(super) fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
     let query = HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
     match list::headers(connection, &query).ok()?.into_iter().next()? {
         Row::Good(entry) if entry.marks != Marks::default() => Some(entry.marks),

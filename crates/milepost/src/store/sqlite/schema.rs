@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 
 /// The store format this program writes.
-pub(super) const STORE_VERSION: i64 = 2;
+pub(super) const STORE_VERSION: i64 = 1;
 
 /// Every row has a checksum over its key and its value, so that a changed byte anywhere is found; `name` is derived from
 /// headers and marks and is checked against them.
@@ -88,10 +88,7 @@ CREATE TABLE event (
     events   TEXT NOT NULL,
     PRIMARY KEY (run_n, n)
 ) STRICT, WITHOUT ROWID;
-";
 
-/// What version 2 added; run on a new file after `TABLES`, and by itself on a file of version 1.
-pub(super) const SECOND: &str = "
 CREATE TABLE fresh (
     stamp       INTEGER PRIMARY KEY,
     run_n       INTEGER NOT NULL,
@@ -112,11 +109,18 @@ CREATE TABLE fresh (
 ) STRICT;
 
 CREATE INDEX name_place ON name (run_n, sequence);
+
+CREATE TABLE loss (
+    found        INTEGER PRIMARY KEY,
+    expected     INTEGER NOT NULL,
+    acknowledged INTEGER NOT NULL,
+    kept         TEXT NOT NULL,
+    checksum     BLOB NOT NULL
+) STRICT;
 ";
 
-/// Statements of `TABLES` and of `SECOND`.
-pub(super) const FIRST_COUNT: usize = 11;
-pub(super) const SECOND_COUNT: usize = 2;
+/// Number of statements in `TABLES`.
+pub(super) const COUNT: usize = 14;
 
 /// Whether a statement of a file's schema is one of ours.
 pub(super) fn is_known(sql: &str) -> bool {
@@ -124,7 +128,7 @@ pub(super) fn is_known(sql: &str) -> bool {
 }
 
 fn statements() -> impl Iterator<Item = &'static str> {
-    TABLES.split(';').chain(SECOND.split(';')).map(str::trim).filter(|sql| !sql.is_empty())
+    TABLES.split(';').map(str::trim).filter(|sql| !sql.is_empty())
 }
 
 #[cfg(test)]
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_statements_are_counted() {
-        assert_eq!(statements().count(), FIRST_COUNT + SECOND_COUNT);
+        assert_eq!(statements().count(), COUNT);
         assert!(is_known("CREATE INDEX run_stamp ON run (stamp)"));
         assert!(!is_known("CREATE VIEW run AS SELECT 1"));
     }

@@ -2,10 +2,11 @@
 
 use rusqlite::{Connection, Result, params};
 
-use super::connection::{Access, Db};
+use super::connection::Access;
 use super::fresh::{self, Fresh};
 use super::read::number;
-use super::{SqliteStore, frames, list, salvage, write};
+use super::transact::{Outcome, transact};
+use super::{SqliteStore, frames, list, recover, salvage, write};
 use crate::atomic;
 use crate::model::Marks;
 use crate::seal;
@@ -33,7 +34,10 @@ fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
         let _turn = store.turn()?;
         let left = store.with(Access::Write, |db| {
             if free == u64::MAX {
-                settle(db).map_err(|e| store.write_error(e))?;
+                transact(store, db, &mut |tx, fresh, base| {
+                    fresh::settle(tx, fresh).map_err(|e| store.write_error(e))?;
+                    Ok(Outcome::same_stamp((), base))
+                })?;
             }
             let left = give_back(db.connection()).map_err(|e| store.write_error(e))?;
             // What others free meanwhile is theirs to give back.
@@ -50,13 +54,6 @@ fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
     }
     let bytes_freed = before.saturating_sub(store.info()?.bytes);
     Ok(UpkeepReport { bytes_freed, ..UpkeepReport::default() })
-}
-
-/// Takes fresh rows in.
-fn settle(db: &mut Db) -> Result<()> {
-    let tx = db.begin()?;
-    fresh::settle(&tx, &Fresh::load(&tx)?)?;
-    tx.commit()
 }
 
 /// Gives one turn's free pages back, and says how many are left.
@@ -88,6 +85,11 @@ fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
         );
         problems.push(Problem { kind: ProblemKind::Pages, message, mendable: found.lost == 0 });
         return Ok(UpkeepReport { problems, ..UpkeepReport::default() });
+    }
+    let lost = store.lost_writes()?;
+    if lost > 0 {
+        let message = format!("acknowledged writes that are missing: {lost} ({})", crate::store::LOSS_CAUSES);
+        problems.push(Problem { kind: ProblemKind::Lost, message, mendable: true });
     }
     for run in store.runs(&RunQuery::default())? {
         if let Err(damage) = &run.record {
@@ -163,7 +165,8 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
     let headers = damaged_headers(store).unwrap_or_default();
     let _turn = store.turn()?;
     for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
-        report.done += u64::from(std::fs::remove_file(stray).is_ok());
+        let removed = std::fs::remove_file(&stray).or_else(|_| std::fs::remove_dir_all(&stray));
+        report.done += u64::from(removed.is_ok());
     }
     if report.problems.iter().any(|p| p.kind == ProblemKind::Pages) {
         let found = salvage::survey(&store.path).map_err(|e| store.error(e))?;
@@ -171,16 +174,20 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
         report.done += 1;
         return Ok(report);
     }
+    let recovered = store.with(Access::Write, |db| recover::recover(store, db))?;
+    report.done += recovered.losses;
+    for problem in report.problems.iter_mut().filter(|problem| problem.kind == ProblemKind::Lost) {
+        problem.message = format!("{}; {recovered}", problem.message);
+    }
     let damaged = |row: &Row| matches!(row, Row::Damaged { .. });
     let strays = store.headers(&HeaderQuery::default())?.iter().filter(|row| damaged(row)).count()
         + store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?.len();
     report.done += store.with(Access::Write, |db| {
-        let mut mend = || -> Result<u64> {
-            let tx = db.begin()?;
-            fresh::settle(&tx, &Fresh::load(&tx)?)?;
+        let mend = |tx: &Connection, fresh: &Fresh| -> Result<u64> {
+            fresh::settle(tx, fresh)?;
             let mut done = 0;
             for (n, sequence, _) in &headers {
-                done += u64::from(rebuild_header(&tx, *n, *sequence)?);
+                done += u64::from(rebuild_header(tx, *n, *sequence)?);
             }
             // A damaged header may have lost its stamp: then its document only looks loose.
             let tables: &[&str] = if strays == 0 { &["whole", "delta"] } else { &[] };
@@ -193,10 +200,12 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
                  WHERE c.run_n = marks.run_n AND c.sequence = marks.sequence)",
                 [],
             )? as u64;
-            tx.commit()?;
             Ok(done)
         };
-        mend().map_err(|e| store.write_error(e))
+        transact(store, db, &mut |tx, fresh, base| {
+            let done = mend(tx, fresh).map_err(|e| store.write_error(e))?;
+            Ok(Outcome::same_stamp(done, base))
+        })
     })?;
     Ok(report)
 }

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 use super::connection::Db;
 use super::fresh::{self, Fresh};
 use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
+use super::transact::{Base, Outcome, transact};
 use super::{SqliteStore, frames, list, memo, upkeep};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId};
 use crate::seal::Sealed;
@@ -50,70 +51,81 @@ fn write_once(
     decide: &mut Decide<'_>,
     settling: Settling,
 ) -> std::result::Result<Receipt, StoreError> {
+    transact(store, db, &mut |tx, fresh, base| decided(store, tx, fresh, base, run, decide, settling))
+}
+
+/// Shows the decision what it needs and carries its answer out, up to the commit.
+fn decided(
+    store: &SqliteStore,
+    tx: &Connection,
+    fresh: &Fresh,
+    base: &Base,
+    run: &RunId,
+    decide: &mut Decide<'_>,
+    settling: Settling,
+) -> std::result::Result<Outcome<Receipt>, StoreError> {
     let failed = |e| store.write_error(e);
-    let tx = db.begin().map_err(failed)?;
-    let fresh = Fresh::load(&tx).map_err(failed)?;
-    let mut line = read::line(&tx, &fresh, run).map_err(failed)?;
-    let (mut view, mut places) = view(&tx, &fresh, line.as_ref()).map_err(failed)?;
+    let mut line = read::line(tx, fresh, run).map_err(failed)?;
+    let (mut view, mut places) = view(tx, fresh, base, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let mut verdict = decide(&view);
     if let (Verdict::More, Some(line), None) = (&verdict, &line, &view.more) {
-        view.more = Some(more(&tx, &fresh, line, &mut places).map_err(failed)?);
+        view.more = Some(more(tx, fresh, line, &mut places).map_err(failed)?);
         verdict = decide(&view);
     }
     let commit = match verdict {
         Verdict::Commit(commit) => commit,
-        Verdict::Nothing => return Ok(Receipt::default()),
+        Verdict::Nothing => return Ok(Outcome::Unchanged(Receipt::default())),
         Verdict::More => return Err(StoreError::Rules(MORE_THAN_ALL)),
     };
     check(run, &view, &commit)?;
     if let Some(line) = &line {
         for (sequence, marks) in &commit.marks {
-            if marks_moved(&tx, line.n, *sequence, marks).map_err(failed)? {
+            if marks_moved(tx, line.n, *sequence, marks).map_err(failed)? {
                 return Err(StoreError::MarksMoved(run.clone(), *sequence));
             }
         }
     }
-    check_names(&commit.new_names, |query| list::headers(&tx, query).map_err(failed))?;
-    let work = Work { tx: &tx, run, view: &view, commit: &commit, places: &places };
+    check_names(&commit.new_names, |query| list::headers(tx, query).map_err(failed))?;
+    let work = Work { tx, run, view: &view, commit: &commit, places: &places };
     let plain = match &line {
         Some(line) => work.is_plain(line).map_err(failed)?,
         None => false,
     };
     if !plain || (settling == Settling::Due && fresh.is_full()) {
-        fresh::settle(&tx, &fresh).map_err(failed)?;
+        fresh::settle(tx, fresh).map_err(failed)?;
         if let Some(line) = &mut line {
             // Some of its events may have had to go.
-            line.events = read::events_of(&tx, line.n).map_err(failed)?;
+            line.events = read::events_of(tx, line.n).map_err(failed)?;
         }
     }
     match line {
-        Some(line) if plain => work.append(line, &fresh).map_err(failed)?,
+        Some(line) if plain => work.append(line, fresh).map_err(failed)?,
         line => {
             for sealed in &commit.puts {
                 let id = &sealed.header().snapshot_id;
-                if is_taken(&tx, id).map_err(failed)? {
+                if is_taken(tx, id).map_err(failed)? {
                     return Err(StoreError::Exists(id.clone()));
                 }
             }
             work.carry_out(line).map_err(failed)?;
         }
     }
-    tx.commit().map_err(failed)?;
-    Ok(Receipt::default())
+    let adds = commit.puts.iter().map(|sealed| sealed.header().snapshot_id.clone()).collect();
+    Ok(Outcome::Changed { value: Receipt::default(), newest: work.last_stamp(), adds })
 }
 
 /// Whether a checkpoint of this run or another has this id.
-fn is_taken(tx: &Connection, id: &CheckpointId) -> Result<bool> {
+pub(super) fn is_taken(tx: &Connection, id: &CheckpointId) -> Result<bool> {
     let taken = "SELECT 1 FROM checkpoint WHERE snapshot_id = ?1 \
                  UNION ALL SELECT 1 FROM fresh WHERE snapshot_id = ?1";
     tx.prepare_cached(taken)?.exists([id.as_str()])
 }
 
-/// The next stamp: after the newest write of any run, and after what deleted runs had.
-fn next_stamp(tx: &Connection, fresh: &Fresh) -> Result<u64> {
+/// The newest stamp: that of the newest write of any run, or of what deleted runs had.
+pub(super) fn newest_stamp(tx: &Connection, fresh: &Fresh) -> Result<u64> {
     if let Some(stamp) = fresh.newest() {
-        return Ok(stamp + 1);
+        return Ok(stamp);
     }
     let newest =
         tx.prepare_cached("SELECT ifnull(max(stamp), 0) FROM run")?.query_row([], |row| number(row, 0))?;
@@ -124,7 +136,16 @@ fn next_stamp(tx: &Connection, fresh: &Fresh) -> Result<u64> {
     // A damaged floor is no floor; stamps of runs that are gone may then be given out again, which harms nobody.
     let floor =
         floor.filter(|(value, sum)| floor_checksum(*value)[..] == sum[..]).map_or(0, |(value, _)| value);
-    Ok(newest.max(floor) + 1)
+    Ok(newest.max(floor))
+}
+
+/// Keeps stamps from going back below this one.
+pub(super) fn set_floor(tx: &Connection, stamp: u64) -> Result<()> {
+    tx.execute(
+        "INSERT OR REPLACE INTO meta (key, value, checksum) VALUES ('stamp_floor', ?1, ?2)",
+        params![integer(stamp), floor_checksum(stamp)],
+    )?;
+    Ok(())
 }
 
 fn floor_checksum(value: u64) -> [u8; 16] {
@@ -137,10 +158,14 @@ struct ItemPlaces {
     next: i64,
 }
 
-fn view(tx: &Connection, fresh: &Fresh, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)> {
-    let stamp = next_stamp(tx, fresh)?;
+fn view(
+    tx: &Connection,
+    fresh: &Fresh,
+    base: &Base,
+    line: Option<&RunLine>,
+) -> Result<(RunView, ItemPlaces)> {
+    let slot = Slot::issue(base.next_sequence(line), base.next_stamp());
     let Some(line) = line else {
-        let slot = Slot::issue(1, stamp);
         let more = Some(More::default());
         let view = RunView { record: None, slot, count: 0, latest: None, waiting: 0, more };
         return Ok((view, ItemPlaces { shown: vec![], next: 1 }));
@@ -150,7 +175,7 @@ fn view(tx: &Connection, fresh: &Fresh, line: Option<&RunLine>) -> Result<(RunVi
     let places = ItemPlaces { shown: vec![], next: numbers.map_or(1, |(_, last)| last.saturating_add(1)) };
     let view = RunView {
         record: line.record.as_ref().ok().map(|record| (**record).clone()),
-        slot: Slot::issue(line.last_sequence + 1, stamp),
+        slot,
         count: line.count,
         latest: read::newest(tx, fresh, line.n)?.and_then(Row::good),
         waiting: numbers.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
@@ -263,13 +288,17 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// The last stamp that the commit takes.
+    fn last_stamp(&self) -> u64 {
+        self.commit.puts.last().map_or(self.view.slot.stamp(), |sealed| sealed.header().stamp)
+    }
+
     /// Writes whatever was decided into the tables.
     fn carry_out(&self, line: Option<RunLine>) -> Result<()> {
-        let (tx, commit) = (self.tx, self.commit);
-        let stamp = commit.puts.last().map_or(self.view.slot.stamp(), |sealed| sealed.header().stamp);
+        let (tx, commit, stamp) = (self.tx, self.commit, self.last_stamp());
         let mut line = match line {
             Some(line) => line,
-            None => self.new_run(stamp)?,
+            None => new_run(tx, self.run, stamp)?,
         };
         for sealed in &commit.puts {
             put(tx, line.n, sealed)?;
@@ -294,25 +323,25 @@ impl Work<'_> {
         let record = json(&commit.record)?;
         set_run(tx, &line, &read::run_checksum(&line, &commit.record, &record), &record)
     }
+}
 
-    fn new_run(&self, stamp: u64) -> Result<RunLine> {
-        self.tx
-            .prepare_cached(
-                "INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
-                 VALUES (?1, ?2, 0, 0, 0, x'', '')",
-            )?
-            .execute(params![self.run.as_str(), stamp as i64])?;
-        Ok(RunLine {
-            n: self.tx.last_insert_rowid(),
-            run_id: self.run.to_string(),
-            stamp,
-            last_sequence: 0,
-            count: 0,
-            events: 0,
-            record: Err(Damage::integrity(Part::Run, "", "")),
-            renamed: false,
-        })
-    }
+/// Adds a run that holds nothing yet.
+pub(super) fn new_run(tx: &Connection, run: &RunId, stamp: u64) -> Result<RunLine> {
+    tx.prepare_cached(
+        "INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
+         VALUES (?1, ?2, 0, 0, 0, x'', '')",
+    )?
+    .execute(params![run.as_str(), stamp as i64])?;
+    Ok(RunLine {
+        n: tx.last_insert_rowid(),
+        run_id: run.to_string(),
+        stamp,
+        last_sequence: 0,
+        count: 0,
+        events: 0,
+        record: Err(Damage::integrity(Part::Run, "", "")),
+        renamed: false,
+    })
 }
 
 /// Writes a run's own row.
@@ -338,13 +367,19 @@ pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
 }
 
 fn put(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
+    put_whole(tx, n, sealed)?;
+    frames::settle(tx, n, sealed.header().sequence, &mut None)
+}
+
+/// Writes a checkpoint without packing its neighbours.
+pub(super) fn put_whole(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     let header = sealed.header();
     frames::put(tx, n, header.sequence, header.stamp, sealed.bytes())?;
     put_header(tx, n, sealed)?;
     if let Some(id) = &header.imported_id {
         set_name(tx, n, header.sequence, id)?;
     }
-    frames::settle(tx, n, header.sequence, &mut None)
+    Ok(())
 }
 
 /// A header as it is stored, and its checksum.
@@ -459,7 +494,7 @@ fn drop_documents(tx: &Connection, range: &[&dyn ToSql]) -> Result<()> {
     Ok(())
 }
 
-fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
+pub(super) fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
     let text = json(item)?;
     let key = [n.to_le_bytes(), at.to_le_bytes()];
     let sum = checksum(Part::Item, &[&key[0], &key[1]], text.as_bytes());
@@ -469,7 +504,7 @@ fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
 }
 
 /// Adds the events of one commit, several to a row.
-fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]) -> Result<()> {
+pub(super) fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]) -> Result<()> {
     let surplus = events.len().saturating_sub(EVENTS_KEPT.min(EVENT_PLACES) as usize);
     let mut at = stamp * EVENT_PLACES;
     for chunk in events[surplus..].chunks(EVENT_SLACK as usize) {
@@ -509,21 +544,36 @@ pub(super) fn trim_events(tx: &Connection, line: &mut RunLine) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn delete_run(db: &mut Db, run: &RunId, only_at: Option<u64>) -> Result<bool> {
-    let tx = db.begin()?;
-    let fresh = Fresh::load(&tx)?;
-    let Some(line) = read::line(&tx, &fresh, run)? else { return Ok(false) };
+pub(super) fn delete_run(
+    store: &SqliteStore,
+    db: &mut Db,
+    run: &RunId,
+    only_at: Option<u64>,
+) -> std::result::Result<bool, StoreError> {
+    transact(store, db, &mut |tx, fresh, base| {
+        let deleted = delete_rows(tx, fresh, base, run, only_at).map_err(|e| store.write_error(e))?;
+        Ok(match deleted {
+            true => Outcome::Changed { value: true, newest: base.next_stamp(), adds: Vec::new() },
+            false => Outcome::Unchanged(false),
+        })
+    })
+}
+
+fn delete_rows(
+    tx: &Connection,
+    fresh: &Fresh,
+    base: &Base,
+    run: &RunId,
+    only_at: Option<u64>,
+) -> Result<bool> {
+    let Some(line) = read::line(tx, fresh, run)? else { return Ok(false) };
     if only_at.is_some_and(|stamp| stamp != line.stamp) {
         return Ok(false);
     }
     let n = line.n;
-    fresh::settle(&tx, &fresh)?;
-    // Stamps must not go back once the run that had the newest is gone.
-    let stamp = next_stamp(&tx, &fresh)?;
-    tx.execute(
-        "INSERT OR REPLACE INTO meta (key, value, checksum) VALUES ('stamp_floor', ?1, ?2)",
-        params![integer(stamp), floor_checksum(stamp)],
-    )?;
+    fresh::settle(tx, fresh)?;
+    // Stamps must not go back once the run that had the newest is gone, and the deletion itself has one.
+    set_floor(tx, base.next_stamp())?;
     for table in ["whole", "delta"] {
         tx.execute(
             &format!("DELETE FROM {table} WHERE stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)"),
@@ -534,6 +584,5 @@ pub(super) fn delete_run(db: &mut Db, run: &RunId, only_at: Option<u64>) -> Resu
         tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
     }
     tx.execute("DELETE FROM run WHERE n = ?1", [n])?;
-    tx.commit()?;
     Ok(true)
 }

@@ -1,0 +1,109 @@
+//! A disk that does not take what it is given: a failed sync is never acknowledged, and nothing later is built on it
+//! before all of it was written and synced again. The failures are injected into the real binary by strace.
+
+use std::process::Command;
+
+use crate::environment::{Ran, TestEnvironment};
+
+/// Whether strace can be used here.
+fn can_trace() -> bool {
+    let traced = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).status();
+    let can = traced.is_ok_and(|status| status.success());
+    if !can {
+        eprintln!("skipped: strace is not there, or may not trace");
+    }
+    can
+}
+
+/// Runs the binary under strace; `strace` are its own arguments.
+fn traced(env: &TestEnvironment, strace: &[&str], args: &[&str]) -> Ran {
+    let mut command = env.program("strace");
+    command.args(["-f", "-qq"]).args(strace).arg(env!("CARGO_BIN_EXE_milepost")).args(args);
+    crate::environment::finished(&mut command, None)
+}
+
+/// Every sync fails from the `first` on.
+fn failing(env: &TestEnvironment, first: u32, args: &[&str]) -> Ran {
+    let inject = format!("inject=fsync,fdatasync:error=EIO:when={first}+");
+    traced(env, &["-e", "trace=fsync,fdatasync", "-o", "/dev/null", "-e", &inject], args)
+}
+
+fn summaries(env: &TestEnvironment) -> Vec<String> {
+    let rows = env.json(&["list", "--run", "r"])["checkpoints"].clone();
+    let summary = |row: &serde_json::Value| row["task_summary"].as_str().unwrap_or_default().to_owned();
+    rows.as_array().unwrap().iter().rev().map(summary).collect()
+}
+
+fn save(summary: &str) -> Vec<&str> {
+    vec!["save", "--run", "r", "--no-capture", "--summary", summary]
+}
+
+#[test]
+fn a_save_that_cannot_be_synced_is_not_acknowledged() {
+    if !can_trace() {
+        return;
+    }
+    for store in ["sqlite:st.db", "files:st"] {
+        let mut env = TestEnvironment::new();
+        env.set("MILEPOST_STORE", store);
+        env.save(&save("one")[1..]);
+        for first in 1..=4 {
+            let ran = failing(&env, first, &save(&format!("failed {first}")));
+            if ran.code == 0 {
+                // A save needs fewer syncs than that.
+                break;
+            }
+            let ran = ran.exits(1);
+            let told_apart = ran.stderr.contains("checkpoint_not_acknowledged")
+                && ran.stderr.contains("may appear as cp_")
+                || ran.stderr.contains("checkpoint_atomic_write_failed");
+            assert!(told_apart, "{store}, from sync {first} on: {}", ran.stderr);
+            if store.starts_with("sqlite") && first == 1 {
+                assert!(ran.stderr.contains("checkpoint_not_acknowledged"), "{}", ran.stderr);
+            }
+        }
+        env.save(&save("after")[1..]);
+        // What was said to have failed may be there, and in its place; what was acknowledged is.
+        let found = summaries(&env);
+        assert_eq!((&*found[0], &**found.last().unwrap()), ("one", "after"), "{store}: {found:?}");
+        env.run(&["verify"]).exits(0);
+    }
+}
+
+#[test]
+fn one_failed_sync_is_made_good_by_writing_everything_again() {
+    if !can_trace() {
+        return;
+    }
+    let mut env = TestEnvironment::new();
+    env.set("MILEPOST_STORE", "sqlite:st.db");
+    env.save(&save("one")[1..]);
+    let inject = ["-e", "trace=fdatasync", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO:when=1"];
+    traced(&env, &inject, &save("two")).exits(0);
+    assert_eq!(summaries(&env), ["one", "two"]);
+    env.run(&["verify"]).exits(0);
+}
+
+#[test]
+fn after_a_failed_sync_the_next_save_first_writes_and_syncs_the_wal_again() {
+    if !can_trace() {
+        return;
+    }
+    let mut env = TestEnvironment::new();
+    env.set("MILEPOST_STORE", "sqlite:st.db");
+    env.save(&save("one")[1..]);
+    failing(&env, 1, &save("failed")).exits(1);
+    let rewrites = |env: &TestEnvironment| {
+        let log = env.path("trace");
+        let out = log.to_string_lossy().into_owned();
+        let calls = "trace=write,pwrite64,fdatasync";
+        traced(env, &["-y", "-e", calls, "-o", &out], &save("next")).exits(0);
+        let trace = std::fs::read_to_string(log).unwrap();
+        let of_wal = trace.lines().filter(|line| line.contains("st.db-wal>"));
+        // SQLite itself writes with pwrite64.
+        let before_sync = of_wal.take_while(|line| !line.contains("fdatasync"));
+        before_sync.filter(|line| line.contains(" write(") || line.starts_with("write(")).count()
+    };
+    assert!(rewrites(&env) >= 2, "the header and the frames are written again before the first sync");
+    assert_eq!(rewrites(&env), 0, "once is enough");
+}

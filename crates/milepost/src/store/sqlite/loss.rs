@@ -1,0 +1,153 @@
+//! Acknowledged writes that the database no longer has: its WAL was damaged, or an older copy was put in its place.
+//! In: the stamps at which the database ends and should end. Out: a row per loss, numbers that must not be given out
+//! again, and copies of the damaged files. `recover` brings back what the copies still prove.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, Result, params};
+
+use super::beside;
+use super::read::{bytes, integer, number, text};
+use crate::store::Part;
+use crate::store::check::checksum;
+use crate::{atomic, small_file};
+
+/// Writes that were acknowledged and are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Loss {
+    /// The newest stamp that the database had.
+    pub(super) found: u64,
+    /// The newest stamp that was acknowledged.
+    pub(super) expected: u64,
+    /// Whether `doctor --fix` has recovered what it could.
+    pub(super) acknowledged: bool,
+    /// The name of the copy of the damaged database, beside it; empty where none could be made.
+    pub(super) kept: String,
+}
+
+impl Loss {
+    /// How many writes are missing. A row that is damaged itself counts as one.
+    pub(super) fn writes(&self) -> u64 {
+        (self.expected - self.found).max(1)
+    }
+
+    /// The copy of the damaged database, which lies in the same folder.
+    pub(super) fn copy(&self, database: &Path) -> Option<PathBuf> {
+        let name = Path::new(&self.kept).file_name()?;
+        Some(atomic::folder_of(database).join(name))
+    }
+
+    fn checksum(&self) -> [u8; 16] {
+        let numbers = [self.found, self.expected, u64::from(self.acknowledged)].map(u64::to_le_bytes);
+        checksum(Part::Wal, &[b"loss", &numbers[0], &numbers[1], &numbers[2]], self.kept.as_bytes())
+    }
+}
+
+/// All losses, oldest first. Of a damaged row only its key is used.
+pub(super) fn load(tx: &Connection) -> Result<Vec<Loss>> {
+    let mut statement =
+        tx.prepare_cached("SELECT found, expected, acknowledged, kept, checksum FROM loss ORDER BY found")?;
+    let mut rows = statement.query([])?;
+    let mut losses = Vec::new();
+    while let Some(row) = rows.next()? {
+        let loss = Loss {
+            found: number(row, 0)?,
+            expected: number(row, 1)?,
+            acknowledged: number(row, 2)? == 1,
+            kept: text(row, 3)?,
+        };
+        let proven = loss.checksum()[..] == bytes(row, 4)?[..] && loss.expected > loss.found;
+        losses.push(if proven {
+            loss
+        } else {
+            Loss { expected: loss.found, acknowledged: false, kept: String::new(), ..loss }
+        });
+    }
+    Ok(losses)
+}
+
+/// Writes a loss, or replaces what is known of it.
+pub(super) fn store(tx: &Connection, loss: &Loss) -> Result<()> {
+    tx.execute(
+        "INSERT OR REPLACE INTO loss (found, expected, acknowledged, kept, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            integer(loss.found),
+            integer(loss.expected),
+            i64::from(loss.acknowledged),
+            loss.kept,
+            loss.checksum()
+        ],
+    )?;
+    Ok(())
+}
+
+/// The newest stamp that was ever acknowledged and lost; 0 where nothing was.
+pub(super) fn newest(losses: &[Loss]) -> u64 {
+    losses.iter().map(|loss| loss.expected).max().unwrap_or(0)
+}
+
+/// How many sequence numbers a run has to skip: each lost write may have used one of them.
+/// `stamp` is that of the run's last write; a new run skips numbers only until the loss is acknowledged.
+pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
+    let concerns = |loss: &&Loss| match stamp {
+        Some(stamp) => stamp <= loss.found,
+        None => !loss.acknowledged,
+    };
+    losses.iter().filter(concerns).map(|loss| loss.expected - loss.found).sum()
+}
+
+/// Copies the database and its WAL beside them, before a write overwrites what they still hold. Gives the copy's name.
+pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
+    let mut number = 1;
+    let (kept, mut file) = loop {
+        let path = beside(database, &format!(".damaged-{number}"));
+        let mut options = File::options();
+        match atomic::open_private(&path, options.write(true).create_new(true)) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            file => break (path, file?),
+        }
+    };
+    let mut copied = || -> io::Result<()> {
+        io::copy(&mut small_file::open(database)?, &mut file)?;
+        file.sync_all()?;
+        let mut options = File::options();
+        let wal =
+            atomic::open_private(&beside(&kept, "-wal"), options.write(true).create(true).truncate(true));
+        let mut wal = wal?;
+        match small_file::open(&beside(database, "-wal")) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            from => drop(io::copy(&mut from?, &mut wal)?),
+        }
+        wal.sync_all()?;
+        atomic::sync_folder(atomic::folder_of(database))
+    };
+    match copied() {
+        Ok(()) => Ok(kept.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        Err(e) => {
+            for suffix in ["", "-wal"] {
+                let _ = std::fs::remove_file(beside(&kept, suffix));
+            }
+            Err(e)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_skipped_by_runs_that_may_have_lost_them() {
+        let loss =
+            |found, expected, acknowledged| Loss { found, expected, acknowledged, kept: String::new() };
+        let losses = [loss(10, 14, true), loss(30, 31, false)];
+        assert_eq!(skipped(&losses, Some(9)), 5);
+        assert_eq!(skipped(&losses, Some(10)), 5);
+        assert_eq!(skipped(&losses, Some(15)), 1);
+        assert_eq!(skipped(&losses, Some(32)), 0);
+        assert_eq!(skipped(&losses, None), 1);
+        assert_eq!((newest(&losses), newest(&[])), (31, 0));
+    }
+}

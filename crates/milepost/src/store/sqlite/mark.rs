@@ -1,0 +1,172 @@
+//! The high-water mark: the stamp of the newest acknowledged write, in a small file beside the database.
+//! In: a stamp, after each commit. Out: the stamp that the database must have reached. Written under the writers' lock
+//! and never synced, so it may be behind the database. It is ahead only if acknowledged commits are missing.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::beside;
+use crate::model::StoreId;
+use crate::store::check::{checksum, hex};
+use crate::store::{Part, StoreUrl, identity};
+use crate::{atomic, small_file};
+
+/// Maximum size of the file.
+const LIMIT: u64 = 256;
+
+/// What the mark says about the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// The store has no id or is on a network file system: there is no mark.
+    Unused,
+    /// There is no mark yet, it is damaged, or it belongs to another store.
+    Missing,
+    /// A sync failed: what the database shows up to this stamp may not be on disk.
+    Unsynced(u64),
+    /// Every write up to this stamp was acknowledged.
+    Acknowledged(u64),
+}
+
+impl Reading {
+    /// Whether the WAL has to be written and synced again before anything is built on a database that ends at `newest`.
+    pub(super) fn is_behind(self, newest: u64) -> bool {
+        match self {
+            Self::Unused => false,
+            Self::Missing | Self::Unsynced(_) => true,
+            Self::Acknowledged(stamp) => stamp < newest,
+        }
+    }
+
+    /// The acknowledged stamp, if a database that ends at `newest` has not reached it.
+    pub(super) fn ahead_of(self, newest: u64) -> Option<u64> {
+        match self {
+            Self::Unsynced(stamp) | Self::Acknowledged(stamp) => (stamp > newest).then_some(stamp),
+            Self::Unused | Self::Missing => None,
+        }
+    }
+}
+
+/// The file that holds the mark.
+#[derive(Debug)]
+pub(super) struct Mark {
+    database: PathBuf,
+    path: PathBuf,
+    used: bool,
+    id: OnceLock<Option<StoreId>>,
+}
+
+impl Mark {
+    /// Names the mark of a database. On file systems where WAL is not safe it is not used.
+    pub(super) fn new(database: &Path, used: bool) -> Self {
+        Self { database: database.to_owned(), path: beside(database, "-mark"), used, id: OnceLock::new() }
+    }
+
+    fn id(&self) -> Option<&StoreId> {
+        if !self.used {
+            return None;
+        }
+        let read = || identity::read_id(&StoreUrl::Sqlite(self.database.clone())).ok().flatten();
+        self.id.get_or_init(read).as_ref()
+    }
+
+    /// Reads the mark. A reader does so before its transaction begins, so that the database cannot be older.
+    pub(super) fn read(&self) -> Reading {
+        let Some(id) = self.id() else { return Reading::Unused };
+        let text = small_file::read_text(&self.path, LIMIT).unwrap_or_default();
+        parse(&text, id).unwrap_or(Reading::Missing)
+    }
+
+    /// Notes an acknowledged write. A mark that cannot be written costs the next writer a rewrite of the WAL.
+    pub(super) fn set(&self, stamp: u64) {
+        self.write("acknowledged", stamp);
+    }
+
+    /// Notes that a sync failed, so that the next writer of any process writes and syncs the WAL again first.
+    pub(super) fn set_unsynced(&self) {
+        let stamp = match self.read() {
+            Reading::Unsynced(stamp) | Reading::Acknowledged(stamp) => stamp,
+            Reading::Unused | Reading::Missing => 0,
+        };
+        self.write("unsynced", stamp);
+    }
+
+    fn write(&self, word: &str, stamp: u64) {
+        let Some(id) = self.id() else { return };
+        let text = text(id, word, stamp);
+        let mut options = OpenOptions::new();
+        // One write over the old text, which has the same length: a killed process leaves the one or the other.
+        let _ = atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+    }
+}
+
+fn text(id: &StoreId, word: &str, stamp: u64) -> String {
+    let text = format!("{id} {word:<12} {stamp:020}");
+    let check = hex(&checksum(Part::Wal, &[b"mark"], text.as_bytes()));
+    format!("{text} {check}\n")
+}
+
+fn parse(text: &str, id: &StoreId) -> Option<Reading> {
+    let (line, check) = text.lines().next()?.rsplit_once(' ')?;
+    if hex(&checksum(Part::Wal, &[b"mark"], line.as_bytes())) != check {
+        return None;
+    }
+    let mut words = line.split_ascii_whitespace();
+    let (found, word, stamp) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
+    match word {
+        _ if found != id.as_str() => None,
+        "acknowledged" => Some(Reading::Acknowledged(stamp)),
+        "unsynced" => Some(Reading::Unsynced(stamp)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_counts_only_whole_and_for_its_own_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("milepost.db");
+        assert_eq!(Mark::new(&database, true).read(), Reading::Unused, "no id");
+        identity::write_id(&StoreUrl::Sqlite(database.clone())).unwrap();
+        let mark = Mark::new(&database, true);
+        assert_eq!(mark.read(), Reading::Missing);
+        mark.set(7);
+        assert_eq!(mark.read(), Reading::Acknowledged(7));
+        mark.set_unsynced();
+        assert_eq!(mark.read(), Reading::Unsynced(7));
+        mark.set(8);
+        assert_eq!(mark.read(), Reading::Acknowledged(8));
+
+        let file = dir.path().join("milepost.db-mark");
+        let whole = std::fs::read(&file).unwrap();
+        for at in 0..whole.len() - 1 {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 4;
+            atomic::write(&file, &flipped, atomic::Mode::Private).unwrap();
+            assert_eq!(mark.read(), Reading::Missing, "byte {at}");
+            atomic::write(&file, &whole[..at], atomic::Mode::Private).unwrap();
+            assert_eq!(mark.read(), Reading::Missing, "cut at {at}");
+        }
+        atomic::write(&file, &whole, atomic::Mode::Private).unwrap();
+        assert_eq!(Mark::new(&database, false).read(), Reading::Unused, "a network file system");
+        identity::write_id(&StoreUrl::Sqlite(database.clone())).unwrap();
+        assert_eq!(Mark::new(&database, true).read(), Reading::Missing, "another store");
+    }
+
+    #[test]
+    fn a_mark_is_compared_with_the_database() {
+        let is = |reading: Reading, newest| (reading.is_behind(newest), reading.ahead_of(newest));
+        assert_eq!(is(Reading::Acknowledged(5), 5), (false, None));
+        assert_eq!(is(Reading::Acknowledged(5), 6), (true, None));
+        assert_eq!(is(Reading::Acknowledged(5), 4), (false, Some(5)));
+        assert_eq!(is(Reading::Unsynced(5), 5), (true, None));
+        assert_eq!(is(Reading::Unsynced(5), 3), (true, Some(5)));
+        assert_eq!(is(Reading::Missing, 5), (true, None));
+        assert_eq!(is(Reading::Unused, 5), (false, None));
+    }
+}

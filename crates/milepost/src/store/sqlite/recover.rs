@@ -1,0 +1,247 @@
+//! Recovers lost writes from the copy that was made when the loss was noticed.
+//! In: a loss and the damaged files kept beside the database. Out: checkpoints that prove themselves, put back under
+//! their own numbers, and the run's record, items and events where nothing was written since.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use rusqlite::{Connection, Result, params};
+
+use super::connection::Db;
+use super::fresh::{self, Fresh};
+use super::loss::{self, Loss};
+use super::read::{self, EVENT_PLACES, integer, number};
+use super::salvage;
+use super::transact::{Outcome, transact};
+use super::wal::{self, Unproven};
+use super::{SqliteStore, beside, frames, write};
+use crate::model::{Event, Item, Marks, RunId, RunRecord};
+use crate::seal::Verified;
+use crate::store::{EventQuery, Slot, StoreError};
+use crate::{atomic, small_file};
+
+/// Maximum size of a WAL that is rebuilt in memory.
+const WAL_LIMIT: u64 = 1 << 30;
+
+/// A checkpoint that proves itself.
+struct Recovered {
+    stamp: u64,
+    document: Verified,
+    marks: Option<Marks>,
+}
+
+/// A run as its newest lost write left it.
+struct Tail {
+    stamp: u64,
+    last_sequence: u64,
+    record: RunRecord,
+    items: Vec<Item>,
+}
+
+/// What was found of one run.
+#[derive(Default)]
+struct Found {
+    checkpoints: BTreeMap<u64, Recovered>,
+    events: BTreeMap<u64, Event>,
+    tail: Option<Tail>,
+}
+
+/// What came of recovering.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// Losses that are acknowledged now.
+    pub(super) losses: u64,
+    /// Checkpoints that were put back.
+    checkpoints: u64,
+    /// Names of the copies of damaged files.
+    kept: Vec<String>,
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "checkpoints recovered: {}", self.checkpoints)?;
+        if self.kept.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "; the damaged files are kept in {}", self.kept.join(", "))
+        }
+    }
+}
+
+/// Brings back what can be proven of all losses, and acknowledges the rest. The caller holds the turn.
+pub(super) fn recover(store: &SqliteStore, db: &mut Db) -> std::result::Result<Recovery, StoreError> {
+    // A transaction of any kind notices a loss that nobody has noticed yet.
+    let losses = transact(store, db, &mut |tx, _, _| {
+        loss::load(tx).map(Outcome::Unchanged).map_err(|e| store.write_error(e))
+    })?;
+    let mut recovery = Recovery::default();
+    for loss in losses.into_iter().filter(|loss| !loss.acknowledged) {
+        let found = loss.copy(&store.path).map_or_else(BTreeMap::new, |copy| search(store, &loss, &copy));
+        recovery.checkpoints += transact(store, db, &mut |tx, fresh, base| {
+            let put = put_back(tx, fresh, &loss, &found).map_err(|e| store.write_error(e))?;
+            Ok(Outcome::same_stamp(put, base))
+        })?;
+        recovery.losses += 1;
+        recovery.kept.extend(Some(loss.kept).filter(|name| !name.is_empty()));
+    }
+    Ok(recovery)
+}
+
+/// Looks for lost writes in the kept copy. What cannot be read is not there.
+fn search(store: &SqliteStore, loss: &Loss, copy: &Path) -> BTreeMap<RunId, Found> {
+    let mut found = BTreeMap::new();
+    let Ok(wal) = small_file::read(&beside(copy, "-wal"), WAL_LIMIT) else { return found };
+    // With and without the damaged frames: each may show what the other hides, and every checkpoint proves itself.
+    for unproven in [Unproven::Skip, Unproven::Use] {
+        let _ = search_rebuilt(store, loss, copy, &wal, unproven, &mut found);
+    }
+    found
+}
+
+fn search_rebuilt(
+    store: &SqliteStore,
+    loss: &Loss,
+    copy: &Path,
+    wal: &[u8],
+    unproven: Unproven,
+    found: &mut BTreeMap<RunId, Found>,
+) -> Result<()> {
+    let io = |e: std::io::Error| rusqlite::Error::ToSqlConversionFailure(e.into());
+    let folder =
+        tempfile::Builder::new().prefix(atomic::TEMP_PREFIX).tempdir_in(atomic::folder_of(&store.path));
+    let folder = folder.map_err(io)?;
+    let path = folder.path().join("copy.db");
+    std::fs::copy(copy, &path).map_err(io)?;
+    let page_size = page_size(&path).map_err(io)?;
+    let Some(wal) = wal::rebuilt(wal, page_size, unproven) else { return Ok(()) };
+    atomic::write_without_folder_sync(&beside(&path, "-wal"), &wal, atomic::Mode::Private).map_err(io)?;
+    let survey = salvage::survey(&path)?;
+    let connection = salvage::connect(&path)?;
+    let fresh = Fresh::load(&connection).unwrap_or_default();
+    for (run, checkpoints) in survey.found() {
+        let entry = found.entry(run.clone()).or_default();
+        for (sequence, place) in checkpoints {
+            if !is_lost(loss, place.stamp) || entry.checkpoints.contains_key(sequence) {
+                continue;
+            }
+            if let Some(document) = salvage::document(&connection, place.n, *sequence) {
+                let marks = salvage::marks(&connection, run, *sequence);
+                entry.checkpoints.insert(*sequence, Recovered { stamp: place.stamp, document, marks });
+            }
+        }
+        if let Some(tail) = tail(&connection, &fresh, run).filter(|tail| is_lost(loss, tail.stamp)) {
+            entry.tail = Some(tail);
+        }
+        let after = loss.found.saturating_mul(EVENT_PLACES).saturating_add(EVENT_PLACES - 1);
+        let query = EventQuery { run: Some(run), after, limit: 0 };
+        if let Ok(page) = read::events(&connection, &query) {
+            entry.events.extend(page.events);
+        }
+    }
+    Ok(())
+}
+
+fn is_lost(loss: &Loss, stamp: u64) -> bool {
+    (loss.found + 1..=loss.expected).contains(&stamp)
+}
+
+/// The run's own row, if it proves itself.
+fn tail(connection: &Connection, fresh: &Fresh, run: &RunId) -> Option<Tail> {
+    let line = read::line(connection, fresh, run).ok()??;
+    let items = read::items(connection, line.n).ok()?;
+    let items = items.into_iter().map(|(_, item)| item).collect::<std::result::Result<_, _>>().ok()?;
+    Some(Tail { stamp: line.stamp, last_sequence: line.last_sequence, record: *line.record.ok()?, items })
+}
+
+/// The page size that the header of a database names.
+fn page_size(database: &Path) -> std::io::Result<usize> {
+    use std::io::Read as _;
+    let mut header = [0; 18];
+    small_file::open(database)?.read_exact(&mut header)?;
+    Ok(match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65536,
+        size => usize::from(size),
+    })
+}
+
+/// Puts back what was found and acknowledges the loss; gives the number of checkpoints.
+fn put_back(tx: &Connection, fresh: &Fresh, loss: &Loss, found: &BTreeMap<RunId, Found>) -> Result<u64> {
+    fresh::settle(tx, fresh)?;
+    let mut count = 0;
+    for (run, found) in found {
+        count += put_back_run(tx, loss, run, found)?;
+    }
+    loss::store(tx, &Loss { acknowledged: true, ..loss.clone() })?;
+    Ok(count)
+}
+
+fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Result<u64> {
+    if found.checkpoints.is_empty() && found.tail.is_none() {
+        return Ok(0);
+    }
+    let known = read::line(tx, &Fresh::load(tx)?, run)?;
+    let mut line = match known {
+        Some(line) => line,
+        None => write::new_run(tx, run, loss.found)?,
+    };
+    let written_since = line.stamp > loss.found;
+    let mut count = 0;
+    for (sequence, checkpoint) in &found.checkpoints {
+        if put_back_checkpoint(tx, line.n, *sequence, checkpoint)? {
+            count += 1;
+            line.count += 1;
+            line.last_sequence = line.last_sequence.max(*sequence);
+        }
+    }
+    let mut by_stamp: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
+    for (position, event) in &found.events {
+        by_stamp.entry(position / EVENT_PLACES).or_default().push(event.clone());
+    }
+    for (stamp, events) in by_stamp.iter().filter(|(stamp, _)| is_lost(loss, **stamp)) {
+        write::push_events(tx, &mut line, *stamp, events)?;
+    }
+    let mut record = line.record.as_ref().ok().map(|record| (**record).clone());
+    if let (false, Some(tail)) = (written_since, &found.tail) {
+        line.stamp = tail.stamp;
+        line.last_sequence = line.last_sequence.max(tail.last_sequence);
+        record = Some(tail.record.clone());
+        tx.execute("DELETE FROM item WHERE run_n = ?1", [line.n])?;
+        for (at, item) in (1..).zip(&tail.items) {
+            write::push_item(tx, line.n, at, item)?;
+        }
+    }
+    match record {
+        Some(record) => {
+            let text = write::json(&record)?;
+            write::set_run(tx, &line, &read::run_checksum(&line, &record, &text), &text)?;
+        }
+        // The engine rebuilds a record that does not prove itself from the run's checkpoints.
+        None => write::set_run(tx, &line, &[], "")?,
+    }
+    Ok(count)
+}
+
+/// Puts one checkpoint back under its own number, unless something has that number or id.
+fn put_back_checkpoint(tx: &Connection, n: i64, sequence: u64, recovered: &Recovered) -> Result<bool> {
+    let slot = Slot::issue(sequence, recovered.stamp);
+    let Ok(sealed) = recovered.document.clone().into_sealed(&slot) else { return Ok(false) };
+    let place = params![n, integer(sequence)];
+    let has_number = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
+    if tx.prepare_cached(has_number)?.exists(place)? || write::is_taken(tx, &sealed.header().snapshot_id)? {
+        return Ok(false);
+    }
+    // The neighbours may be packed against each other, which must not go past the one between them.
+    let above = "SELECT min(sequence) FROM checkpoint WHERE run_n = ?1 AND sequence > ?2";
+    let above: Option<u64> = tx
+        .prepare_cached(above)?
+        .query_row(place, |row| row.get::<_, Option<i64>>(0)?.map(|_| number(row, 0)).transpose())?;
+    if let Some(above) = above {
+        frames::release(tx, n, above)?;
+    }
+    write::put_whole(tx, n, &sealed)?;
+    if let Some(marks) = &recovered.marks {
+        write::set_marks(tx, n, sequence, marks)?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,134 @@
+//! One write transaction. Before it: all that it builds on is on disk, and nothing acknowledged is missing unnoticed.
+//! After it: the high-water mark. In: work on the tables. Out: its result, acknowledged. Runs only while the turn is held.
+
+use super::connection::{Db, Tx};
+use super::fresh::Fresh;
+use super::loss::{self, Loss};
+use super::read::RunLine;
+use super::{SqliteStore, write};
+use crate::model::CheckpointId;
+use crate::store::{Damage, Part, StoreError};
+
+/// What a write builds on.
+pub(super) struct Base {
+    /// The newest stamp that was given out.
+    newest: u64,
+    losses: Vec<Loss>,
+}
+
+impl Base {
+    /// The next free stamp.
+    pub(super) fn next_stamp(&self) -> u64 {
+        self.newest + 1
+    }
+
+    /// The next free number of a run. It skips as many as lost writes may have used.
+    pub(super) fn next_sequence(&self, line: Option<&RunLine>) -> u64 {
+        let skipped = loss::skipped(&self.losses, line.map(|line| line.stamp));
+        line.map_or(0, |line| line.last_sequence) + skipped + 1
+    }
+}
+
+/// What came of the work.
+pub(super) enum Outcome<T> {
+    /// There is nothing to commit.
+    Unchanged(T),
+    /// The transaction is to be committed.
+    Changed {
+        value: T,
+        /// The newest stamp from now on.
+        newest: u64,
+        /// Checkpoints that the commit adds.
+        adds: Vec<CheckpointId>,
+    },
+}
+
+impl<T> Outcome<T> {
+    /// A change that takes no stamp.
+    pub(super) fn same_stamp(value: T, base: &Base) -> Self {
+        Self::Changed { value, newest: base.newest, adds: Vec::new() }
+    }
+}
+
+/// Work inside a write transaction. It may be called twice; only the last time counts.
+pub(super) type Work<'a, T> = dyn FnMut(&Tx<'_>, &Fresh, &Base) -> Result<Outcome<T>, StoreError> + 'a;
+
+/// Runs the work in a transaction and commits it. If a sync fails, everything is written and synced once more; if that
+/// fails too, the answer is `NotAcknowledged`, and the next writer has to begin with the same.
+pub(super) fn transact<T>(store: &SqliteStore, db: &mut Db, work: &mut Work<'_, T>) -> Result<T, StoreError> {
+    match attempt(store, db, work, false) {
+        Err(first @ StoreError::NotAcknowledged { .. }) => match attempt(store, db, work, true) {
+            Ok(value) => Ok(value),
+            Err(second @ StoreError::NotAcknowledged { .. }) => Err(second),
+            Err(_) => Err(first),
+        },
+        other => other,
+    }
+}
+
+fn attempt<T>(
+    store: &SqliteStore,
+    db: &mut Db,
+    work: &mut Work<'_, T>,
+    after_failed_sync: bool,
+) -> Result<T, StoreError> {
+    let failed = |e| store.write_error(e);
+    let mark = store.mark.read();
+    let mut rewritten = false;
+    if after_failed_sync {
+        rewrite_wal(store, db)?;
+        rewritten = true;
+    }
+    loop {
+        let tx = db.begin().map_err(failed)?;
+        let fresh = Fresh::load(&tx).map_err(failed)?;
+        let losses = loss::load(&tx).map_err(failed)?;
+        let newest = write::newest_stamp(&tx, &fresh).map_err(failed)?.max(loss::newest(&losses));
+        if !rewritten && mark.is_behind(newest) {
+            drop(tx);
+            rewrite_wal(store, db)?;
+            rewritten = true;
+            continue;
+        }
+        if let Some(expected) = mark.ahead_of(newest) {
+            // Without a copy nothing can be recovered later, which is no reason to refuse a save.
+            let kept = loss::keep_copy(&store.path).unwrap_or_default();
+            let loss = Loss { found: newest, expected, acknowledged: false, kept };
+            loss::store(&tx, &loss).map_err(failed)?;
+            tx.commit().map_err(failed)?;
+            continue;
+        }
+        return match work(&tx, &fresh, &Base { newest, losses })? {
+            Outcome::Unchanged(value) => Ok(value),
+            Outcome::Changed { value, newest, adds } => {
+                tx.commit().map_err(|e| commit_error(store, e, adds))?;
+                store.mark.set(newest);
+                Ok(value)
+            }
+        };
+    }
+}
+
+/// What a failed COMMIT means. Only an error while the frames were written proves that they are not whole: after a failed
+/// sync they may be in the file, and the next process that opens it finds them.
+fn commit_error(store: &SqliteStore, e: rusqlite::Error, adds: Vec<CheckpointId>) -> StoreError {
+    use rusqlite::ffi::{SQLITE_IOERR, SQLITE_IOERR_WRITE};
+    let code = e.sqlite_error().map_or(0, |error| error.extended_code);
+    if code & 0xff == SQLITE_IOERR && code != SQLITE_IOERR_WRITE {
+        return StoreError::NotAcknowledged { place: store.place(), may_appear: adds, source: e.into() };
+    }
+    store.write_error(e)
+}
+
+/// Writes and syncs the WAL again, so that everything that it shows is on disk.
+fn rewrite_wal(store: &SqliteStore, db: &Db) -> Result<(), StoreError> {
+    let indexed = db.frames().map_err(|e| store.write_error(e))?;
+    let rewritten = db.rewrite_wal().map_err(|e| store.io_error(e))?;
+    if rewritten < indexed {
+        let expected = format!("{indexed} intact frames");
+        return Err(
+            Damage::integrity(Part::Wal, expected, format!("{rewritten} in {}", store.place())).into()
+        );
+    }
+    Ok(())
+}
