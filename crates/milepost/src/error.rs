@@ -326,6 +326,9 @@ impl Error {
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
             Self::Interop(InteropError::Database { .. }) => (R::Usage, Exit::Failed),
+            Self::Interop(InteropError::Document { source, .. }) => {
+                (source.reason(), if source.reason() == R::StoreNewer { Exit::Newer } else { Exit::Failed })
+            }
             Self::Interop(_) => (R::Usage, Exit::Usage),
             Self::Conflict { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::SecretsLeave { .. } => (R::ConfirmationNeeded, Exit::Unconfirmed),
@@ -420,6 +423,9 @@ impl Error {
             Self::Forked { .. } => "open the run again in this process".into(),
             Self::Interop(InteropError::Nothing { .. }) => {
                 "`milepost help import` lists the formats; PATH is the folder, or the one around it".into()
+            }
+            Self::Interop(InteropError::Document { .. }) => {
+                "nothing was imported; export the bundle again".into()
             }
             Self::Interop(_) => return None,
             Self::Conflict { .. } => "copy into an empty store, or delete that run there".into(),

@@ -83,6 +83,15 @@ pub(crate) fn imported(
             screen.talk(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
         }
     }
+    // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
+    if report.format == Some(Format::Jsonl)
+        && let Some(first) = report.skipped.first()
+    {
+        let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
+        let message = format!("{} left out", counted(report.skipped.len() as u64, "line"));
+        let exit = if nothing { Exit::Failed } else { Exit::Partly };
+        return Err(Failure::told(code, message).exits(exit));
+    }
     if nothing {
         let message = "nothing was found to import";
         return Err(Failure::told(ReasonCode::CheckpointNotFound, message)
@@ -94,7 +103,11 @@ pub(crate) fn imported(
 
 fn notes(screen: &Screen, skipped: &[Skipped], warnings: &[Note]) {
     for one in skipped.iter().take(SHOWN) {
-        screen.talk(&format!("skipped {}: {}", clean(&one.path), clean(&one.reason)));
+        let reason = clean(&one.reason);
+        let code =
+            one.reason_code.map(|code| code.to_string()).filter(|code| !reason.contains(code.as_str()));
+        let code = code.map_or(String::new(), |code| format!(" ({code})"));
+        screen.talk(&format!("skipped {}: {reason}{code}", clean(&one.path)));
     }
     for one in warnings.iter().take(SHOWN) {
         screen.talk(&format!("Warning: {}: {}", clean(&one.path), clean(&one.message)));
@@ -189,7 +202,7 @@ pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compare
     let skipped: Vec<_> = report
         .skipped
         .iter()
-        .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone() })
+        .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone(), reason_code: None })
         .collect();
     let note = |(path, message): &(String, String)| Note { path: path.clone(), message: message.clone() };
     let differences = compared.map_or(0, |compared| compared.differences.len());

@@ -8,6 +8,7 @@ mod brief;
 mod capture;
 mod config;
 mod current_run;
+mod documents;
 mod environment;
 mod escapes;
 mod exact;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Milepost, Whereabouts};
 use crate::Error;
-use crate::interop::sealed::Sealed as Parcel;
+use crate::interop::Skipped;
+use crate::interop::sealed::{Sealed as Parcel, SealedLine};
 use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
@@ -371,37 +372,46 @@ fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
     serde_json::to_value(value).ok()
 }
 
-fn content(e: &seal::SealError) -> crate::model::Invalid {
-    crate::model::Invalid { path: String::new(), message: e.to_string() }
+/// What was written of a bundle or of lines of sealed documents.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) count: Counting,
+    pub(super) runs: Vec<RunId>,
+    /// Lines whose checkpoint contradicts what is in the store; only of files without a bundle's head.
+    pub(super) skipped: Vec<Skipped>,
 }
 
-/// Writes what came in a file into a store.
+/// Writes what came in a file into a store. A bundle is written whole or refused; each line of other files counts for
+/// itself.
 pub(super) fn write_sealed(
     engine: &Milepost,
     parcel: Parcel,
     origin: &RunOrigin,
     here: &Whereabouts,
-    count: &mut Counting,
-    runs: &mut Vec<RunId>,
-) -> Result<(), Error> {
-    let mut by_run: BTreeMap<RunId, Vec<(Verified, Marks)>> = BTreeMap::new();
-    for (verified, marks) in parcel.checkpoints {
-        let run = verified.body().map_err(|e| content(&e))?.run_id;
-        by_run.entry(run).or_default().push((verified, marks));
+) -> Result<Written, Error> {
+    let mut written = Written::default();
+    let mut by_run: BTreeMap<RunId, Vec<SealedLine>> = BTreeMap::new();
+    for one in parcel.checkpoints {
+        by_run.entry(one.body.run_id.clone()).or_default().push(one);
     }
     if let Some(head) = &parcel.head {
         by_run.entry(head.run.run_id.clone()).or_default();
     }
     for (run, mut all) in by_run {
+        all.sort_by_key(|one| one.body.sequence);
         let known = engine.store.run(&run)?;
         let mut record = match &parcel.head {
             Some(head) if head.run.run_id == run => portable(&head.run),
             _ => made(&run, &all)?,
         };
         record.origin = Some(origin.clone());
-        while !all.is_empty() {
-            let rest = all.split_off(all.len().min(BATCH));
-            engine.take(&record, std::mem::replace(&mut all, rest), count)?;
+        for batch in all.chunks(BATCH) {
+            match engine.take(&record, documents(batch), &mut written.count) {
+                Err(Error::Conflict { .. }) if parcel.head.is_none() => {
+                    take_one_by_one(engine, &record, batch, &mut written)?;
+                }
+                taken => taken?,
+            }
         }
         // A run that went on here keeps its own record.
         if parcel.head.is_some() && known.is_none() {
@@ -417,22 +427,49 @@ pub(super) fn write_sealed(
             }
             engine.settle(&record, parcel.items.clone(), mine)?;
         }
-        runs.push(run);
+        written.runs.push(run);
+    }
+    Ok(written)
+}
+
+fn documents(batch: &[SealedLine]) -> Vec<(Verified, Marks)> {
+    batch.iter().map(|one| (one.document.clone(), one.marks.clone())).collect()
+}
+
+/// Takes each checkpoint in by itself; those that contradict the store are skipped.
+fn take_one_by_one(
+    engine: &Milepost,
+    record: &RunRecord,
+    batch: &[SealedLine],
+    written: &mut Written,
+) -> Result<(), Error> {
+    for one in batch {
+        match engine.take(record, documents(std::slice::from_ref(one)), &mut written.count) {
+            Err(e @ Error::Conflict { .. }) => written.skipped.push(Skipped {
+                path: format!("line {}", one.line),
+                reason: e.to_string(),
+                reason_code: Some(e.reason()),
+            }),
+            taken => taken?,
+        }
     }
     Ok(())
 }
 
 /// A record for checkpoints that came without one.
-fn made(run: &RunId, all: &[(Verified, Marks)]) -> Result<RunRecord, Error> {
+fn made(run: &RunId, all: &[SealedLine]) -> Result<RunRecord, Error> {
     let mut record: Option<RunRecord> = None;
-    for (verified, _) in all {
-        let body = verified.body().map_err(|e| content(&e))?;
+    for SealedLine { document, body, .. } in all {
         let record = record
             .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
         let slot = crate::store::Slot::issue(body.sequence, 0);
-        let sealed = verified.clone().into_sealed(&slot).map_err(|e| content(&e))?;
+        let sealed = document.clone().into_sealed(&slot).map_err(|e| content(&e))?;
         super::bookkeeping::note_checkpoint(record, sealed.header(), body.created_at);
         record.updated_at = body.created_at;
     }
     record.ok_or_else(|| Error::NoRun(run.to_string()))
+}
+
+fn content(e: &seal::SealError) -> crate::model::Invalid {
+    crate::model::Invalid { path: String::new(), message: e.to_string() }
 }

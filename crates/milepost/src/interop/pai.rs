@@ -10,6 +10,7 @@ use super::parcel::{
     lost_source, may, need, own_metadata, pretty, safe_name, take_time, text, time,
 };
 use super::{Format, InteropError, Progress};
+use crate::ReasonCode;
 use crate::model::{
     Draft, EventType, Fields, Invalid, PAI_PHASES, Path as Place, Phase, Raw, Source, Status,
 };
@@ -42,7 +43,7 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
         let name = folder.name(&file);
         match checkpoint(fields, &name, &mut folder.found) {
             Ok((session, read)) => folder.found.run(FORMAT, &session).checkpoints.push(read),
-            Err(e) => folder.found.skip(name, e.to_string()),
+            Err(e) => folder.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
         }
     }
     for run in &mut folder.found.runs {

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
 use super::bookkeeping::{note_checkpoint, remember};
-use super::transfer::{Counting, write_sealed};
+use super::transfer::write_sealed;
 use super::{Milepost, Whereabouts};
-use crate::Error;
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
 use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunOrigin, RunRecord, Token};
 use crate::redact::Redaction;
 use crate::seal;
 use crate::store::{Commit, Find, HeaderQuery, Verdict};
+use crate::{Error, ReasonCode};
 
 /// How many checkpoints go into one transaction.
 const BATCH: usize = 64;
@@ -79,13 +79,10 @@ pub fn preview_import(
         let (all, found) = interop::sealed::read(format, &import.path, progress)?;
         report.skipped = found.skipped;
         for sealed in all {
-            for (verified, _) in &sealed.checkpoints {
-                let body = verified
-                    .body()
-                    .map_err(|e| crate::model::Invalid { path: String::new(), message: e.to_string() })?;
-                let known = engine.map_or(Ok(false), |engine| engine.has(&body.snapshot_id))?;
+            for one in &sealed.checkpoints {
+                let known = engine.map_or(Ok(false), |engine| engine.has(&one.body.snapshot_id))?;
                 report.count(known);
-                report.runs.push(body.run_id);
+                report.runs.push(one.body.run_id.clone());
             }
             report.patch = sealed.patch;
         }
@@ -164,11 +161,12 @@ impl Milepost {
         for sealed in all {
             report.commit = sealed.head.as_ref().and_then(|head| head.commit.clone());
             report.patch = sealed.patch.clone();
-            let mut counting = Counting::default();
             let origin = self.origin_of(import, if format == Format::Bundle { "bundle" } else { "import" });
-            write_sealed(self, sealed, &origin, &import.here, &mut counting, &mut report.runs)?;
-            report.imported += counting.copied;
-            report.unchanged += counting.unchanged;
+            let written = write_sealed(self, sealed, &origin, &import.here)?;
+            report.imported += written.count.copied;
+            report.unchanged += written.count.unchanged;
+            report.runs.extend(written.runs);
+            report.skipped.extend(written.skipped);
         }
         Ok(())
     }
@@ -264,7 +262,11 @@ impl Milepost {
                     parent = Some(name);
                 }
                 Err(Error::Schema(e)) => {
-                    report.skipped.push(Skipped { path: one.path.clone(), reason: e.to_string() });
+                    report.skipped.push(Skipped {
+                        path: one.path.clone(),
+                        reason: e.to_string(),
+                        reason_code: Some(ReasonCode::CheckpointSchemaInvalid),
+                    });
                 }
                 Err(e) => return Err(e),
             }
