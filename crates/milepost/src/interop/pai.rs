@@ -286,6 +286,8 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
     let mut days: std::collections::BTreeMap<String, String> = Default::default();
     let ids: std::collections::HashMap<_, _> =
         run.checkpoints.iter().map(|held| (&held.body.snapshot_id, original(held_id(held), held))).collect();
+    let phases: std::collections::HashMap<_, _> =
+        run.checkpoints.iter().map(|held| (&held.body.snapshot_id, held.body.phase.as_ref())).collect();
     let mut other = false;
     for event in run.events {
         let data = Fields::parse(event.data.get(), &Place::Root).unwrap_or_default();
@@ -305,6 +307,11 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
                     }
                 };
                 let session = run.record.session.as_ref().map_or("unknown", |session| &session.id);
+                let mut data = serde_json::json!({ "action": action, "checkpointId": ids[id] });
+                if let (EventType::CheckpointCreated, Some(phase)) = (event.kind, phases[id]) {
+                    data["phase"] = phase.name.clone().into();
+                    data["phaseNumber"] = phase.number.into();
+                }
                 let event = serde_json::json!({
                     "id": format!("{}-{action}", ids[id]),
                     "timestamp": time(event.at),
