@@ -177,6 +177,9 @@ fn a_brief_is_carried_forward() {
     env.save(&["--run", "r", "--brief", "chk.md"]);
     assert_eq!(env.run(&["brief", "show", "latest"]).exits(0).stdout, EXAMPLE);
     assert_eq!(env.run(&["brief", "show", "chk-003"]).exits(0).stdout, EXAMPLE, "its own id is a name");
+    assert_eq!(env.json(&["list"])["checkpoints"][0]["name"], "chk-003");
+    let listed = env.run(&["list"]).exits(0).stdout;
+    assert!(listed.contains("NAME") && listed.contains("chk-003"), "{listed}");
     let again = env.run(&["save", "--run", "other", "--brief", "chk.md", "--json"]).exits(1);
     assert_eq!(again.reason(), "checkpoint_id_invalid");
     assert!(again.stderr.contains("chk-003"), "{again:#?}");
