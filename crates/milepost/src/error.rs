@@ -143,13 +143,13 @@ pub enum Error {
         source: SealError,
     },
     /// No checkpoint has this name.
-    #[error("no checkpoint {reference:?}")]
+    #[error("no checkpoint \"{reference}\"")]
     NotFound {
         /// What was looked for.
         reference: String,
     },
     /// Several checkpoints have this name.
-    #[error("{reference:?} names {} checkpoints: {}", candidates.len(), candidates.join(", "))]
+    #[error("\"{reference}\" names {} checkpoints: {}", candidates.len(), candidates.join(", "))]
     Ambiguous {
         /// What was looked for.
         reference: String,
@@ -157,7 +157,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// There is no such run.
-    #[error("no run {0:?}")]
+    #[error("no run \"{0}\"")]
     NoRun(String),
     /// It is not clear which run is meant.
     #[error("{}", match open.as_slice() {
@@ -206,7 +206,7 @@ pub enum Error {
     #[error("run {0} is there already")]
     RunExists(RunId),
     /// A step that cannot end, since it has not begun.
-    #[error("step {step:?} has not begun: {}", match open.as_slice() {
+    #[error("step \"{step}\" has not begun: {}", match open.as_slice() {
         [] => "no step is in progress".to_owned(),
         open => format!("in progress: {}", open.join(", ")),
     })]
@@ -229,7 +229,7 @@ pub enum Error {
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
-    #[error("the brief's id {id:?} is taken by {place}")]
+    #[error("the brief's id \"{id}\" is taken by {place}")]
     BriefExists {
         /// The id.
         id: String,

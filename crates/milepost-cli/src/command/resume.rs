@@ -328,7 +328,7 @@ fn with(
 ) -> Result<(), Failure> {
     let Ok(agent) = name.parse::<Agent>() else {
         let names = Agent::ALL.map(Agent::name).join(", ");
-        return Err(Failure::usage(format!("no agent {name:?}; known are {names}")));
+        return Err(Failure::usage(format!("no agent \"{name}\"; known are {names}")));
     };
     context.check_writable()?;
     let lead = Lead::of(mp, from);

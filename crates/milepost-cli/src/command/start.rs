@@ -65,6 +65,6 @@ fn described(pid: &str) -> Result<milepost::model::Owner, Error> {
         name: "--owner-pid".into(),
         source: Invalid { path: "/owner/pid".into(), message },
     };
-    let number: u32 = pid.parse().map_err(|_| wrong(format!("{pid:?} is not a process id")))?;
+    let number: u32 = pid.parse().map_err(|_| wrong(format!("\"{pid}\" is not a process id")))?;
     owner::describe(number).ok_or_else(|| wrong(format!("there is no process {number}")))
 }

@@ -98,7 +98,7 @@ fn section(brief: &Brief, kind: Kind, check: &mut Check) {
     }
     if own.is_empty() {
         let hint = match brief.of_kind(kind).next() {
-            Some(other) => format!("; {:?} reads like it: call it so", other.heading),
+            Some(other) => format!("; \"{}\" reads like it: call it so", other.heading),
             None => String::new(),
         };
         check.errors.push(Warning::new(name, format!("is missing{hint}")));
@@ -203,7 +203,7 @@ fn thin(brief: &Brief, check: &mut Check) {
         for section in brief.of_kind(kind) {
             let content = brief.content(section).to_lowercase();
             if let Some(vague) = VAGUE.iter().find(|vague| content.contains(**vague)) {
-                let message = format!("{vague:?} does not say what exists or what to do");
+                let message = format!("\"{vague}\" does not say what exists or what to do");
                 check.warnings.push(Warning::new(Some(kind.as_str()), message));
             }
         }

@@ -105,7 +105,7 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
         ToOwned::to_owned,
     );
     if folder.found.runs.iter().any(|run| run.id == id) {
-        return folder.found.skip(name, format!("another file is called {id:?} as well"));
+        return folder.found.skip(name, format!("another file is called \"{id}\" as well"));
     }
     let mut kept = Fields::default();
     let created = brief.value("created").map(ToOwned::to_owned);
@@ -202,7 +202,7 @@ fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
         let at = words.first().and_then(|word| moment(word)).unwrap_or_default();
         let run = words.last().and_then(|id| folder.found.runs.iter_mut().find(|run| run.id == *id));
         let Some(run) = run else {
-            folder.found.skip(&name, format!("{heading:?} belongs to no checkpoint that is here"));
+            folder.found.skip(&name, format!("\"{heading}\" belongs to no checkpoint that is here"));
             continue;
         };
         let lines =

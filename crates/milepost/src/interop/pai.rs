@@ -77,7 +77,7 @@ fn checkpoint(
         _ => {
             found.warn(
                 path,
-                format!("phase {name:?} with a number that is not 1 to 7 is kept in metadata.imported"),
+                format!("phase \"{name}\" with a number that is not 1 to 7 is kept in metadata.imported"),
             );
             kept.set("phase", Raw::of(&name)?);
             if let Some(number) = number {
@@ -123,7 +123,7 @@ fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
     if let (Some(id), None) = (&pointed, at) {
         folder.found.warn(
             "seed.json",
-            format!("state.checkpointRef names {id:?}, which is not among the checkpoints"),
+            format!("state.checkpointRef names \"{id}\", which is not among the checkpoints"),
         );
     }
     let last = folder.found.runs.len().checked_sub(1);
@@ -144,7 +144,7 @@ fn events(folder: &mut Folder<'_, '_>, file: &Path) {
                 if found.runs.iter().any(|run| run.id == session) {
                     found.run(FORMAT, &session).events.push(event);
                 } else {
-                    found.skip(place, format!("an event of session {session:?}, which has no checkpoint"));
+                    found.skip(place, format!("an event of session \"{session}\", which has no checkpoint"));
                 }
             }
             Err(e) => folder.found.skip(place, e.to_string()),
@@ -198,8 +198,10 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         }
         None => {
             if let Some(open) = run.checkpoints.iter().rev().find(|held| !held.completed) {
-                let message =
-                    format!("is not written: set state.checkpointRef to {:?}", original(held_id(open), open));
+                let message = format!(
+                    "is not written: set state.checkpointRef to \"{}\"",
+                    original(held_id(open), open)
+                );
                 out.warnings.push(Note { path: "seed.json".into(), message });
             }
         }
@@ -317,7 +319,7 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
                     "timestamp": time(event.at),
                     "sessionId": session,
                     "type": "custom",
-                    "data": { "action": action, "checkpointId": ids[id] },
+                    "data": data,
                 });
                 event.to_string()
             }

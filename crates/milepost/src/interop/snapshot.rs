@@ -137,7 +137,7 @@ fn checkpoint(
         }
     }
     if run != folder {
-        found.warn(path, format!("it names run {run:?} and lies in the folder of {folder:?}"));
+        found.warn(path, format!("it names run \"{run}\" and lies in the folder of \"{folder}\""));
     }
     // Words that are not in the closed lists are kept beside the nearest that is.
     for (name, allowed, instead) in [
@@ -149,7 +149,7 @@ fn checkpoint(
             continue;
         }
         let nearest = allowed.iter().find(|known| word.starts_with(**known)).copied().unwrap_or(instead);
-        found.warn(path, format!("{name} {word:?} is none of {}: taken as {nearest}", allowed.join(", ")));
+        found.warn(path, format!("{name} \"{word}\" is none of {}: taken as {nearest}", allowed.join(", ")));
         if let Some(raw) = f.take(name) {
             kept.set(name, raw);
         }

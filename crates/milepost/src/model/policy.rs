@@ -109,7 +109,7 @@ impl std::str::FromStr for Keep {
             (_, Ok(n)) if n >= 1 => Ok(Self::Last(n)),
             _ => Err(Invalid {
                 path: String::new(),
-                message: format!("{text:?} is not a number of 1 or more, nor \"all\""),
+                message: format!("\"{text}\" is not a number of 1 or more, nor \"all\""),
             }),
         }
     }

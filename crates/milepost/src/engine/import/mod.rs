@@ -136,7 +136,7 @@ impl Milepost {
             let id = self.run_for(&run, &mut report)?;
             let continues = run.continues.as_ref().and_then(|name| newest.get(name).cloned());
             if let (Some(name), None) = (&run.continues, &continues) {
-                let message = format!("it continues {name:?}, which is not here");
+                let message = format!("it continues \"{name}\", which is not here");
                 report.warnings.push(Note { path: run.id.clone(), message });
             }
             if let Some(last) = run.checkpoints.last() {
@@ -201,7 +201,7 @@ impl Milepost {
             let Ok(id) = format!("{cut}{end}").parse::<RunId>() else { continue };
             let Some(state) = self.store.run(&id)? else {
                 if id.as_str() != run.id {
-                    let message = format!("run {:?} is called {id} here", run.id);
+                    let message = format!("run \"{}\" is called {id} here", run.id);
                     report.warnings.push(Note { path: run.id.clone(), message });
                 }
                 return Ok(id);

@@ -103,10 +103,12 @@ impl FilesStore {
                 Err(StoreError::Newer { place: self.root.display().to_string(), found, known: FORMAT })
             }
             Ok(FORMAT) => Ok(()),
-            _ => {
-                Err(Damage::integrity(Part::Pages, format!("{FORMAT} in .store/format"), format!("{text:?}"))
-                    .into())
-            }
+            _ => Err(Damage::integrity(
+                Part::Pages,
+                format!("{FORMAT} in .store/format"),
+                format!("\"{}\"", text.trim_end()),
+            )
+            .into()),
         }
     }
 
