@@ -67,6 +67,8 @@ closed_enum! {
         Usage = "usage",
         /// It would remove something and was not confirmed.
         ConfirmationNeeded = "confirmation_needed",
+        /// The command has done what it was asked for, and its answer could not be written.
+        OutputFailed = "output_failed",
         /// An agent's settings cannot be edited and are left as they are.
         AgentSettingsInvalid = "agent_settings_invalid",
     }

@@ -255,6 +255,7 @@ impl<'a> Shop<'a> {
         let mut records = self.records(Turn::Take);
         let mut plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
         let failed = plans.iter_mut().flat_map(|plan| agents::apply(plan, &mut records)).collect();
+        self.context.screen.done("the agents' files were changed");
         Ok((plans, failed))
     }
 

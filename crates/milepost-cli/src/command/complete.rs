@@ -31,6 +31,7 @@ pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), Fail
     let run = context.known_run(&mp)?;
     let entry = mp.find(&reference, run.as_ref())?;
     let completed = mp.complete(&entry)?;
+    context.screen.done(format!("{} is completed", entry.header.snapshot_id));
     if context.screen.json {
         return context.screen.document(&Document {
             schema: "milepost.complete/1",

@@ -100,6 +100,9 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
     };
     warnings.extend(dated_in_future(&report.future));
     let fixed = report.fixed();
+    if args.fix {
+        context.screen.done(format!("{} mended", words::counted(fixed as u64, "problem")));
+    }
     if context.screen.json {
         let problems = report.problems.iter().map(|p| Problem {
             reason_code: p.reason_code,

@@ -115,6 +115,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     let agents = wanted.unwrap_or_else(|| offer(context, &shop));
     let set_up = (!agents.is_empty()).then(|| shop.set_up(&agents)).transpose()?;
     let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
+    context.screen.done(format!("the store {url} is ready"));
     if context.screen.json {
         context.screen.document(&Document {
             schema: "milepost.init/1",

@@ -84,6 +84,10 @@ fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> R
 
 fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), Failure> {
     let screen = context.screen;
+    if !report.dry_run {
+        let n = words::counted(report.removed, "checkpoint");
+        screen.done(format!("the store was pruned, with {n} removed"));
+    }
     if screen.json {
         screen.document(&Document::of(report))?;
     } else {

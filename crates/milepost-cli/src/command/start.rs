@@ -45,6 +45,7 @@ pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), Failure>
     let started =
         mp.start(Start { run_id: context.config.run.clone(), session_id, opening, ..Start::default() })?;
     let record = &started.record;
+    context.screen.done(format!("run {} was started", record.run_id));
     if context.screen.json {
         let document = Document {
             schema: "milepost.start/1",

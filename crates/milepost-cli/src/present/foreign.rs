@@ -45,6 +45,9 @@ pub(crate) fn imported(
     let distance = report.commit.as_deref().map(|commit| distance(here, commit).to_string());
     let runs: BTreeSet<_> = report.runs.iter().collect();
     let nothing = report.imported + report.unchanged == 0 && report.runs.is_empty();
+    if !dry_run {
+        screen.done(format!("{} imported", counted(report.imported, "checkpoint")));
+    }
     if screen.json {
         screen.document(&ImportDocument {
             schema: "milepost.import/1",
@@ -141,6 +144,9 @@ struct Secret<'a> {
 
 /// What went out.
 pub(crate) fn exported(screen: &Screen, what: &Exporting, report: &Exported) -> Result<(), Failure> {
+    if !what.dry_run {
+        screen.done(format!("{} exported", counted(report.exported, "checkpoint")));
+    }
     if screen.json {
         return screen.document(&ExportDocument {
             schema: "milepost.export/1",
@@ -205,6 +211,7 @@ pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compare
         .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone(), reason_code: None })
         .collect();
     let note = |(path, message): &(String, String)| Note { path: path.clone(), message: message.clone() };
+    screen.done(format!("{} copied", counted(report.count.copied, "checkpoint")));
     let differences = compared.map_or(0, |compared| compared.differences.len());
     if screen.json {
         screen.document(&CopyDocument {
