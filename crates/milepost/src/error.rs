@@ -352,7 +352,7 @@ impl Error {
                 StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
                     (R::CheckpointAtomicWriteFailed, Exit::Failed)
                 }
-                StoreError::Read { .. } => (R::StoreUnreadable, Exit::Failed),
+                StoreError::Read { .. } | StoreError::Denied { .. } => (R::StoreUnreadable, Exit::Failed),
             },
         }
     }
@@ -440,6 +440,10 @@ impl Error {
                 StoreError::Missing { .. } => {
                     "`milepost init` makes one, and so does the first `milepost save`".into()
                 }
+                StoreError::Denied { path, .. } => format!(
+                    "check the owner and the permissions of {}, or name another store with --store",
+                    path.display()
+                ),
                 StoreError::Untrusted { why, .. } => untrusted_hint(why),
                 StoreError::Newer { .. } => "update milepost; nothing was changed".into(),
                 StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),

@@ -26,6 +26,8 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_robust;
 mod opencode;
+mod output;
+mod permissions;
 mod planted;
 mod prune;
 mod redact;

@@ -35,7 +35,7 @@ pub(super) fn file_number(path: &Path) -> Option<u64> {
 }
 
 /// A file beside the database.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
