@@ -87,7 +87,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
                     format!("the store takes {}, more than {}", words::bytes(bytes), words::bytes(most));
                 warnings.push(Warning {
                     message,
-                    fix: "`milepost prune` removes the oldest ended runs, `milepost delete RUN` any; \
+                    fix: "`milepost prune` reduces the oldest ended runs, `milepost delete RUN` removes any; \
                           retain.max_store in milepost.toml is the bound",
                 });
             }

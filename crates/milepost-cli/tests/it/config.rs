@@ -135,7 +135,7 @@ fn config_show_lists_every_key() {
      retain.keep_daily 0 default
      retain.keep_weekly 0 default
      retain.keep_within none default
-     retain.ended_runs 90d default
+     retain.ended_runs none default
      retain.compress_after none default
      retain.max_store 1GB default
      capture.enabled true default
