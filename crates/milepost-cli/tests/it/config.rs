@@ -208,4 +208,12 @@ fn what_was_trusted_at_the_root_is_not_trusted_below_it() {
         "config_untrusted"
     );
     env.save(&["--run", "r"]);
+    // Trusted by itself, it counts, and the root's file still does.
+    let pkg = env.project().join("pkg");
+    let line = format!("cd '{}' && '{}' trust --yes", pkg.display(), env!("CARGO_BIN_EXE_milepost"));
+    let output = env.program("script").args(["-qec", &line, "/dev/null"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    env.run_in(&pkg, &["save", "--run", "below"]).exits(0);
+    assert!(pkg.join("cp/below/latest.json").exists());
+    env.save(&["--run", "r"]);
 }
