@@ -231,7 +231,9 @@ fn revoke(context: &Context<'_>) -> Result<(), Failure> {
         .map(|record| state.remove(&record.id))
         .transpose()
         .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
-    context.screen.done(format!("{} is no longer trusted", context.url()));
+    if revoked == Some(true) {
+        context.screen.done(format!("{} is no longer trusted", context.url()));
+    }
     let document =
         RevokeDocument { schema: SCHEMA, store: context.url().to_string(), revoked: revoked == Some(true) };
     if context.screen.json {

@@ -2,13 +2,14 @@
 //! already is left alone, so that running it twice adds nothing.
 
 mod prepare;
+mod sealed;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
+use self::sealed::write_sealed;
 use super::bookkeeping::{note_checkpoint, remember};
-use super::transfer::write_sealed;
 use super::{Milepost, Whereabouts};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
