@@ -145,7 +145,7 @@ pub(crate) fn named(words: &[String]) -> Result<clap::Command, Failure> {
     command.build();
     for name in words {
         let Some(found) = command.find_subcommand(name) else {
-            let message = format!("no command {:?}", words.join(" "));
+            let message = format!("no command \"{}\"", words.join(" "));
             return Err(Failure::usage(message).hint("`milepost help --all` lists them"));
         };
         command = found.clone();

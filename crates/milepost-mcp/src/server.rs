@@ -104,7 +104,7 @@ impl ServerHandler for Server {
         let from = request.and_then(|request| request.cursor).map_or(Ok(0), |cursor| {
             cursor
                 .parse::<usize>()
-                .map_err(|_| ErrorData::invalid_params(format!("no cursor {cursor:?}"), None))
+                .map_err(|_| ErrorData::invalid_params(format!("no cursor \"{cursor}\""), None))
         })?;
         // Where the runs cannot be read, reading the brief says why.
         let runs = self.ask(Call::Runs).await.unwrap_or_default();
@@ -130,7 +130,7 @@ impl ServerHandler for Server {
         let uri = request.uri;
         let Some(kind) = resource::at(&uri) else {
             let known = format!("{} and {} are known", resource::BRIEF, resource::template().uri_template);
-            return Err(ErrorData::resource_not_found(format!("no resource {uri:?}: {known}"), None));
+            return Err(ErrorData::resource_not_found(format!("no resource \"{uri}\": {known}"), None));
         };
         let done = self.ask(kind.call).await.map_err(|refusal| not_found(&refusal))?;
         let text = done.text.unwrap_or(done.document);
@@ -157,7 +157,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         if request.name != "resume" {
-            let message = format!("no prompt {:?}; there is `resume`", request.name);
+            let message = format!("no prompt \"{}\"; there is `resume`", request.name);
             return Err(ErrorData::invalid_params(message, None));
         }
         let call = Call::Resume(prompted(&request.arguments.unwrap_or_default())?);
@@ -176,7 +176,7 @@ fn prompted(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume,
     let text = |name: &str| given.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let number = |text: &str| {
         text.trim().parse().map_err(|_| {
-            ErrorData::invalid_params(format!("budget: {text:?} is not a whole number, 0 or more"), None)
+            ErrorData::invalid_params(format!("budget: \"{text}\" is not a whole number, 0 or more"), None)
         })
     };
     let (run, budget) = (text("run").map(str::to_owned), text("budget").map(number).transpose()?);

@@ -57,7 +57,7 @@ pub fn definitions() -> Vec<Tool> {
 pub(crate) fn call(name: &str, given: Option<JsonObject>) -> Result<Call, Refusal> {
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
-        return Err(Refusal::usage(format!("no tool {name:?}"), format!("the tools are {names}")));
+        return Err(Refusal::usage(format!("no tool \"{name}\""), format!("the tools are {names}")));
     };
     (tool.read)(given.unwrap_or_default())
 }

@@ -69,6 +69,8 @@ closed_enum! {
         Usage = "usage",
         /// It would remove something and was not confirmed.
         ConfirmationNeeded = "confirmation_needed",
+        /// The command has done what it was asked for, and its answer could not be written.
+        OutputFailed = "output_failed",
         /// An agent's settings cannot be edited and are left as they are.
         AgentSettingsInvalid = "agent_settings_invalid",
     }
@@ -145,13 +147,13 @@ pub enum Error {
         source: SealError,
     },
     /// No checkpoint has this name.
-    #[error("no checkpoint {reference:?}")]
+    #[error("no checkpoint \"{reference}\"")]
     NotFound {
         /// What was looked for.
         reference: String,
     },
     /// Several checkpoints have this name.
-    #[error("{reference:?} names {} checkpoints: {}", candidates.len(), candidates.join(", "))]
+    #[error("\"{reference}\" names {} checkpoints: {}", candidates.len(), candidates.join(", "))]
     Ambiguous {
         /// What was looked for.
         reference: String,
@@ -159,7 +161,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// There is no such run.
-    #[error("no run {0:?}")]
+    #[error("no run \"{0}\"")]
     NoRun(String),
     /// It is not clear which run is meant.
     #[error("{}", match open.as_slice() {
@@ -208,7 +210,7 @@ pub enum Error {
     #[error("run {0} is there already")]
     RunExists(RunId),
     /// A step that cannot end, since it has not begun.
-    #[error("step {step:?} has not begun: {}", match open.as_slice() {
+    #[error("step \"{step}\" has not begun: {}", match open.as_slice() {
         [] => "no step is in progress".to_owned(),
         open => format!("in progress: {}", open.join(", ")),
     })]
@@ -231,7 +233,7 @@ pub enum Error {
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
-    #[error("the brief's id {id:?} is taken by {place}")]
+    #[error("the brief's id \"{id}\" is taken by {place}")]
     BriefExists {
         /// The id.
         id: String,
@@ -328,6 +330,9 @@ impl Error {
             Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
             Self::Interop(InteropError::Database { .. }) => (R::Usage, Exit::Failed),
+            Self::Interop(InteropError::Document { source, .. }) => {
+                (source.reason(), if source.reason() == R::StoreNewer { Exit::Newer } else { Exit::Failed })
+            }
             Self::Interop(_) => (R::Usage, Exit::Usage),
             Self::Conflict { .. } => (R::CheckpointIdInvalid, Exit::Failed),
             Self::SecretsLeave { .. } => (R::ConfirmationNeeded, Exit::Unconfirmed),
@@ -350,7 +355,7 @@ impl Error {
                     (R::CheckpointAtomicWriteFailed, Exit::Failed)
                 }
                 StoreError::NotAcknowledged { .. } => (R::CheckpointNotAcknowledged, Exit::Failed),
-                StoreError::Read { .. } => (R::StoreUnreadable, Exit::Failed),
+                StoreError::Read { .. } | StoreError::Denied { .. } => (R::StoreUnreadable, Exit::Failed),
             },
         }
     }
@@ -424,6 +429,9 @@ impl Error {
             Self::Interop(InteropError::Nothing { .. }) => {
                 "`milepost help import` lists the formats; PATH is the folder, or the one around it".into()
             }
+            Self::Interop(InteropError::Document { .. }) => {
+                "nothing was imported; export the bundle again".into()
+            }
             Self::Interop(_) => return None,
             Self::Conflict { .. } => "copy into an empty store, or delete that run there".into(),
             Self::SecretsLeave { .. } => "look at them, then add --yes to let them leave".into(),
@@ -435,6 +443,10 @@ impl Error {
                 StoreError::Missing { .. } => {
                     "`milepost init` makes one, and so does the first `milepost save`".into()
                 }
+                StoreError::Denied { path, .. } => format!(
+                    "check the owner and the permissions of {}, or name another store with --store",
+                    path.display()
+                ),
                 StoreError::Untrusted { why, .. } => untrusted_hint(why),
                 StoreError::Newer { .. } => "update milepost; nothing was changed".into(),
                 StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),

@@ -38,14 +38,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
-    ("seal", &["model", "brief::id_of", "store::Slot"]),
+    ("seal", &["model", "brief::id_of", "store::Slot", "ReasonCode"]),
     ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("trust", &["model", "atomic", "owner", "small_file"]),
     ("database", &[]),
     ("store", &["model", "clock", "atomic", "database", "owner", "seal", "small_file", "trust"]),
-    ("interop", &["model", "seal", "brief", "database", "small_file"]),
+    ("interop", &["model", "seal", "brief", "database", "small_file", "ReasonCode"]),
     ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (
         "engine",

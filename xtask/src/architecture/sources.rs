@@ -1,5 +1,5 @@
-//! Rules that a line of source can break: openings, lengths, printing, the environment, git, promises for later,
-//! machines.
+//! Rules that a line of source can break: openings, lengths, printing, the environment, git, Debug output, promises for
+//! later, machines.
 //! The words looked for are put together here, so that this file does not break the rules itself.
 
 use anyhow::Result;
@@ -29,6 +29,9 @@ const UNSAFE: [&str; 4] = [
     concat!("unsa", "fe extern"),
 ];
 
+/// Rust's Debug output, which is for programmers; the testkit's messages are.
+const DEBUG: [&str; 2] = [concat!(":?", "}"), concat!(":#?", "}")];
+
 /// Starting git, and the one file that may: there it is kept from running what a repository names.
 const GIT: &str = "Command::new(\"git\")";
 const GIT_FILE: &str = "crates/milepost/src/git/mod.rs";
@@ -56,6 +59,10 @@ pub fn check(tree: &Tree) -> Result<Vec<String>> {
             let is_test = file.ends_with("/tests.rs") || file.contains("/tests/") || n > tests_from;
             if module && !is_test && file != GIT_FILE && line.contains(GIT) {
                 breaches.push(format!("{at}: git is run by {GIT_FILE} alone"));
+            }
+            let for_people = module && !is_test && !file.starts_with("crates/milepost-testkit/");
+            if for_people && DEBUG.iter().any(|form| line.contains(form)) {
+                breaches.push(format!("{at}: Debug output in a message; write the value with Display"));
             }
             for word in NOWHERE.iter().chain(&UNSAFE).filter(|word| line.contains(**word)) {
                 breaches.push(format!("{at}: {word} has no place here"));

@@ -103,6 +103,6 @@ pub(super) fn verdict(words: &[&str]) -> Standing {
     }
     match arguments {
         ["mcp"] => Standing::Current,
-        other => Standing::Stale(format!("the MCP server is started with {other:?}")),
+        other => Standing::Stale(format!("the MCP server is started with {}", other.join(" "))),
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, Failure> {
                 known.iter().find(|known| known.starts_with(name.as_str()) || name.starts_with(**known));
             let hint = near
                 .map_or(format!("agents are {}", known.join(", ")), |near| format!("did you mean {near}?"));
-            Failure::usage(format!("no agent {name:?}")).hint(hint)
+            Failure::usage(format!("no agent \"{name}\"")).hint(hint)
         })?;
         if !agents.contains(&agent) {
             agents.push(agent);
@@ -255,6 +255,7 @@ impl<'a> Shop<'a> {
         let mut records = self.records(Turn::Take);
         let mut plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
         let failed = plans.iter_mut().flat_map(|plan| agents::apply(plan, &mut records)).collect();
+        self.context.screen.done("the agents' files were changed");
         Ok((plans, failed))
     }
 

@@ -23,6 +23,8 @@ struct Document<'a> {
     schema: &'static str,
     run_id: &'a RunId,
     completed: &'a [CheckpointId],
+    /// Whether there was nothing left to complete: somebody had done it before.
+    already_completed: bool,
 }
 
 pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), Failure> {
@@ -31,15 +33,17 @@ pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), Fail
     let run = context.known_run(&mp)?;
     let entry = mp.find(&reference, run.as_ref())?;
     let completed = mp.complete(&entry)?;
+    context.screen.done(format!("{} is completed", entry.header.snapshot_id));
     if context.screen.json {
         return context.screen.document(&Document {
             schema: "milepost.complete/1",
             run_id: &entry.header.run_id,
             completed: &completed,
+            already_completed: completed.is_empty(),
         });
     }
     if completed.is_empty() {
-        context.screen.talk("it was completed already");
+        context.screen.talk(&format!("{} was completed already", entry.header.snapshot_id));
     }
     context.screen.text(&completed.iter().map(|id| format!("{id}\n")).collect::<String>())
 }

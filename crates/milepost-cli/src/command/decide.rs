@@ -32,7 +32,7 @@ pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), Failure
             let run = &applied.run;
             context
                 .screen
-                .talk(&format!("Warning: no decision of {run} reads {old:?}; it is noted all the same"));
+                .talk(&format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same"));
         }
     }
     Changed { schema: "milepost.decide/1", applied: &applied, what }.present(context.screen)

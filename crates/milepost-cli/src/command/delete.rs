@@ -58,6 +58,9 @@ pub(crate) fn run(args: &DeleteArgs, context: &Context<'_>) -> Result<(), Failur
     let listed = mp.list(&query)?.checkpoints;
     let removed: Vec<_> = listed.iter().map(|listed| listed.entry.header.snapshot_id.clone()).collect();
     let bytes_freed = if args.dry_run { 0 } else { mp.delete(&run)?.bytes_freed };
+    if !args.dry_run {
+        screen.done(format!("run {run} was deleted"));
+    }
     if screen.json {
         return screen.document(&Document {
             schema: "milepost.delete/1",

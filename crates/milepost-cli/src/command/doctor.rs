@@ -1,6 +1,8 @@
 //! `doctor`: what is wrong with the store and what can be done; with `--fix`, does it.
 
-use milepost::engine::{Diagnosis, DoctorReport};
+use jiff::Timestamp;
+use milepost::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
+use milepost::model::{CheckpointId, RunId};
 use milepost::store::StoreError;
 use milepost::{Error, Exit, ReasonCode};
 use serde::Serialize;
@@ -28,6 +30,16 @@ struct Document<'a> {
     problems: Vec<Problem<'a>>,
     fixed: usize,
     warnings: &'a [Warning],
+    future: Vec<Future<'a>>,
+}
+
+/// A checkpoint that is dated in the future.
+#[derive(Serialize)]
+struct Future<'a> {
+    snapshot_id: &'a CheckpointId,
+    run_id: &'a RunId,
+    sequence: u64,
+    created_at: Timestamp,
 }
 
 #[derive(Serialize)]
@@ -75,7 +87,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
                     format!("the store takes {}, more than {}", words::bytes(bytes), words::bytes(most));
                 warnings.push(Warning {
                     message,
-                    fix: "`milepost prune` removes the oldest ended runs, `milepost delete RUN` any; \
+                    fix: "`milepost prune` reduces the oldest ended runs, `milepost delete RUN` removes any; \
                           retain.max_store in milepost.toml is the bound",
                 });
             }
@@ -86,7 +98,11 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
         }
         Err(e) => unreadable(e)?,
     };
+    warnings.extend(dated_in_future(&report.future));
     let fixed = report.fixed();
+    if args.fix {
+        context.screen.done(format!("{} mended", words::counted(fixed as u64, "problem")));
+    }
     if context.screen.json {
         let problems = report.problems.iter().map(|p| Problem {
             reason_code: p.reason_code,
@@ -102,6 +118,16 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
             problems: problems.collect(),
             fixed,
             warnings: &warnings,
+            future: report
+                .future
+                .iter()
+                .map(|one| Future {
+                    snapshot_id: &one.snapshot_id,
+                    run_id: &one.run_id,
+                    sequence: one.sequence,
+                    created_at: one.created_at,
+                })
+                .collect(),
         })?;
     } else {
         context.screen.text(&page(&url, bytes, &report, &warnings))?;
@@ -110,6 +136,25 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
     let Some(first) = open.first() else { return Ok(()) };
     let n = words::counted(open.len() as u64, "problem");
     Err(Failure::told(first.reason_code, format!("{n} found")).exits(Exit::Damaged))
+}
+
+/// Names checkpoints that are dated in the future, the first few of them one by one.
+fn dated_in_future(future: &[FutureCheckpoint]) -> Option<Warning> {
+    const NAMED: usize = 5;
+    let name = |one: &FutureCheckpoint| {
+        format!("{} ({}@{}, {:.0})", one.snapshot_id, one.run_id, one.sequence, one.created_at)
+    };
+    let mut names: Vec<_> = future.iter().take(NAMED).map(name).collect();
+    if future.len() > NAMED {
+        names.push(format!("and {} more: --json lists all", future.len() - NAMED));
+    }
+    let verb = if future.len() == 1 { "is" } else { "are" };
+    let n = words::counted(future.len() as u64, "checkpoint");
+    (!future.is_empty()).then(|| Warning {
+        message: format!("{n} {verb} dated more than a day in the future: {}", names.join(", ")),
+        fix: "check the clock of this machine, and of the one that made them; they are intact, and retention goes by \
+              the order of writing",
+    })
 }
 
 /// A store that is too damaged to be opened or read is a finding, not a failure of the doctor's.
@@ -124,7 +169,7 @@ fn unreadable(e: Error) -> Result<DoctorReport, Error> {
                     .into(),
                 fixed: false,
             }],
-            checked: 0,
+            ..DoctorReport::default()
         }),
         _ => Err(e),
     }

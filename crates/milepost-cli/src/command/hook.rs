@@ -30,7 +30,7 @@ pub(crate) fn run(args: &HookArgs, global: &Global, screen: &Screen) -> Result<(
         None if !args.strict => Ok(()),
         None => {
             let names = Agent::ALL.map(Agent::name).join(", ");
-            Err(Failure::usage(format!("no agent {:?}; known are {names}", args.agent)))
+            Err(Failure::usage(format!("no agent \"{}\"; known are {names}", args.agent)))
         }
     }
 }

@@ -23,7 +23,8 @@ use crate::present::foreign;
     after_help = "Examples:\n  milepost import pai\n  milepost import auto ../old-project/checkpoints --dry-run\n  \
                         milepost import nova26 .nova/checkpoints.db\n  \
                         milepost import bundle nightly.bundle --patch nightly.patch\n\n\
-                        Exit: 0 also where files were skipped; 4 if there was nothing to import."
+                        Exit: 0 also where files were skipped; 3 if lines of a jsonl file were left out; \
+                        4 if there was nothing to import."
 )]
 pub(crate) struct ImportArgs {
     /// The format, or auto

@@ -61,9 +61,10 @@ const TEMPLATE: &str = "\
 # keep_daily = 0
 # keep_weekly = 0
 # keep_within = \"none\"
-# For `milepost prune`: ended runs go as a whole after this time, the oldest also while the store takes more than
-# max_store (0 is any size); documents of a files: store are compressed once they are so old.
-# ended_runs = \"90d\"
+# For `milepost prune`: ended runs go as a whole after this time (\"90d\"; \"none\" is never), the oldest keep only what
+# is always kept while the store takes more than max_store (0 is any size); documents of a files: store are compressed
+# once they are so old.
+# ended_runs = \"none\"
 # max_store = \"1GB\"
 # compress_after = \"none\"
 
@@ -115,6 +116,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     let agents = wanted.unwrap_or_else(|| offer(context, &shop));
     let set_up = (!agents.is_empty()).then(|| shop.set_up(&agents)).transpose()?;
     let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
+    context.screen.done(format!("the store {url} is ready"));
     if context.screen.json {
         context.screen.document(&Document {
             schema: "milepost.init/1",

@@ -64,6 +64,8 @@ struct Row<'a> {
     completed: bool,
     pinned: bool,
     tags: &'a [String],
+    /// The id that its brief gives itself, or that it had where it was imported from.
+    name: Option<&'a str>,
     #[serde(flatten)]
     place: Option<Place>,
 }
@@ -126,13 +128,17 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         context.screen.talk("no checkpoints");
         return Ok(());
     }
-    let mut shown =
-        table(context.screen, &["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"]);
+    let mut headings = vec!["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"];
+    let named = listing.checkpoints.iter().any(|listed| listed.entry.header.imported_id.is_some());
+    if named {
+        headings.insert(1, "NAME");
+    }
+    let mut shown = table(context.screen, &headings);
     let now = mp.now();
     for (place, at) in &order {
         let Some(listed) = listing.checkpoints.get(*at) else { continue };
         let header = &listed.entry.header;
-        shown.add_row([
+        let mut cells = vec![
             cell(format!("{}{}", place.as_ref().map(branch).unwrap_or_default(), header.snapshot_id)),
             cell(format!("{}@{}", header.run_id, header.sequence)),
             cell(words::ago(header.created_at, now)),
@@ -141,7 +147,11 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
             cell(header.phase.as_ref().map(runs::phase).unwrap_or_default()),
             cell(marks(listed)),
             cell(header.summary.as_deref().unwrap_or_default()),
-        ]);
+        ];
+        if named {
+            cells.insert(1, cell(header.imported_id.as_deref().unwrap_or_default()));
+        }
+        shown.add_row(cells);
     }
     context.screen.text(&lines(&shown))
 }
@@ -176,6 +186,7 @@ fn row<'a>(listed: &'a Listed, place: Option<&TreePlace>) -> Row<'a> {
         completed: listed.completed,
         pinned: listed.entry.marks.pinned,
         tags: &listed.entry.marks.tags,
+        name: header.imported_id.as_deref(),
         place: place.map(Place::of),
     }
 }

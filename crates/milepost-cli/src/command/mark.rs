@@ -59,6 +59,7 @@ pub(crate) fn run(args: MarkArgs, context: &Context<'_>) -> Result<(), Failure> 
     let entry = mp.find(&reference, run.as_ref())?;
     let marks = mp.mark(&entry, &change)?;
     let header = &entry.header;
+    context.screen.done(format!("the marks of {} were changed", header.snapshot_id));
     if context.screen.json {
         return context.screen.document(&Document {
             schema: "milepost.mark/1",

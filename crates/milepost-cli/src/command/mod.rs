@@ -228,7 +228,7 @@ fn number(text: &str, flag: &str, path: &str) -> Result<u64, milepost::Error> {
         name: flag.to_owned(),
         source: milepost::model::Invalid {
             path: path.to_owned(),
-            message: format!("{text:?} is not a whole number, 0 or more"),
+            message: format!("\"{text}\" is not a whole number, 0 or more"),
         },
     })
 }

@@ -15,8 +15,9 @@ use crate::present::words;
 /// In the whole store, or in the run named with --run. A run keeps its newest checkpoints (50, up to an age of 14 days,
 /// unless its profile or a flag says otherwise), and whatever their number and age: the newest, the latest failed,
 /// completed and state-holding ones, pinned and tagged ones, and those that --keep-hourly, --keep-daily, --keep-weekly
-/// and --keep-within ask for. Runs that ended more than 90 days ago go as a whole; so do the oldest ended runs while the
-/// store takes more than 1 GB. Saves prune their own run all the time; this does the rest.
+/// and --keep-within ask for. While the store takes more than 1 GB, the oldest ended runs keep only those that stay
+/// whatever their number and age. Ended runs go as a whole only where retain.ended_runs says so. Saves prune their own
+/// run all the time; this does the rest.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost prune --dry-run\n  milepost prune --yes\n  milepost prune --run nightly --keep-last 10\n  \
@@ -84,6 +85,10 @@ fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> R
 
 fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), Failure> {
     let screen = context.screen;
+    if !report.dry_run {
+        let n = words::counted(report.removed, "checkpoint");
+        screen.done(format!("the store was pruned, with {n} removed"));
+    }
     if screen.json {
         screen.document(&Document::of(report))?;
     } else {

@@ -120,6 +120,7 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
     };
     if args.dismiss {
         mp.dismiss(&run)?;
+        context.screen.done(format!("run {run} was dismissed"));
         if context.screen.json {
             return context.screen.document(&Dismissed { schema: "milepost.resume/1", dismissed: &run });
         }
@@ -285,6 +286,7 @@ fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -
     }
     let continued = mp.continue_run(run, continuing(context), args.take_over)?;
     let record = &continued.started.record;
+    context.screen.done(format!("run {} was started and continues {run}", record.run_id));
     if context.screen.json {
         return context.screen.document(&Begun {
             schema: "milepost.resume/1",
@@ -328,7 +330,7 @@ fn with(
 ) -> Result<(), Failure> {
     let Ok(agent) = name.parse::<Agent>() else {
         let names = Agent::ALL.map(Agent::name).join(", ");
-        return Err(Failure::usage(format!("no agent {name:?}; known are {names}")));
+        return Err(Failure::usage(format!("no agent \"{name}\"; known are {names}")));
     };
     context.check_writable()?;
     let lead = Lead::of(mp, from);

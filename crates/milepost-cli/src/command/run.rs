@@ -144,7 +144,7 @@ fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>, Failure
 fn interval(text: &str) -> Result<Duration, Failure> {
     match duration(text) {
         Ok(every) if every > Duration::ZERO => Ok(every),
-        Ok(_) => Err(Failure::usage(format!("--every: {text:?} is no interval: it must be longer than 0"))),
+        Ok(_) => Err(Failure::usage(format!("--every: \"{text}\" is no interval: it must be longer than 0"))),
         Err(why) => Err(Failure::usage(format!("--every: {why}"))),
     }
     .map_err(|failure| failure.hint("give an interval such as 30s, 10m or 2h"))

@@ -45,6 +45,7 @@ pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), Failure>
     let started =
         mp.start(Start { run_id: context.config.run.clone(), session_id, opening, ..Start::default() })?;
     let record = &started.record;
+    context.screen.done(format!("run {} was started", record.run_id));
     if context.screen.json {
         let document = Document {
             schema: "milepost.start/1",
@@ -65,6 +66,6 @@ fn described(pid: &str) -> Result<milepost::model::Owner, Error> {
         name: "--owner-pid".into(),
         source: Invalid { path: "/owner/pid".into(), message },
     };
-    let number: u32 = pid.parse().map_err(|_| wrong(format!("{pid:?} is not a process id")))?;
+    let number: u32 = pid.parse().map_err(|_| wrong(format!("\"{pid}\" is not a process id")))?;
     owner::describe(number).ok_or_else(|| wrong(format!("there is no process {number}")))
 }

@@ -69,6 +69,9 @@ pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Failure
         }
         None => None,
     };
+    if let Some(file) = &args.to {
+        context.screen.done(format!("the state was written to {}", file.display()));
+    }
     if let Some(kept) = &kept {
         context.screen.talk(&format!("what stood there before is in {}", kept.display()));
     }

@@ -45,7 +45,7 @@ pub(crate) struct StepArgs {
 pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), Failure> {
     let Some((_, status)) = VERBS.iter().find(|(word, _)| *word == args.what) else {
         let words = VERBS.map(|(word, _)| word).join(", ");
-        let message = format!("{:?} is not one of {words}", args.what);
+        let message = format!("\"{}\" is not one of {words}", args.what);
         let source = Invalid { path: "/step_state/step_status".into(), message };
         return Err(Error::Value { name: "what happens to the step".into(), source }.into());
     };

@@ -183,6 +183,7 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Failur
     let mut record = identity::adopt(&url, state).map_err(file)?;
     record.add_project(trusted_entry(&config.place, &config.guarded));
     state.put(&record).map_err(file)?;
+    context.screen.done(format!("{url} is trusted"));
     Ok(record)
 }
 
@@ -230,6 +231,9 @@ fn revoke(context: &Context<'_>) -> Result<(), Failure> {
         .map(|record| state.remove(&record.id))
         .transpose()
         .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
+    if revoked == Some(true) {
+        context.screen.done(format!("{} is no longer trusted", context.url()));
+    }
     let document =
         RevokeDocument { schema: SCHEMA, store: context.url().to_string(), revoked: revoked == Some(true) };
     if context.screen.json {
@@ -261,6 +265,7 @@ fn outbox(context: &Context<'_>) -> Result<(), Failure> {
         confirmed(context, "Save these checkpoints?")?;
         let intake = outbox.take_in_with(&context.writer()?, &shown)?;
         accepted = intake.saved.len() as u64;
+        context.screen.done(format!("{accepted} checkpoints of the outbox were saved"));
         page::refused(context.screen, &intake.refused);
     }
     if context.screen.json {

@@ -34,9 +34,6 @@ pub(crate) use self::watching::Watching;
 use crate::cli::Global;
 use crate::failure::Failure;
 
-/// The name of the project's file.
-pub(crate) use milepost::store::place::CONFIG as FILE;
-
 /// Every key that a file may hold.
 pub(crate) const KEYS: [&str; 25] = [
     "store",
@@ -179,7 +176,12 @@ impl Config {
             source,
         })?;
         let environment = Environment::read()?;
-        let file = place.root.join(FILE);
+        let file = place.config.clone();
+        // Paths in the project's file start at its own folder, others at the root.
+        let own_folder = |origin: &Origin| match origin {
+            Origin::File(path) if *path == place.config => place.config_folder(),
+            _ => Path::new(""),
+        };
         let mut warnings = Vec::new();
         // Links on the way to the user's own file are theirs.
         let user_file =
@@ -195,7 +197,7 @@ impl Config {
         };
         let home = environment.home.as_deref();
         let trust = Trust::load(environment.trust, home, user.as_ref(), &mut warnings)?;
-        let covered = trust.covers(&place.root);
+        let covered = trust.covers(&place.root.join(place.config_folder()));
         let mut refusal = None;
         let mut project = match File::read(file.clone(), covered)? {
             FoundFile::File(file) => Some(file),
@@ -220,7 +222,8 @@ impl Config {
         let default_store = StoreUrl::Sqlite(place.database.clone());
         let parse_store = |raw: Raw, origin: &Origin| {
             let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
-            Ok(if matches!(origin, Origin::File(_)) { value::under(&place.root, url) } else { url })
+            let base = place.root.join(own_folder(origin));
+            Ok(if matches!(origin, Origin::File(_)) { value::under(&base, url) } else { url })
         };
         let found_store = chosen.or(in_files("store"));
         let store = settings.take("store", found_store, default_store.to_string(), parse_store)?;
@@ -273,11 +276,13 @@ impl Config {
         if let (false, Some(file)) = (covered, &project) {
             guard::as_minimum(&mut retain, file, user.as_ref(), &guarded);
         }
-        let watching = Watching::load(&files, &mut settings)?;
+        let watching = Watching::load(&files, &mut settings, own_folder)?;
         let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
         let pointer_file =
-            settings.take("pointer.file", files.find("pointer.file"), none(), |raw, _| value::text(raw))?;
+            settings.take("pointer.file", files.find("pointer.file"), none(), |raw, origin| {
+                Ok(own_folder(origin).join(value::text(raw)?).to_string_lossy().into_owned())
+            })?;
         let pointer_key = settings.take("pointer.key", files.find("pointer.key"), none(), |raw, _| {
             value::text(raw).and_then(value::key_path)
         })?;

@@ -113,7 +113,16 @@ pub(crate) fn entry(place: &Place, values: &Guarded) -> TrustedProject {
     TrustedProject {
         project: project(place).to_string_lossy().into_owned(),
         root: place.root.to_string_lossy().into_owned(),
-        values: values.clone(),
+        values: values.iter().map(|(key, value)| (accepted_key(place, key), value.clone())).collect(),
+    }
+}
+
+/// The name under which an accepted value is recorded. Values of a file below the root are its own: the same words mean
+/// another path there.
+fn accepted_key(place: &Place, key: &str) -> String {
+    match place.config_folder().to_string_lossy() {
+        root if root.is_empty() => key.to_owned(),
+        folder => format!("{folder}/{key}"),
     }
 }
 
@@ -127,8 +136,9 @@ pub(super) fn untrusted(
 ) -> Guarded {
     let here = entry(place, &Guarded::new());
     let known = record.and_then(|record| record.project(&here.project, &here.root));
-    let accepted =
-        |key: &str, value: &String| known.is_some_and(|known| known.values.get(key) == Some(value));
+    let accepted = |key: &str, value: &String| {
+        known.is_some_and(|known| known.values.get(&accepted_key(place, key)) == Some(value))
+    };
     let mut untrusted = guarded.clone();
     untrusted.retain(|key, value| !accepted(key, value));
     if untrusted.keys().any(|key| key.starts_with(POINTER)) {

@@ -65,7 +65,7 @@ impl fmt::Display for KeyPath {
 pub(super) fn key_path(text: String) -> Result<KeyPath, String> {
     let names: Vec<String> = text.split('.').map(str::to_owned).collect();
     if names.iter().any(String::is_empty) {
-        return Err(format!("{text:?} is not a path of names such as \"state.checkpointRef\""));
+        return Err(format!("\"{text}\" is not a path of names such as \"state.checkpointRef\""));
     }
     Ok(KeyPath(names))
 }
@@ -87,7 +87,7 @@ pub(super) fn under(root: &Path, url: StoreUrl) -> StoreUrl {
 
 /// Reads a number and a unit of time: `30s`, `5m`, `12h`, `14d`, `2w`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a duration such as 30s, 5m, 12h, 14d or 2w");
+    let wrong = || format!("\"{text}\" is not a duration such as 30s, 5m, 12h, 14d or 2w");
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let seconds = match &text[digits..] {
         "s" => 1,
@@ -112,13 +112,13 @@ pub(super) fn seconds(raw: Raw) -> Result<Duration, String> {
     match plain {
         // A year is as good as for ever, and clocks can count it.
         Some(wait) => Ok(wait.min(Duration::from_secs(31_536_000))),
-        None => duration(&text).map_err(|_| format!("{text:?} is not a number of seconds, 0 or more")),
+        None => duration(&text).map_err(|_| format!("\"{text}\" is not a number of seconds, 0 or more")),
     }
 }
 
 /// Reads bytes: a number, or one with a unit such as `256KiB` or `1MB`.
 fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size such as 65536, 256KiB or 1MiB; 0 is off");
+    let wrong = || format!("\"{text}\" is not a size such as 65536, 256KiB or 1MiB; 0 is off");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit: u64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -191,7 +191,7 @@ pub(super) fn count(raw: Raw) -> Result<u64, String> {
         Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
         Raw::Toml(other) => other.to_string(),
     };
-    text.parse().map_err(|_| format!("{text:?} is not a number of 0 or more"))
+    text.parse().map_err(|_| format!("\"{text}\" is not a number of 0 or more"))
 }
 
 pub(super) fn age(raw: Raw) -> Result<Option<Duration>, String> {

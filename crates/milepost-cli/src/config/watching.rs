@@ -1,11 +1,11 @@
 //! Settings of what is looked at and how often: `[capture]` and `[session]`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use milepost::model::Profile;
 
-use super::{Files, Settings, value};
+use super::{Files, Origin, Settings, value};
 use crate::failure::Failure;
 
 /// What is looked at, and how often.
@@ -24,11 +24,18 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn load(files: &Files<'_>, settings: &mut Settings) -> Result<Self, Failure> {
+    /// `own_folder` is where relative paths of a file start, from the project's root.
+    pub(super) fn load<'p>(
+        files: &Files<'_>,
+        settings: &mut Settings,
+        own_folder: impl Fn(&Origin) -> &'p Path,
+    ) -> Result<Self, Failure> {
         let capture = flag(files, settings, "capture.enabled", true)?;
         let usual = milepost::capture::WATCHED.to_owned();
-        let watch = settings
-            .take("capture.watch", files.find("capture.watch"), usual, |raw, _| value::folders(raw))?;
+        let watch = settings.take("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
+            let folders = value::folders(raw)?.0;
+            Ok(value::Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))
+        })?;
         let allow_home = flag(files, settings, "capture.allow_home", false)?;
         let session = flag(files, settings, "session.enabled", true)?;
         let usual = value::Age(Profile::Session.interval()).to_string();

@@ -1,6 +1,7 @@
 //! The store of a command: whether it may be used, how it is opened, and what waits for it in the outbox.
 //! In: settings and the judgement about the store. Out: an engine, or the reason why there is none.
 
+use std::path::Path;
 use std::time::Duration;
 
 use milepost::engine::outbox::Outbox;
@@ -43,14 +44,11 @@ impl Context<'_> {
     pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
         // Waiting saves may create the store.
         let create = self.foreign().is_none() && self.waits();
-        let opened = self.open(create, Waiting::TakeIn).map(|mp| {
-            self.read_incomplete.set(self.tell_lost(&mp));
-            mp
-        });
+        let opened = self.open(create, Waiting::TakeIn);
+        let opened = opened.inspect(|mp| self.read_incomplete.set(self.tell_lost(mp)));
         match opened {
-            Err(Error::Store(StoreError::ReadOnly { place, .. })) if create && !self.is_there() => {
-                Err(StoreError::Missing { place }.into())
-            }
+            // It could not be created: then it is missing, or this user may not see it.
+            Err(Error::Store(StoreError::ReadOnly { .. })) if create => Ok(self.open(false, Waiting::Leave)?),
             other => Ok(other?),
         }
     }
@@ -156,14 +154,9 @@ impl Context<'_> {
     /// Whether there is a store to write to, or what waits for one.
     pub(crate) fn has_store(&self) -> bool {
         match &self.config.store {
-            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => path.exists(),
-            None => self.is_there(),
+            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => may_exist(path),
+            None => may_exist(&self.config.place.database),
         }
-    }
-
-    /// Whether the default store's file is there.
-    fn is_there(&self) -> bool {
-        self.config.place.database.exists()
     }
 
     fn waits(&self) -> bool {
@@ -266,4 +259,9 @@ impl Context<'_> {
             Err(e) => self.screen.detail(&format!("what waits in the outbox stays there: {e}")),
         }
     }
+}
+
+/// Whether something is at a path, or may be: a folder that cannot be entered does not say.
+fn may_exist(path: &Path) -> bool {
+    path.try_exists().unwrap_or_else(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
 }

@@ -51,12 +51,14 @@ fn attend(
         .map_err(|e| Failure::usage(format!("{} sent what is no JSON: {e}", agent.name())))?;
     let Some(event) = event::read(agent, &payload) else { return Ok(()) };
     drop(payload);
-    // Where the agent works counts, wherever it starts its hooks.
-    if let (None, Some(folder)) = (&global.directory, &event.cwd) {
-        // A folder that is gone is no reason to keep nothing.
-        let _ = std::env::set_current_dir(folder);
-    }
     *told = Some(event.clone());
+    // -C decides; without it the folder counts in which the agent works, wherever it starts its hooks.
+    match (&global.directory, &event.cwd) {
+        (Some(_), _) => crate::command::go_to(global)?,
+        // A folder that is gone is no reason to keep nothing.
+        (None, Some(folder)) => drop(std::env::set_current_dir(folder)),
+        (None, None) => {}
+    }
     let config = Config::load(global)?;
     let begins = event.begins();
     let context = Context::for_caller(config, screen, Caller::Hook);

@@ -73,6 +73,9 @@ fn causes(failure: &Failure) -> Vec<String> {
 impl Screen {
     /// Says why a command did not end well, and gives its exit code.
     pub(crate) fn fail(&self, failure: &Failure) -> u8 {
+        if let Some(failure) = self.output_alone_failed(failure) {
+            return self.fail(&failure);
+        }
         let told = match verdict(failure) {
             Ok(told) => told,
             Err(code) => return code,
@@ -91,5 +94,20 @@ impl Screen {
             }
         }
         exit as u8
+    }
+
+    /// The failure of a command that had changed something before its answer could not be written.
+    fn output_alone_failed(&self, failure: &Failure) -> Option<Failure> {
+        let Failure::Output(e) = failure else { return None };
+        if e.kind() == io::ErrorKind::BrokenPipe {
+            return None;
+        }
+        let done = self.what_was_done()?;
+        let message = format!("{done}; only the output failed: stdout could not be written: {e}");
+        Some(
+            Failure::told(ReasonCode::OutputFailed, message)
+                .hint("do not repeat the command: its work is done")
+                .exits(Exit::Partly),
+        )
     }
 }

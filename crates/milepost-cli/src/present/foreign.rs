@@ -45,6 +45,9 @@ pub(crate) fn imported(
     let distance = report.commit.as_deref().map(|commit| distance(here, commit).to_string());
     let runs: BTreeSet<_> = report.runs.iter().collect();
     let nothing = report.imported + report.unchanged == 0 && report.runs.is_empty();
+    if !dry_run {
+        screen.done(format!("{} imported", counted(report.imported, "checkpoint")));
+    }
     if screen.json {
         screen.document(&ImportDocument {
             schema: "milepost.import/1",
@@ -83,6 +86,15 @@ pub(crate) fn imported(
             screen.talk(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
         }
     }
+    // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
+    if report.format == Some(Format::Jsonl)
+        && let Some(first) = report.skipped.first()
+    {
+        let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
+        let message = format!("{} left out", counted(report.skipped.len() as u64, "line"));
+        let exit = if nothing { Exit::Failed } else { Exit::Partly };
+        return Err(Failure::told(code, message).exits(exit));
+    }
     if nothing {
         let message = "nothing was found to import";
         return Err(Failure::told(ReasonCode::CheckpointNotFound, message)
@@ -94,7 +106,11 @@ pub(crate) fn imported(
 
 fn notes(screen: &Screen, skipped: &[Skipped], warnings: &[Note]) {
     for one in skipped.iter().take(SHOWN) {
-        screen.talk(&format!("skipped {}: {}", clean(&one.path), clean(&one.reason)));
+        let reason = clean(&one.reason);
+        let code =
+            one.reason_code.map(|code| code.to_string()).filter(|code| !reason.contains(code.as_str()));
+        let code = code.map_or(String::new(), |code| format!(" ({code})"));
+        screen.talk(&format!("skipped {}: {reason}{code}", clean(&one.path)));
     }
     for one in warnings.iter().take(SHOWN) {
         screen.talk(&format!("Warning: {}: {}", clean(&one.path), clean(&one.message)));
@@ -128,6 +144,9 @@ struct Secret<'a> {
 
 /// What went out.
 pub(crate) fn exported(screen: &Screen, what: &Exporting, report: &Exported) -> Result<(), Failure> {
+    if !what.dry_run {
+        screen.done(format!("{} exported", counted(report.exported, "checkpoint")));
+    }
     if screen.json {
         return screen.document(&ExportDocument {
             schema: "milepost.export/1",
@@ -189,9 +208,10 @@ pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compare
     let skipped: Vec<_> = report
         .skipped
         .iter()
-        .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone() })
+        .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone(), reason_code: None })
         .collect();
     let note = |(path, message): &(String, String)| Note { path: path.clone(), message: message.clone() };
+    screen.done(format!("{} copied", counted(report.count.copied, "checkpoint")));
     let differences = compared.map_or(0, |compared| compared.differences.len());
     if screen.json {
         screen.document(&CopyDocument {

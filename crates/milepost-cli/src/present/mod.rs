@@ -42,6 +42,8 @@ pub(crate) struct Screen {
     color: ColorChoice,
     /// Where everything is kept instead, for one who asks within this process.
     kept: Option<Arc<Mutex<Kept>>>,
+    /// What the command has changed already.
+    done: Arc<Mutex<Option<String>>>,
 }
 
 /// What would have been on stdout and stderr.
@@ -67,6 +69,7 @@ impl Screen {
             verbose: global.verbose,
             color,
             kept: None,
+            done: Arc::default(),
         }
     }
 
@@ -77,7 +80,15 @@ impl Screen {
 
     /// A screen for help and mistakes before the flags are known.
     pub(crate) fn for_color(color: ColorChoice) -> Self {
-        Self { json: false, yes: false, quiet: false, verbose: false, color, kept: None }
+        Self {
+            json: false,
+            yes: false,
+            quiet: false,
+            verbose: false,
+            color,
+            kept: None,
+            done: Arc::default(),
+        }
     }
 
     /// A screen that shows nothing and keeps everything.
@@ -100,6 +111,19 @@ impl Screen {
             keep(&mut kept);
         }
         true
+    }
+
+    /// Remembers what the command has changed, before its answer is written: an answer that cannot be written must not
+    /// read as if nothing had happened.
+    pub(crate) fn done(&self, what: impl Into<String>) {
+        if let Ok(mut done) = self.done.lock() {
+            *done = Some(what.into());
+        }
+    }
+
+    /// What the command has changed, if anything.
+    fn what_was_done(&self) -> Option<String> {
+        self.done.lock().ok()?.clone()
     }
 
     /// Writes one JSON document and ends its line.

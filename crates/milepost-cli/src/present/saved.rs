@@ -128,7 +128,10 @@ impl<T: Serialize> Changed<'_, T> {
                 talk_of_waiting(screen, queued);
                 Some(&queued.snapshot_id)
             }
-            (None, None) => None,
+            (None, None) => {
+                screen.done(format!("the change to run {} was recorded", self.applied.run));
+                None
+            }
         };
         match id {
             _ if screen.json => screen.document(&self.document()),
@@ -149,6 +152,7 @@ impl<T: Serialize> Changed<'_, T> {
 }
 
 fn talk_of_waiting(screen: &Screen, queued: &Queued) {
+    screen.done(format!("checkpoint {} waits in the outbox", queued.snapshot_id));
     screen.talk(&format!(
         "the store cannot be written: the checkpoint waits in {} for a command that can",
         queued.file.display()
@@ -172,6 +176,10 @@ pub(crate) fn present(screen: &Screen, schema: &'static str, saved: &Saved) -> R
 
 /// What a person should know about it.
 fn talk(screen: &Screen, saved: &Saved) {
+    screen.done(match saved.coalesced {
+        true => format!("nothing changed, and the save was folded into checkpoint {}", saved.snapshot_id),
+        false => format!("checkpoint {} was saved", saved.snapshot_id),
+    });
     if let Some(why) = &saved.pointer_error {
         screen.talk(&format!("Warning: the checkpoint is saved, its pointer is not: {why}"));
     }

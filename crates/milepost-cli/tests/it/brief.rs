@@ -177,6 +177,9 @@ fn a_brief_is_carried_forward() {
     env.save(&["--run", "r", "--brief", "chk.md"]);
     assert_eq!(env.run(&["brief", "show", "latest"]).exits(0).stdout, EXAMPLE);
     assert_eq!(env.run(&["brief", "show", "chk-003"]).exits(0).stdout, EXAMPLE, "its own id is a name");
+    assert_eq!(env.json(&["list"])["checkpoints"][0]["name"], "chk-003");
+    let listed = env.run(&["list"]).exits(0).stdout;
+    assert!(listed.contains("NAME") && listed.contains("chk-003"), "{listed}");
     let again = env.run(&["save", "--run", "other", "--brief", "chk.md", "--json"]).exits(1);
     assert_eq!(again.reason(), "checkpoint_id_invalid");
     assert!(again.stderr.contains("chk-003"), "{again:#?}");
@@ -259,4 +262,80 @@ fn lineage_by_parents() {
     assert!(shown.contains(&format!("└ {two}")) && shown.contains("… cp_"), "{shown}");
     // A parent that is not within the limit hides nothing either.
     assert_eq!(env.json(&["list", "--tree", "--limit", "2"])["checkpoints"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_scaffold_is_valid_and_says_what_is_missing() {
+    let env = TestEnvironment::new();
+    let scaffold = env.run(&["brief", "new"]).exits(0).stdout;
+    env.write("new.md", scaffold);
+    let document = env.json(&["brief", "check", "new.md"]);
+    assert_eq!(document["valid"], true);
+    let unknown: Vec<_> = document["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|w| w["message"].as_str().unwrap().contains("unknown"))
+        .map(|w| w["section"].as_str().unwrap())
+        .collect();
+    for section in ["Problem", "Session Intent", "Decisions", "Next Actions"] {
+        assert!(unknown.contains(&section), "{section}: {document}");
+    }
+    let shown = env.run(&["brief", "check", "new.md"]).exits(0).stdout;
+    assert!(shown.contains("Problem says only that it is unknown"), "{shown}");
+    env.write("good.md", EXAMPLE);
+    let warnings = env.json(&["brief", "check", "good.md"])["warnings"].to_string();
+    assert!(!warnings.contains("unknown"), "{warnings}");
+}
+
+#[test]
+fn names_with_backticks_survive_composing_and_merging() {
+    let env = TestEnvironment::new();
+    let input = r#"{"files": ["a`b.rs", "`c`.rs"]}"#;
+    env.run_on(input.as_bytes(), &["save", "--input", "-", "--run", "r"]).exits(0);
+    let composed = env.run(&["brief", "show", "latest"]).exits(0).stdout;
+    for row in ["| ``a`b.rs`` | ", "| `` `c`.rs `` | "] {
+        assert!(composed.contains(row), "{composed}");
+    }
+    env.write(
+        "one.md",
+        EXAMPLE.replace(
+            "| `src/services/gemini",
+            "| ``a`b.rs`` | created | the parser |\n| `src/services/gemini",
+        ),
+    );
+    let update = "## Essential Information\n\n### Artifact Trail\n\n| File | Status | Key Change |\n|---|---|---|\n\
+                  | ``a`b.rs`` | modified | |\n| `` `d.rs `` | created | new |\n";
+    env.write("two.md", update);
+    let merged = env.run(&["brief", "merge", "one.md", "two.md"]).exits(0).stdout;
+    let rows: Vec<_> = merged.lines().filter(|line| line.contains("b.rs") || line.contains("d.rs")).collect();
+    assert_eq!(
+        rows,
+        ["| ``a`b.rs`` | created | the parser |", "| `` `d.rs `` | created | new |"],
+        "{merged}"
+    );
+}
+
+#[test]
+fn a_time_without_an_offset_is_utc_everywhere() {
+    let env = TestEnvironment::new();
+    for (name, created, at) in [
+        ("local", "2026-03-01T12:00:00", "2026-03-01T12:00:00"),
+        ("day", "2026-03-01", "2026-03-01T00:00:00"),
+        ("blank", "2026-03-01 12:00", "2026-03-01T12:00:00"),
+        ("offset", "2026-03-01T12:00:00+02:00", "2026-03-01T10:00:00"),
+    ] {
+        let text = EXAMPLE.replace("chk-003", name);
+        let old = text.lines().find(|line| line.starts_with("created:")).unwrap();
+        let text = text.replace(old, &format!("created: {created}"));
+        env.write(&format!("{name}.md"), text);
+        let checked = env.json(&["brief", "check", &format!("{name}.md")])["warnings"].to_string();
+        let ran = env.run(&["import", "markdown", &format!("{name}.md"), "--json"]).exits(0);
+        let warned = ran.json()["warnings"].to_string();
+        let stored = env.json(&["show", name])["checkpoint"]["created_at"].as_str().unwrap().to_owned();
+        assert!(stored.starts_with(at), "{created}: {stored}");
+        for said in [&checked, &warned] {
+            assert_eq!(said.contains("UTC is meant"), name != "offset", "{created}: {said}");
+        }
+    }
 }

@@ -135,7 +135,7 @@ fn config_show_lists_every_key() {
      retain.keep_daily 0 default
      retain.keep_weekly 0 default
      retain.keep_within none default
-     retain.ended_runs 90d default
+     retain.ended_runs none default
      retain.compress_after none default
      retain.max_store 1GB default
      capture.enabled true default
@@ -150,4 +150,70 @@ fn config_show_lists_every_key() {
      pointer.key none default
      pointer.commit false default
     ");
+}
+
+#[test]
+fn the_nearest_file_of_a_repository_counts() {
+    let mut env = TestEnvironment::repository();
+    for folder in ["pkg", "pkg/src", "other"] {
+        std::fs::create_dir(env.project().join(folder)).unwrap();
+    }
+    env.write("milepost.toml", "wait = 4\n");
+    env.write("pkg/milepost.toml", "wait = 3\n[capture]\nwatch = [\"logs\"]\n");
+    let within = |env: &TestEnvironment, folder: &str, key: &str| {
+        let folder = env.project().join(folder);
+        setting(env, key, &["-C", &folder.to_string_lossy()])
+    };
+    for (folder, value, file) in [
+        ("pkg/src", "3", "project/pkg/milepost.toml"),
+        ("pkg", "3", "project/pkg/milepost.toml"),
+        ("other", "4", "project/milepost.toml"),
+        ("", "4", "project/milepost.toml"),
+    ] {
+        let (found, origin) = within(&env, folder, "wait");
+        assert!(found == value && origin.ends_with(file), "{folder}: {found} {origin}");
+    }
+    assert_eq!(within(&env, "pkg/src", "capture.watch").0, "pkg/logs", "from its own folder");
+    // The store stays where it is.
+    env.run_in(&env.project().join("pkg/src"), &["save", "--run", "r"]).exits(0);
+    assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 1);
+    // Guarded keys need trust there as well, and their paths start at their own folder.
+    let guarded = "store = \"files:cp\"\n[pointer]\nfile = \"seed.json\"\nkey = \"ref\"\n";
+    env.write("pkg/milepost.toml", guarded);
+    let refused = env.run_in(&env.project().join("pkg/src"), &["save", "--json"]).exits(12);
+    assert_eq!(refused.reason(), "config_untrusted");
+    assert!(refused.stderr.contains("pkg/milepost.toml"), "{refused:#?}");
+    let trusted = env.project().join("pkg").to_string_lossy().into_owned();
+    env.set("MILEPOST_TRUST", &trusted);
+    env.run_in(&env.project().join("pkg/src"), &["save", "--run", "r"]).exits(0);
+    assert!(env.project().join("pkg/cp/r/latest.json").exists());
+    assert!(env.project().join("pkg/seed.json").exists());
+}
+
+#[test]
+fn what_was_trusted_at_the_root_is_not_trusted_below_it() {
+    let env = TestEnvironment::repository();
+    env.run(&["init", "--store", "files:cp"]).exits(0);
+    env.save(&["--run", "r"]);
+    std::fs::create_dir(env.project().join("pkg")).unwrap();
+    // Other words for the same store, and the same words for another one.
+    env.write("pkg/milepost.toml", "store = \"files:../cp\"\n");
+    assert_eq!(
+        env.run_in(&env.project().join("pkg"), &["save", "--json"]).exits(12).reason(),
+        "config_untrusted"
+    );
+    env.write("pkg/milepost.toml", "store = \"files:cp\"\n");
+    assert_eq!(
+        env.run_in(&env.project().join("pkg"), &["save", "--json"]).exits(12).reason(),
+        "config_untrusted"
+    );
+    env.save(&["--run", "r"]);
+    // Trusted by itself, it counts, and the root's file still does.
+    let pkg = env.project().join("pkg");
+    let line = format!("cd '{}' && '{}' trust --yes", pkg.display(), env!("CARGO_BIN_EXE_milepost"));
+    let output = env.program("script").args(["-qec", &line, "/dev/null"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    env.run_in(&pkg, &["save", "--run", "below"]).exits(0);
+    assert!(pkg.join("cp/below/latest.json").exists());
+    env.save(&["--run", "r"]);
 }

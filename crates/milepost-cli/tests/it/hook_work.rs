@@ -1,5 +1,8 @@
 //! Hooks: what four real agents have sent while they set a to-do list, wrote a file and ran a command that failed.
 
+use std::io::Write;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::TestEnvironment;
@@ -82,4 +85,31 @@ fn opencode_is_told_before_its_first_word_is_kept() {
     assert!(answers.all(|answer| answer.is_empty()));
     let status = env.json(&["status"]);
     assert_eq!(status["ended"], 1, "the killed one is continued: {status}");
+}
+
+#[test]
+fn a_folder_given_to_the_program_goes_before_the_agents() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    for (event, more) in [("SessionStart", ("source", "startup")), ("UserPromptSubmit", ("prompt", "fix it"))]
+    {
+        let payload = serde_json::json!({
+            "session_id": "abc", "hook_event_name": event, "cwd": env.path("home"), more.0: more.1,
+        });
+        let project = env.project().to_string_lossy().into_owned();
+        let mut hook = env.command(&["-C", &project, "hook", "claude-code", "--strict"]);
+        let mut child =
+            hook.current_dir(env.path("home")).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        write!(child.stdin.take().unwrap(), "{payload}").unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+    let runs = env.json(&["runs"])["runs"].clone();
+    assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
+    // A folder that is not there is a failure, which is kept.
+    let gone = env.run_on(
+        b"{\"session_id\":\"x\",\"hook_event_name\":\"SessionStart\"}",
+        &["-C", "gone", "hook", "claude-code"],
+    );
+    assert_eq!((gone.code, gone.stdout.as_str()), (0, ""));
+    assert_eq!(env.json(&["status"])["hook_failures"].as_array().unwrap().len(), 1);
 }

@@ -287,3 +287,61 @@ fn a_save_waits_where_the_store_is_read_only() {
     assert_eq!(env.json(&["status"])["waiting"], 1);
     assert!(env.run(&["status"]).exits(0).stderr.contains("\"never\" has not begun"));
 }
+
+#[test]
+fn of_four_who_complete_a_checkpoint_one_does() {
+    let mut env = TestEnvironment::new();
+    for store in ["sqlite:c.db", "files:c"] {
+        env.set("MILEPOST_STORE", store);
+        for round in 0..5 {
+            env.save(&["--run", "r", "--summary", &format!("{round}")]);
+            let all: Vec<_> = (0..4)
+                .map(|_| {
+                    let mut command = env.command(&["complete", "latest", "--json"]);
+                    command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+                })
+                .collect();
+            let answers: Vec<serde_json::Value> = all
+                .into_iter()
+                .map(|child| {
+                    let done = child.wait_with_output().unwrap();
+                    assert_eq!(done.status.code(), Some(0));
+                    serde_json::from_slice(&done.stdout).unwrap()
+                })
+                .collect();
+            let did = answers.iter().filter(|a| a["completed"].as_array().unwrap().len() == 1).count();
+            let had = answers.iter().filter(|a| a["already_completed"] == true).count();
+            assert_eq!((did, had), (1, 3), "{store}: {answers:?}");
+        }
+        let again = env.run(&["complete", "latest"]).exits(0);
+        assert!(again.stdout.is_empty() && again.stderr.contains("was completed already"), "{again:#?}");
+        let events = env.json(&["events", "--limit", "0"]);
+        let kinds = events["events"].as_array().unwrap().iter();
+        assert_eq!(kinds.filter(|event| event["type"] == "checkpoint_completed").count(), 5, "{store}");
+    }
+}
+
+#[test]
+fn checkpoints_from_the_future_are_named() {
+    let env = TestEnvironment::new();
+    std::fs::create_dir(env.project().join("old")).unwrap();
+    for (name, when) in [("near", "now"), ("far", "40 days")] {
+        let time = env.program("date").args(["-u", "+%Y-%m-%dT%H:%M:%S.000Z", "-d", when]).output();
+        let time = String::from_utf8(time.unwrap().stdout).unwrap();
+        let checkpoint = serde_json::json!({
+            "id": name, "sessionId": "s", "phase": "build", "phaseNumber": 4, "createdAt": time.trim(),
+            "completed": false, "taskSummary": name, "iscCriteria": [], "metadata": {},
+        });
+        env.write(&format!("old/ckpt-{name}-build.json"), checkpoint.to_string());
+    }
+    env.run(&["import", "pai", "old"]).exits(0);
+    let found = env.json(&["doctor"]);
+    assert_eq!(found["problems"], serde_json::json!([]), "{found}");
+    let far = env.json(&["show", "far"])["checkpoint"]["snapshot_id"].clone();
+    let future = found["future"].as_array().unwrap();
+    assert!(future.len() == 1 && future[0]["snapshot_id"] == far && future[0]["run_id"] == "s", "{found}");
+    let message = found["warnings"][0]["message"].as_str().unwrap();
+    assert!(message.contains("in the future") && message.contains(far.as_str().unwrap()), "{message}");
+    let shown = env.run(&["doctor"]).exits(0).stdout;
+    assert!(shown.contains("1 checkpoint is dated more than a day in the future: cp_"), "{shown}");
+}

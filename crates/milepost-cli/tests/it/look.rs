@@ -192,6 +192,28 @@ fn events_in_their_order() {
 }
 
 #[test]
+fn a_checkpoints_event_has_its_phase() {
+    let env = TestEnvironment::new();
+    env.save(&["--run", "p", "--profile", "pai", "--phase-number", "4"]);
+    let event = env.json(&["events", "--limit", "1"])["events"][0].clone();
+    assert_eq!(
+        (&event["data"]["phase"], &event["data"]["phase_number"]),
+        (&"BUILD".into(), &4.into()),
+        "{event}"
+    );
+    // The number and name also go out with the events of the other tool.
+    env.run(&["export", "pai", "p", "out"]).exits(0);
+    let files = std::fs::read_dir(env.project().join("out/events")).unwrap();
+    let text: String = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&line["data"]["phase"], &line["data"]["phaseNumber"]),
+        (&"BUILD".into(), &4.into()),
+        "{line}"
+    );
+}
+
+#[test]
 fn following_events_ends_with_its_reader() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r"]);

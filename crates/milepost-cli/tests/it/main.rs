@@ -8,6 +8,7 @@ mod brief;
 mod capture;
 mod config;
 mod current_run;
+mod documents;
 mod environment;
 mod escapes;
 mod exact;
@@ -26,6 +27,8 @@ mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_robust;
 mod opencode;
+mod output;
+mod permissions;
 mod planted;
 mod prune;
 mod redact;

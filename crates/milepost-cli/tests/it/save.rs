@@ -229,3 +229,18 @@ fn an_owner_is_alive_until_it_is_not() {
     let ran = env.run(&["start", "--owner-pid", &pid, "--json"]).exits(2);
     assert_eq!(ran.reason(), "checkpoint_schema_invalid");
 }
+
+#[test]
+fn files_may_be_named_by_their_paths() {
+    let env = TestEnvironment::new();
+    let input = r#"{"files": ["a.txt", {"path": "b.txt", "size": 3}]}"#;
+    env.run_on(input.as_bytes(), &["save", "--input", "-", "--run", "r"]).exits(0);
+    let files = env.json(&["show"])["checkpoint"]["files"].clone();
+    let expected = serde_json::json!([
+        { "path": "a.txt", "sha256": null, "size": null },
+        { "path": "b.txt", "sha256": null, "size": 3 },
+    ]);
+    assert_eq!(files, expected);
+    let wrong = env.run_on(br#"{"files": ["a.txt", 7]}"#, &["save", "--input", "-", "--json"]).exits(1);
+    assert!(wrong.stderr.contains("/files/1"), "{wrong:#?}");
+}

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::blocks::{Block, cells, said, unmarked};
+use super::blocks::{Block, cells, code_span, leading_code, said, unmarked};
 
 /// A file that was touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,19 +70,20 @@ impl<'a> Artifact<'a> {
     /// `` `path` (created): text ``, `path - created - text`, `created: path`, `path: text` and the like.
     fn of_item(item: &'a str) -> Option<Self> {
         let text = said(item);
-        let (path, rest) = match text.strip_prefix("**`").or_else(|| text.strip_prefix('`')) {
-            Some(inside) => inside.split_once('`')?,
-            None => text.split_at(text.find(char::is_whitespace).unwrap_or(text.len())),
-        };
-        let bare = path.trim_matches('*');
-        let (path, cut) = match bare.strip_suffix([':', ',']) {
-            Some(path) => (path, true),
-            None => (bare, false),
+        let marked = text.strip_prefix("**").unwrap_or(text);
+        let (path, rest, cut) = if marked.starts_with('`') {
+            let (path, rest) = leading_code(marked)?;
+            (path, rest, false)
+        } else {
+            let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+            let bare = word.trim_matches('*');
+            let path = bare.strip_suffix([':', ',']);
+            (path.unwrap_or(bare), rest, path.is_some())
         };
         if !looks_like_path(path) {
             return None;
         }
-        let rest = rest.trim_start_matches(['*', '`']).trim();
+        let rest = rest.trim_start_matches('*').trim();
         let (status, change) = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
             Some((status, change)) if is_status(status) => (status.trim(), change),
             _ if cut => ("", rest),
@@ -115,15 +116,15 @@ impl<'a> Artifact<'a> {
 
     /// As a row of a table with three columns.
     pub(super) fn row(&self) -> String {
-        let path = self.path.replace('|', "\\|");
-        format!("| `{path}` | {} | {} |", self.status, self.change)
+        let path = code_span(&self.path).replace('|', "\\|");
+        format!("| {path} | {} | {} |", self.status, self.change)
     }
 
     /// As an item of a list.
     pub(super) fn item(&self) -> String {
         let status = if self.status.is_empty() { String::new() } else { format!(" ({})", self.status) };
         let change = if self.change.is_empty() { String::new() } else { format!(": {}", self.change) };
-        format!("- `{}`{status}{change}", self.path)
+        format!("- {}{status}{change}", code_span(&self.path))
     }
 
     /// What is said of it among the files of its folder: what changed, and what became of one that is finished with.
@@ -139,7 +140,7 @@ impl<'a> Artifact<'a> {
     pub(super) fn dense(&self) -> String {
         let mut line = String::with_capacity(self.path.len() + self.status.len() + self.change.len() + 6);
         line.push_str("- ");
-        line.push_str(&self.path);
+        line.push_str(&plain_path(&self.path));
         if !self.status.is_empty() {
             line.push(' ');
             line.push_str(&self.status);
@@ -151,6 +152,11 @@ impl<'a> Artifact<'a> {
         line.push('\n');
         line
     }
+}
+
+/// A path in running text: as a code span where a backtick in it would begin one.
+pub(super) fn plain_path(path: &str) -> Cow<'_, str> {
+    if path.contains('`') { Cow::Owned(code_span(path)) } else { Cow::Borrowed(path) }
 }
 
 /// Whether the first word of a status is one of these.
@@ -201,7 +207,22 @@ mod tests {
             assert_eq!(read(Block::Item, item), all("src/a.rs", "created", "the parser"), "{item}");
         }
         assert_eq!(read(Block::Item, "- src/a.rs: the parser"), all("src/a.rs", "", "the parser"));
+        assert_eq!(read(Block::Item, "- ``a`b.rs`` (created): x"), all("a`b.rs", "created", "x"));
+        assert_eq!(read(Block::Row, "| `` `a.rs `` | created | x |"), all("`a.rs", "created", "x"));
         assert_eq!(read(Block::Item, "- nothing of note"), None);
         assert!(Artifact::read(Block::Row, "| a/b | Renamed to c | |").unwrap().is_finished());
+    }
+
+    #[test]
+    fn any_name_of_a_file_is_read_as_it_was_written() {
+        for path in
+            ["a.rs", "a`b.rs", "`a.rs`", "``.x``", "a|`b|.rs", " a b.rs ", "a`` `b.rs", "x.rs:", "a\\|b.rs"]
+        {
+            let written =
+                Artifact { path: path.into(), status: "created".into(), change: "a `mark` in it".into() };
+            let (row, item) = (written.row(), written.item());
+            assert_eq!(Artifact::read(Block::Row, &row).unwrap(), written, "{row}");
+            assert_eq!(Artifact::read(Block::Item, &item).unwrap(), written, "{item}");
+        }
     }
 }

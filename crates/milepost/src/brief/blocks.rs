@@ -226,11 +226,50 @@ fn code_end(bytes: &[u8], n: usize) -> Option<usize> {
     None
 }
 
+/// Text as a code span, after CommonMark: its marks are longer than any backticks inside, with a blank on either side
+/// where the text begins or ends with a backtick or lies between blanks.
+pub(super) fn code_span(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let marks = "`".repeat(longest + 1);
+    let between_blanks = text.starts_with(' ') && text.ends_with(' ') && !text.trim().is_empty();
+    let pad = if text.starts_with('`') || text.ends_with('`') || between_blanks { " " } else { "" };
+    format!("{marks}{pad}{text}{pad}{marks}")
+}
+
+/// The code span that a text begins with, without its marks, and the text after it.
+pub(super) fn leading_code(text: &str) -> Option<(&str, &str)> {
+    let marks = text.bytes().take_while(|b| *b == b'`').count();
+    let inside = text.get(marks..)?;
+    let end = if marks == 0 { None } else { code_end(inside.as_bytes(), marks) }?;
+    let code = inside.get(..end - marks)?;
+    let padded = code.strip_prefix(' ').and_then(|code| code.strip_suffix(' '));
+    let bare = padded.filter(|_| !code.trim().is_empty()).unwrap_or(code);
+    Some((bare, inside.get(end..)?))
+}
+
+/// Where backticks begin a code span that does not end, and how many they are.
+pub(super) fn unclosed_code(text: &str) -> Option<std::ops::Range<usize>> {
+    let mut at = 0;
+    while let Some(next) = text.get(at..)?.find('`') {
+        at += next;
+        let rest = text.get(at..)?;
+        match leading_code(rest) {
+            Some((_, after)) => at = text.len() - after.len(),
+            None => return Some(at..at + rest.bytes().take_while(|b| *b == b'`').count()),
+        }
+    }
+    None
+}
+
 /// Text without the marks of Markdown around code and emphasis, with escaped pipes as pipes.
 pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
     let text = trimmed(text);
     let link = text.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(name, _)| name);
-    let bare = link.unwrap_or(text).trim_matches(|c| matches!(c, '`' | '*' | ' '));
+    let bare = link.unwrap_or(text).trim_matches(|c| matches!(c, '*' | ' '));
+    let bare = match leading_code(bare) {
+        Some((code, "")) => code,
+        _ => bare.trim_matches(|c| matches!(c, '`' | '*' | ' ')),
+    };
     if bare.contains('\\') { Cow::Owned(bare.replace("\\|", "|")) } else { Cow::Borrowed(bare) }
 }
 
@@ -292,6 +331,25 @@ mod tests {
         assert_eq!(cells("| `a | b |"), ["`a", "b"], "code that does not end is no code");
         assert_eq!(cells("| ``a`|`b`` | c |"), ["``a`|`b``", "c"]);
         assert_eq!(unmarked(r"`a\|b`"), "a|b");
+    }
+
+    #[test]
+    fn backticks_in_code() {
+        for (text, span) in [
+            ("a.rs", "`a.rs`"),
+            ("a`b.rs", "``a`b.rs``"),
+            ("`a.rs", "`` `a.rs ``"),
+            ("a```b`", "```` a```b` ````"),
+            (" a ", "`  a  `"),
+            (" a", "` a`"),
+        ] {
+            assert_eq!(code_span(text), span);
+            assert_eq!(leading_code(&format!("{span} (new)")), Some((text, " (new)")), "{span}");
+            assert_eq!(unmarked(&format!("**{span}**")), text);
+        }
+        assert_eq!(leading_code("`a``"), None, "it does not end");
+        assert_eq!(unclosed_code("- ``a`b`` and `c`"), None);
+        assert_eq!(unclosed_code("- ``a`b`` and `c"), Some(14..15));
     }
 
     #[test]

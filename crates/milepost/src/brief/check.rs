@@ -73,28 +73,32 @@ fn header(brief: &Brief, check: &mut Check) {
     }
 }
 
-/// A time of the front matter, and what is odd about it.
-pub(super) fn created(text: &str) -> Result<(Timestamp, Option<String>), String> {
+/// A time of the front matter or of a delta's heading, and what is odd about it. A time without an offset is UTC; a date
+/// is midnight UTC.
+pub(crate) fn created(text: &str) -> Result<(Timestamp, Option<String>), String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok((at, None));
     }
     let utc = |at: DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| zoned.timestamp());
-    let wrong = || format!("{text:?} is no ISO-8601 time, such as 2026-01-31T15:30:00Z");
+    let wrong = || format!("\"{text}\" is no ISO-8601 time, such as 2026-01-31T15:30:00Z");
     // A date without a time has no hour of its own to be wrong about, so it is tried first.
     if let (false, Ok(date)) = (text.contains([':', 'T']), text.parse::<Date>()) {
         let at = utc(date.to_datetime(jiff::civil::Time::midnight())).map_err(|_| wrong())?;
-        return Ok((at, Some(format!("{text:?} has no time of day: midnight UTC is meant"))));
+        return Ok((at, Some(format!("\"{text}\" has no time of day: midnight UTC is meant"))));
     }
     let at = text.parse::<DateTime>().ok().and_then(|at| utc(at).ok()).ok_or_else(wrong)?;
-    Ok((at, Some(format!("{text:?} has no offset: UTC is meant"))))
+    Ok((at, Some(format!("\"{text}\" has no offset: UTC is meant"))))
 }
 
 fn section(brief: &Brief, kind: Kind, check: &mut Check) {
     let name = Some(kind.as_str());
     let own: Vec<&Section> = brief.of_kind(kind).filter(|section| section.own_words).collect();
+    if !own.is_empty() && own.iter().all(|section| is_unknown(brief.content(section))) {
+        check.warnings.push(Warning::new(name, "says only that it is unknown: fill it in"));
+    }
     if own.is_empty() {
         let hint = match brief.of_kind(kind).next() {
-            Some(other) => format!("; {:?} reads like it: call it so", other.heading),
+            Some(other) => format!("; \"{}\" reads like it: call it so", other.heading),
             None => String::new(),
         };
         check.errors.push(Warning::new(name, format!("is missing{hint}")));
@@ -125,6 +129,25 @@ pub(super) fn is_empty(content: &str) -> bool {
             _ => false,
         }
     })
+}
+
+/// Whether content says only that nothing is known, as a brief composed of facts does where it has none.
+pub(super) fn is_unknown(content: &str) -> bool {
+    let mut unknown = false;
+    for (block, range) in blocks(content, Grain::Items) {
+        let source = content.get(range).unwrap_or_default();
+        if !block.says_something() || block == Block::Paragraph && only_comments(source) {
+            continue;
+        }
+        let text = said(source).trim();
+        let word = text.split([':', '.']).next().unwrap_or_default();
+        match (block, word) {
+            (Block::Paragraph | Block::Item, "Unknown") if text.lines().count() == 1 => unknown = true,
+            (Block::Item, "Blocked") if text == "Blocked: None" => {}
+            _ => return false,
+        }
+    }
+    unknown
 }
 
 /// Whether text is nothing but comments, as where one stands in the middle of a line.
@@ -180,7 +203,7 @@ fn thin(brief: &Brief, check: &mut Check) {
         for section in brief.of_kind(kind) {
             let content = brief.content(section).to_lowercase();
             if let Some(vague) = VAGUE.iter().find(|vague| content.contains(**vague)) {
-                let message = format!("{vague:?} does not say what exists or what to do");
+                let message = format!("\"{vague}\" does not say what exists or what to do");
                 check.warnings.push(Warning::new(Some(kind.as_str()), message));
             }
         }

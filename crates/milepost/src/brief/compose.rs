@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::blocks::{Block, Grain, blocks, normal, said};
+use super::artifact::plain_path;
+use super::blocks::{Block, Grain, blocks, code_span, normal, said};
 use super::front::written;
 use super::{Brief, Kind};
 use crate::model::{
@@ -176,7 +177,7 @@ fn intent(facts: &Facts<'_>) -> Vec<String> {
         lines.push(format!("- Follow the plan {plan} (run plan)"));
     }
     if let Some(command) = facts.record.and_then(|record| record.command.as_ref()) {
-        lines.push(format!("- Run to its end: `{}` (run command)", flat(&command.join(" "))));
+        lines.push(format!("- Run to its end: {} (run command)", code_span(&flat(&command.join(" ")))));
     }
     let criteria = facts.body.map(|body| body.criteria.as_slice()).unwrap_or_default();
     lines.extend(criteria.iter().map(|c| {
@@ -256,7 +257,7 @@ fn step_name(step: &StepState) -> String {
 fn outcome(outcome: &Outcome) -> String {
     let output = flat(&outcome.summary).replace('"', "'");
     let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };
-    format!("{} `{}`{output}", outcome.kind, flat(&outcome.name))
+    format!("{} {}{output}", outcome.kind, code_span(&flat(&outcome.name)))
 }
 
 fn play(facts: &Facts<'_>) -> Vec<String> {
@@ -297,7 +298,7 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
     if let Some(workspace) = &body.workspace {
         if let Some(git) = &workspace.git {
             for renamed in &git.renamed {
-                add(path(&renamed.to), "renamed", format!("from {} (git)", path(&renamed.from)));
+                add(path(&renamed.to), "renamed", format!("from {} (git)", plain_path(&path(&renamed.from))));
             }
             git.untracked.iter().for_each(|p| add(path(p), "created", "untracked (git)".to_owned()));
             git.staged.iter().for_each(|p| add(path(p), "modified", "staged (git)".to_owned()));
@@ -322,7 +323,7 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
     let mut lines =
         vec![String::new(), "| File | Status | Key Change |".into(), "|------|--------|------------|".into()];
     let row = |(path, status, change): &(String, &str, String)| {
-        format!("| `{}` | {status} | {} |", path.replace('|', "\\|"), cell(change))
+        format!("| {} | {status} | {} |", code_span(path).replace('|', "\\|"), cell(change))
     };
     lines.extend(rows.iter().take(FILES).map(row));
     if rows.len() > FILES {

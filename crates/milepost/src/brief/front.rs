@@ -105,7 +105,7 @@ fn value_of(key: &str, raw: &str, warnings: &mut Vec<Warning>) -> String {
     }
     let value = raw.split_once(" #").map_or(raw, |(value, _)| value.trim_end());
     if needs_quotes(value) {
-        warnings.push(Warning::new(None, format!("{key}: the value {value:?} should be in quotes")));
+        warnings.push(Warning::new(None, format!("{key}: the value \"{value}\" should be in quotes")));
     }
     value.to_owned()
 }

@@ -20,6 +20,7 @@ mod exact;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use check::created;
 pub use check::{Check, Finding};
 pub use compose::{Facts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]

@@ -52,7 +52,7 @@ impl std::fmt::Display for Distance {
 pub fn distance(folder: &Path, commit: &str) -> Distance {
     let hex = commit.len() >= 4 && commit.bytes().all(|b| b.is_ascii_hexdigit());
     if !hex {
-        return Distance::Unknown(format!("{commit:?} is not a commit"));
+        return Distance::Unknown(format!("\"{commit}\" is not a commit"));
     }
     let there = match Caller::new(folder) {
         Ok(Some(there)) => there,

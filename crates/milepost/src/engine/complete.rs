@@ -5,14 +5,35 @@ use super::bookkeeping::remember;
 use super::list::is_completed;
 use crate::Error;
 use crate::model::{CheckpointId, Event, EventType, Raw, Recent, Status, Token};
-use crate::store::{Commit, Cursor, Entry, HeaderQuery, Row, Verdict};
+use crate::store::{Commit, Cursor, Entry, Find, HeaderQuery, Row, StoreError, Verdict};
 
 impl Milepost {
-    /// Completes a checkpoint and the earlier ones of its run, and gives the ids of those that were not yet.
+    /// Completes a checkpoint and the earlier ones of its run, and gives the ids of those that were not yet. Of several
+    /// who complete it at the same time, one is given the ids; for the others there is nothing left.
     pub fn complete(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
         let run = &entry.header.run_id;
+        let query = HeaderQuery {
+            run: Some(run),
+            find: Find::Sequence(entry.header.sequence),
+            ..HeaderQuery::default()
+        };
+        let mut entry = entry.clone();
+        loop {
+            match self.complete_as_seen(&entry) {
+                // Somebody changed its marks meanwhile: what is there now decides.
+                Err(Error::Store(StoreError::MarksMoved(..))) => {}
+                done => return done,
+            }
+            let now = self.store.headers(&query)?.into_iter().find_map(Row::good);
+            entry = now.ok_or_else(|| Error::NotFound { reference: entry.header.snapshot_id.to_string() })?;
+        }
+    }
+
+    fn complete_as_seen(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
+        let run = &entry.header.run_id;
         let sequence = entry.header.sequence;
-        let open = self.incomplete_through(entry)?;
+        let seen = self.incomplete_through(entry)?;
+        let mut completed = Vec::new();
         let now = self.now();
         let token = Token::fresh();
         let mut ended = false;
@@ -23,7 +44,14 @@ impl Milepost {
                 return Verdict::Nothing;
             };
             ended = view.latest.as_ref().is_some_and(|latest| latest.header.sequence == sequence);
+            // A commit of this call whose reply was lost: what it completed is known.
             if record.recent.iter().any(|r| r.token == token) {
+                return Verdict::Nothing;
+            }
+            // Others may have completed some of them since they were looked at.
+            let open = seen.iter().filter(|e| !is_completed(Some(&record), e));
+            completed = open.map(|e| e.header.snapshot_id.clone()).collect();
+            if completed.is_empty() && (!ended || record.status == Status::Completed) {
                 return Verdict::Nothing;
             }
             let event = |kind| Event {
@@ -31,7 +59,7 @@ impl Milepost {
                 kind,
                 run_id: run.clone(),
                 snapshot_id: Some(entry.header.snapshot_id.clone()),
-                data: Raw::of(&serde_json::json!({ "completed": open.len() })).unwrap_or_default(),
+                data: Raw::of(&serde_json::json!({ "completed": completed.len() })).unwrap_or_default(),
             };
             let mut events = vec![event(EventType::CheckpointCompleted)];
             record.completed_through = record.completed_through.max(sequence);
@@ -59,11 +87,11 @@ impl Milepost {
         if ended && self.points_into(run) {
             self.point_at(None);
         }
-        Ok(open)
+        Ok(completed)
     }
 
-    /// Ids up to and including `entry` that are not completed, oldest first.
-    fn incomplete_through(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
+    /// Checkpoints up to and including `entry` that are not completed, oldest first.
+    fn incomplete_through(&self, entry: &Entry) -> Result<Vec<Entry>, Error> {
         const PAGE: usize = 512;
         let run = &entry.header.run_id;
         let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
@@ -75,7 +103,7 @@ impl Milepost {
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
             let good = rows.into_iter().filter_map(Row::good);
-            found.extend(good.filter(|e| !is_completed(record.as_deref(), e)).map(|e| e.header.snapshot_id));
+            found.extend(good.filter(|e| !is_completed(record.as_deref(), e)));
             if last_page {
                 found.reverse();
                 return Ok(found);

@@ -1,8 +1,11 @@
 //! Doctor: what is wrong with a store and what can be done; with `fix`, does it.
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::outbox::Outbox;
 use super::verify::Scope;
 use super::{Milepost, VerifyReport};
+use crate::model::{CheckpointId, RunId};
 use crate::store::{Part, Problem, ProblemKind, RunQuery, StoreError, Upkeep};
 use crate::{Error, ReasonCode};
 
@@ -26,6 +29,24 @@ pub struct DoctorReport {
     pub problems: Vec<Diagnosis>,
     /// How many checkpoints were read.
     pub checked: u64,
+    /// Checkpoints that are dated later than now, by more than `CLOCK_TOLERANCE`. They are intact.
+    pub future: Vec<FutureCheckpoint>,
+}
+
+/// How far beyond now a checkpoint may be dated before it is named: clocks of machines differ, but not by a day.
+pub const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_hours(24);
+
+/// A checkpoint that is dated in the future: a clock was wrong when it was made, or is wrong now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FutureCheckpoint {
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// Its run.
+    pub run_id: RunId,
+    /// Its number within the run.
+    pub sequence: u64,
+    /// The date it carries.
+    pub created_at: Timestamp,
 }
 
 impl DoctorReport {
@@ -89,10 +110,31 @@ impl Milepost {
                     });
                 }
             }
-            Err(Error::Store(StoreError::Damaged(_))) if pages => {}
+            Err(Error::Store(StoreError::Damaged(_))) if pages => return Ok(report),
             Err(e) => return Err(e),
         }
+        report.future = self.future_checkpoints()?;
         Ok(report)
+    }
+
+    /// Checkpoints of all runs that are dated in the future, run by run, oldest first.
+    fn future_checkpoints(&self) -> Result<Vec<FutureCheckpoint>, Error> {
+        let limit = self.now().saturating_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
+        let mut future = Vec::new();
+        for row in self.store.runs(&RunQuery::default())? {
+            self.each_entry(&row.run_id, &mut |entry| {
+                let header = entry.header;
+                if header.created_at > limit {
+                    future.push(FutureCheckpoint {
+                        snapshot_id: header.snapshot_id,
+                        run_id: header.run_id,
+                        sequence: header.sequence,
+                        created_at: header.created_at,
+                    });
+                }
+            })?;
+        }
+        Ok(future)
     }
 
     fn examine_outbox(&self, fix: bool, outbox: &Outbox, report: &mut DoctorReport) {

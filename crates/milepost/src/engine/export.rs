@@ -133,9 +133,11 @@ impl Milepost {
                         marks: entry.marks,
                     });
                 }
-                Err(Error::Damaged(damage)) => {
+                Err(e @ Error::Damaged(_)) => {
+                    let reason_code = Some(e.reason());
+                    let Error::Damaged(damage) = e else { continue };
                     let path = format!("{}@{}", what.run, damage.sequence.unwrap_or_default());
-                    report.skipped.push(Skipped { path, reason: damage.to_string() });
+                    report.skipped.push(Skipped { path, reason: damage.to_string(), reason_code });
                 }
                 Err(e) => return Err(e),
             }

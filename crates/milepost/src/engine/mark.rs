@@ -28,7 +28,7 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
     };
     Err(Error::Value {
         name: "tag".into(),
-        source: Invalid { path: "/tags".into(), message: format!("{tag:?} {why}") },
+        source: Invalid { path: "/tags".into(), message: format!("\"{tag}\" {why}") },
     })
 }
 

@@ -47,7 +47,7 @@ pub use brief::BriefOf;
 pub use compose::OUTCOME_SUMMARY;
 pub use delete::Deleted;
 pub use diff::Diff;
-pub use doctor::{Diagnosis, DoctorReport};
+pub use doctor::{CLOCK_TOLERANCE, Diagnosis, DoctorReport, FutureCheckpoint};
 pub use due::Due;
 pub use events::Events;
 pub use export::{Exported, Exporting};

@@ -253,6 +253,7 @@ fn decide_or_fail(
     let mut items = more.items.clone();
     change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
     let body = compose::compose(&mut record, &items, &save.draft, frame)?;
+    let phase = body.phase.clone();
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();
     let mut unsealed = Unsealed::new(body, save.draft.state.is_some())?;
@@ -290,7 +291,12 @@ fn decide_or_fail(
             let header = sealed.header();
             let sequence = header.sequence;
             note_checkpoint(&mut commit.record, header, now);
-            let data = format!("{{\"sequence\":{sequence},\"source\":\"{source}\",\"status\":\"{status}\"}}");
+            let mut data = serde_json::json!({ "sequence": sequence, "source": source, "status": status });
+            if let Some(phase) = &phase {
+                data["phase"] = phase.name.clone().into();
+                data["phase_number"] = phase.number.into();
+            }
+            let data = data.to_string();
             events.push(event(EventType::CheckpointCreated, request, Some(&request.id), &data)?);
             if status.is_terminal() {
                 let data = format!("{{\"status\":\"{status}\"}}");

@@ -97,7 +97,10 @@ impl Milepost {
         };
         let verified = Verified::read(bytes, header).map_err(|e| match e {
             SealError::Mismatch { expected, found } => place(Damage::integrity(Part::Body, expected, found)),
-            SealError::Unsealed(why) => place(Damage::integrity(Part::Body, "a sealed document", why)),
+            SealError::Unsealed(why) => place(Damage {
+                kind: DamageKind::Schema,
+                ..Damage::integrity(Part::Body, "a sealed document", why)
+            }),
             SealError::Content(invalid) => place(Damage {
                 kind: DamageKind::Schema,
                 ..Damage::integrity(Part::Body, "a checkpoint", invalid.to_string())

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Milepost, Whereabouts};
+use super::Milepost;
 use crate::Error;
-use crate::interop::sealed::Sealed as Parcel;
 use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
@@ -153,7 +152,7 @@ impl Milepost {
     }
 
     /// Takes checkpoints in as they are, each under its own number.
-    fn take(
+    pub(super) fn take(
         &self,
         record: &RunRecord,
         batch: Vec<(Verified, Marks)>,
@@ -230,7 +229,12 @@ impl Milepost {
     }
 
     /// The record as it is there, with what waits and what happened, unless that was done before.
-    fn settle(&self, record: &RunRecord, items: Vec<Item>, events: Vec<Event>) -> Result<(), Error> {
+    pub(super) fn settle(
+        &self,
+        record: &RunRecord,
+        items: Vec<Item>,
+        events: Vec<Event>,
+    ) -> Result<(), Error> {
         let run = &record.run_id;
         let there = self.store.run(run)?;
         let known = self.store.events(&EventQuery { run: Some(run), limit: 1, ..EventQuery::default() })?;
@@ -357,7 +361,7 @@ fn header(entry: &Entry) -> crate::seal::Header {
 }
 
 /// A record without what only means something in its own store.
-fn portable(record: &RunRecord) -> RunRecord {
+pub(super) fn portable(record: &RunRecord) -> RunRecord {
     RunRecord { upkept: None, ..record.clone() }
 }
 
@@ -371,68 +375,6 @@ fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
     serde_json::to_value(value).ok()
 }
 
-fn content(e: &seal::SealError) -> crate::model::Invalid {
+pub(super) fn content(e: &seal::SealError) -> crate::model::Invalid {
     crate::model::Invalid { path: String::new(), message: e.to_string() }
-}
-
-/// Writes what came in a file into a store.
-pub(super) fn write_sealed(
-    engine: &Milepost,
-    parcel: Parcel,
-    origin: &RunOrigin,
-    here: &Whereabouts,
-    count: &mut Counting,
-    runs: &mut Vec<RunId>,
-) -> Result<(), Error> {
-    let mut by_run: BTreeMap<RunId, Vec<(Verified, Marks)>> = BTreeMap::new();
-    for (verified, marks) in parcel.checkpoints {
-        let run = verified.body().map_err(|e| content(&e))?.run_id;
-        by_run.entry(run).or_default().push((verified, marks));
-    }
-    if let Some(head) = &parcel.head {
-        by_run.entry(head.run.run_id.clone()).or_default();
-    }
-    for (run, mut all) in by_run {
-        let known = engine.store.run(&run)?;
-        let mut record = match &parcel.head {
-            Some(head) if head.run.run_id == run => portable(&head.run),
-            _ => made(&run, &all)?,
-        };
-        record.origin = Some(origin.clone());
-        while !all.is_empty() {
-            let rest = all.split_off(all.len().min(BATCH));
-            engine.take(&record, std::mem::replace(&mut all, rest), count)?;
-        }
-        // A run that went on here keeps its own record.
-        if parcel.head.is_some() && known.is_none() {
-            let mine: Vec<_> = parcel.events.iter().filter(|event| event.run_id == run).cloned().collect();
-            // Who worked on it, and where, is on another machine; it goes on here.
-            record.owner = None;
-            let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
-            record.extra.set("bundle", crate::model::Raw::of(&there)?);
-            if here.project.is_some() {
-                record.project.clone_from(&here.project);
-                record.worktree.clone_from(&here.worktree);
-                record.user.clone_from(&here.user);
-            }
-            engine.settle(&record, parcel.items.clone(), mine)?;
-        }
-        runs.push(run);
-    }
-    Ok(())
-}
-
-/// A record for checkpoints that came without one.
-fn made(run: &RunId, all: &[(Verified, Marks)]) -> Result<RunRecord, Error> {
-    let mut record: Option<RunRecord> = None;
-    for (verified, _) in all {
-        let body = verified.body().map_err(|e| content(&e))?;
-        let record = record
-            .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
-        let slot = crate::store::Slot::issue(body.sequence, 0);
-        let sealed = verified.clone().into_sealed(&slot).map_err(|e| content(&e))?;
-        super::bookkeeping::note_checkpoint(record, sealed.header(), body.created_at);
-        record.updated_at = body.created_at;
-    }
-    record.ok_or_else(|| Error::NoRun(run.to_string()))
 }

@@ -9,6 +9,7 @@ use super::parcel::{
     need, pretty, take_time, time,
 };
 use super::{Format, InteropError, Progress};
+use crate::ReasonCode;
 use crate::model::{
     Draft, Fields, GitFacts, Invalid, Memory, PathText, Raw, Source, Status, Watched, Workspace,
 };
@@ -32,7 +33,7 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
         let name = folder.name(&file);
         match checkpoint(fields, &name) {
             Ok((session, read)) => folder.found.run(FORMAT, &session).checkpoints.push(read),
-            Err(e) => folder.found.skip(name, e.to_string()),
+            Err(e) => folder.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
         }
     }
     for run in &mut folder.found.runs {

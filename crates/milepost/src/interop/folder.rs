@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::parcel::Found;
 use super::{InteropError, Progress};
+use crate::ReasonCode;
 use crate::model::{Fields, Path as Place};
 use crate::seal::strict;
 
@@ -121,7 +122,7 @@ impl<'p, 'q> Folder<'p, 'q> {
             Ok(fields) => Some((fields, bare.to_owned())),
             Err(e) => {
                 let name = self.name(path);
-                self.found.skip(name, e.to_string());
+                self.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string());
                 None
             }
         }

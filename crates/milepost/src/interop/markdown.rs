@@ -11,7 +11,7 @@ use super::parcel::{
     safe_name, text, time,
 };
 use super::{Format, InteropError, Progress};
-use crate::brief::{Brief, Facts, Kind, compose};
+use crate::brief::{self, Brief, Facts, Kind, compose};
 use crate::model::{Draft, Fields, LogLine, Path as Place, Raw, Source, Status};
 
 const FORMAT: Format = Format::Markdown;
@@ -105,15 +105,22 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
         ToOwned::to_owned,
     );
     if folder.found.runs.iter().any(|run| run.id == id) {
-        return folder.found.skip(name, format!("another file is called {id:?} as well"));
+        return folder.found.skip(name, format!("another file is called \"{id}\" as well"));
     }
     let mut kept = Fields::default();
     let created = brief.value("created").map(ToOwned::to_owned);
-    let created_at = created.as_deref().and_then(moment).unwrap_or_else(|| {
-        let modified = std::fs::metadata(file).and_then(|meta| meta.modified()).ok();
-        folder.found.warn(&name, format!("created {created:?} is not a time: the file's own is taken"));
-        modified.and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default()
-    });
+    let read = created.as_deref().map_or_else(|| Err("is missing".to_owned()), brief::created);
+    let created_at = match read {
+        Ok((at, odd)) => {
+            odd.into_iter().for_each(|odd| folder.found.warn(&name, format!("created: {odd}")));
+            at
+        }
+        Err(why) => {
+            folder.found.warn(&name, format!("created: {why}; the file's own time is taken"));
+            let modified = std::fs::metadata(file).and_then(|meta| meta.modified()).ok();
+            modified.and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default()
+        }
+    };
     let mut front = Fields::default();
     for field in brief.front().map(|front| front.fields.as_slice()).unwrap_or_default() {
         if let Ok(raw) = Raw::of(&field.value) {
@@ -181,7 +188,7 @@ fn checkpoints(
 }
 
 fn moment(text: &str) -> Option<Timestamp> {
-    text.parse().ok().or_else(|| format!("{text}T00:00:00Z").parse().ok())
+    brief::created(text).ok().map(|(at, _)| at)
 }
 
 /// What was learned goes to the log of the run it was learned in.
@@ -195,7 +202,7 @@ fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
         let at = words.first().and_then(|word| moment(word)).unwrap_or_default();
         let run = words.last().and_then(|id| folder.found.runs.iter_mut().find(|run| run.id == *id));
         let Some(run) = run else {
-            folder.found.skip(&name, format!("{heading:?} belongs to no checkpoint that is here"));
+            folder.found.skip(&name, format!("\"{heading}\" belongs to no checkpoint that is here"));
             continue;
         };
         let lines =

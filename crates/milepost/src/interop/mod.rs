@@ -70,6 +70,16 @@ pub enum InteropError {
         /// What was looked for.
         why: String,
     },
+    /// A document in a bundle is not an intact checkpoint.
+    #[error("{}, line {line}: the checkpoint is not valid", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        source: crate::seal::SealError,
+    },
     /// The run cannot be written in this format.
     #[error("the run cannot be written as {format}: {why}")]
     Unfit {

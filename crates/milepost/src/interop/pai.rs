@@ -10,6 +10,7 @@ use super::parcel::{
     lost_source, may, need, own_metadata, pretty, safe_name, take_time, text, time,
 };
 use super::{Format, InteropError, Progress};
+use crate::ReasonCode;
 use crate::model::{
     Draft, EventType, Fields, Invalid, PAI_PHASES, Path as Place, Phase, Raw, Source, Status,
 };
@@ -42,7 +43,7 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
         let name = folder.name(&file);
         match checkpoint(fields, &name, &mut folder.found) {
             Ok((session, read)) => folder.found.run(FORMAT, &session).checkpoints.push(read),
-            Err(e) => folder.found.skip(name, e.to_string()),
+            Err(e) => folder.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
         }
     }
     for run in &mut folder.found.runs {
@@ -76,7 +77,7 @@ fn checkpoint(
         _ => {
             found.warn(
                 path,
-                format!("phase {name:?} with a number that is not 1 to 7 is kept in metadata.imported"),
+                format!("phase \"{name}\" with a number that is not 1 to 7 is kept in metadata.imported"),
             );
             kept.set("phase", Raw::of(&name)?);
             if let Some(number) = number {
@@ -122,7 +123,7 @@ fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
     if let (Some(id), None) = (&pointed, at) {
         folder.found.warn(
             "seed.json",
-            format!("state.checkpointRef names {id:?}, which is not among the checkpoints"),
+            format!("state.checkpointRef names \"{id}\", which is not among the checkpoints"),
         );
     }
     let last = folder.found.runs.len().checked_sub(1);
@@ -143,7 +144,7 @@ fn events(folder: &mut Folder<'_, '_>, file: &Path) {
                 if found.runs.iter().any(|run| run.id == session) {
                     found.run(FORMAT, &session).events.push(event);
                 } else {
-                    found.skip(place, format!("an event of session {session:?}, which has no checkpoint"));
+                    found.skip(place, format!("an event of session \"{session}\", which has no checkpoint"));
                 }
             }
             Err(e) => folder.found.skip(place, e.to_string()),
@@ -197,8 +198,10 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         }
         None => {
             if let Some(open) = run.checkpoints.iter().rev().find(|held| !held.completed) {
-                let message =
-                    format!("is not written: set state.checkpointRef to {:?}", original(held_id(open), open));
+                let message = format!(
+                    "is not written: set state.checkpointRef to \"{}\"",
+                    original(held_id(open), open)
+                );
                 out.warnings.push(Note { path: "seed.json".into(), message });
             }
         }
@@ -285,6 +288,8 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
     let mut days: std::collections::BTreeMap<String, String> = Default::default();
     let ids: std::collections::HashMap<_, _> =
         run.checkpoints.iter().map(|held| (&held.body.snapshot_id, original(held_id(held), held))).collect();
+    let phases: std::collections::HashMap<_, _> =
+        run.checkpoints.iter().map(|held| (&held.body.snapshot_id, held.body.phase.as_ref())).collect();
     let mut other = false;
     for event in run.events {
         let data = Fields::parse(event.data.get(), &Place::Root).unwrap_or_default();
@@ -304,12 +309,17 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
                     }
                 };
                 let session = run.record.session.as_ref().map_or("unknown", |session| &session.id);
+                let mut data = serde_json::json!({ "action": action, "checkpointId": ids[id] });
+                if let (EventType::CheckpointCreated, Some(phase)) = (event.kind, phases[id]) {
+                    data["phase"] = phase.name.clone().into();
+                    data["phaseNumber"] = phase.number.into();
+                }
                 let event = serde_json::json!({
                     "id": format!("{}-{action}", ids[id]),
                     "timestamp": time(event.at),
                     "sessionId": session,
                     "type": "custom",
-                    "data": { "action": action, "checkpointId": ids[id] },
+                    "data": data,
                 });
                 event.to_string()
             }

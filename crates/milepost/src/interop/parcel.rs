@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Format;
+use crate::ReasonCode;
 use crate::model::{
     Body, Draft, Event, EventType, Fields, FromRaw, Invalid, Item, LogLine, Marks, Path as Place, Phase,
     Profile, Raw, RunRecord, Status, Task,
@@ -19,6 +20,9 @@ pub struct Skipped {
     pub path: String,
     /// Why.
     pub reason: String,
+    /// The reason code, where the content was refused; absent for what could not be read or does not belong here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason_code: Option<ReasonCode>,
 }
 
 /// Something odd that was read all the same.
@@ -43,7 +47,12 @@ pub struct Found {
 
 impl Found {
     pub(super) fn skip(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        self.skipped.push(Skipped { path: path.into(), reason: reason.into() });
+        self.skipped.push(Skipped { path: path.into(), reason: reason.into(), reason_code: None });
+    }
+
+    /// Skips a document whose content is not valid.
+    pub(super) fn refuse(&mut self, path: impl Into<String>, code: ReasonCode, reason: impl Into<String>) {
+        self.skipped.push(Skipped { path: path.into(), reason: reason.into(), reason_code: Some(code) });
     }
 
     pub(super) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::parcel::{ExportRun, Found};
 use super::{Format, InteropError, Progress};
-use crate::model::{Event, Item, Marks, RunRecord};
-use crate::seal::{self, Verified};
+use crate::model::{Body, Event, Item, Marks, RunRecord};
+use crate::seal::{self, SealError, Verified};
 use crate::small_file;
 
 /// The version of the bundle's own form.
@@ -65,13 +65,34 @@ enum Line {
     },
 }
 
+/// A checkpoint as it came in a file: its seal is right, and its content is a checkpoint.
+#[derive(Debug)]
+pub struct SealedLine {
+    /// The number of its line in the file.
+    pub line: u64,
+    /// The document.
+    pub document: Verified,
+    /// Its content.
+    pub body: Body,
+    /// Its marks; none for plain lines.
+    pub marks: Marks,
+}
+
+impl SealedLine {
+    fn read(line: u64, bytes: Vec<u8>, marks: Marks) -> Result<Self, SealError> {
+        let document = seal::verify(bytes)?;
+        let body = document.body()?;
+        Ok(Self { line, document, body, marks })
+    }
+}
+
 /// A run as it came, every seal checked.
 #[derive(Debug)]
 pub struct Sealed {
     /// How the bundle began; nothing for plain lines.
     pub head: Option<Head>,
     /// Its checkpoints, oldest first.
-    pub checkpoints: Vec<(Verified, Marks)>,
+    pub checkpoints: Vec<SealedLine>,
     /// What happened.
     pub events: Vec<Event>,
     /// What waited for the next checkpoint.
@@ -202,8 +223,9 @@ pub fn read(
             }
             Format::Bundle => match serde_json::from_slice(line).map_err(|e| broken(e.to_string()))? {
                 Line::Checkpoint { document, marks } => {
-                    let verified = seal::verify(document.into_bytes());
-                    sealed.checkpoints.push((verified.map_err(|e| broken(e.to_string()))?, *marks));
+                    let read = SealedLine::read(n, document.into_bytes(), *marks);
+                    let invalid = |source| InteropError::Document { path: path.to_owned(), line: n, source };
+                    sealed.checkpoints.push(read.map_err(invalid)?);
                 }
                 Line::Event(event) => sealed.events.push(event),
                 Line::Items(items) => sealed.items = items,
@@ -218,9 +240,9 @@ pub fn read(
                 }
             },
             _ if line.iter().all(u8::is_ascii_whitespace) => {}
-            _ => match seal::verify(document(line)) {
-                Ok(verified) => sealed.checkpoints.push((verified, Marks::default())),
-                Err(e) => found.skip(format!("line {n}"), e.to_string()),
+            _ => match SealedLine::read(n, document(line), Marks::default()) {
+                Ok(read) => sealed.checkpoints.push(read),
+                Err(e) => found.refuse(format!("line {n}"), e.reason(), e.to_string()),
             },
         }
         hasher.update(&bytes);

@@ -11,6 +11,7 @@ use super::parcel::{
 };
 use super::python::{Letters, canonical};
 use super::{Format, InteropError, Progress};
+use crate::ReasonCode;
 use crate::model::{Draft, Fields, Invalid, Path as Place, Raw, Source, Status};
 
 const FORMAT: Format = Format::Snapshot;
@@ -70,10 +71,10 @@ fn one(folder: &mut Folder<'_, '_>, run: &Path, file: &Path) {
     let damage = checked(&fields, &text).err();
     let (run_id, read) = match checkpoint(fields, &name, &file_name(run), &mut folder.found) {
         Ok(read) => read,
-        Err(e) => return folder.found.skip(name, e.to_string()),
+        Err(e) => return folder.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
     };
-    if let Some(why) = damage {
-        return folder.found.skip(name, why);
+    if let Some((code, why)) = damage {
+        return folder.found.refuse(name, code, format!("{code}: {why}"));
     }
     let run = folder.found.run(FORMAT, &run_id);
     match run.checkpoints.iter().position(|known| known.id == read.id) {
@@ -88,27 +89,25 @@ fn one(folder: &mut Folder<'_, '_>, run: &Path, file: &Path) {
 }
 
 /// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
-fn checked(fields: &Fields, document: &str) -> Result<(), String> {
-    let integrity = fields.get("integrity").ok_or("checkpoint_schema_invalid: it has no integrity")?;
-    let integrity = Fields::parse(integrity.get(), &Place::Root)
-        .map_err(|e| format!("checkpoint_schema_invalid: {e}"))?;
-    let expected =
-        text(&integrity, "checksum_sha256").ok_or("checkpoint_schema_invalid: it has no checksum_sha256")?;
+fn checked(fields: &Fields, document: &str) -> Result<(), (ReasonCode, String)> {
+    let invalid = |why: String| (ReasonCode::CheckpointSchemaInvalid, why);
+    let integrity = fields.get("integrity").ok_or_else(|| invalid("it has no integrity".into()))?;
+    let integrity = Fields::parse(integrity.get(), &Place::Root).map_err(|e| invalid(e.to_string()))?;
+    let expected = text(&integrity, "checksum_sha256")
+        .ok_or_else(|| invalid("it has no integrity.checksum_sha256".into()))?;
     let version: Option<u64> = integrity.get("format_version").and_then(|raw| raw.get().parse().ok());
     if version != Some(1) {
-        return Err("checkpoint_schema_invalid: integrity.format_version is not 1".into());
+        return Err(invalid("integrity.format_version is not 1".into()));
     }
-    let mut bare = Fields::parse(document, &Place::Root).map_err(|e| e.to_string())?;
+    let mut bare = Fields::parse(document, &Place::Root).map_err(|e| invalid(e.to_string()))?;
     bare.take("integrity");
-    let bare = serde_json::to_string(&bare).map_err(|e| e.to_string())?;
+    let bare = serde_json::to_string(&bare).map_err(|e| invalid(e.to_string()))?;
     let fits = |letters| checksum(&canonical(&bare, letters)) == expected;
     if fits(Letters::Escaped) || fits(Letters::Plain) {
         return Ok(());
     }
-    Err(format!(
-        "checkpoint_integrity_mismatch: expected {expected}, found {}",
-        checksum(&canonical(&bare, Letters::Escaped))
-    ))
+    let found = checksum(&canonical(&bare, Letters::Escaped));
+    Err((ReasonCode::CheckpointIntegrityMismatch, format!("expected {expected}, found {found}")))
 }
 
 fn checksum(text: &str) -> String {
@@ -138,7 +137,7 @@ fn checkpoint(
         }
     }
     if run != folder {
-        found.warn(path, format!("it names run {run:?} and lies in the folder of {folder:?}"));
+        found.warn(path, format!("it names run \"{run}\" and lies in the folder of \"{folder}\""));
     }
     // Words that are not in the closed lists are kept beside the nearest that is.
     for (name, allowed, instead) in [
@@ -150,7 +149,7 @@ fn checkpoint(
             continue;
         }
         let nearest = allowed.iter().find(|known| word.starts_with(**known)).copied().unwrap_or(instead);
-        found.warn(path, format!("{name} {word:?} is none of {}: taken as {nearest}", allowed.join(", ")));
+        found.warn(path, format!("{name} \"{word}\" is none of {}: taken as {nearest}", allowed.join(", ")));
         if let Some(raw) = f.take(name) {
             kept.set(name, raw);
         }

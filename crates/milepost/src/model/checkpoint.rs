@@ -198,6 +198,24 @@ pub struct Draft {
     pub extra: Fields,
 }
 
+/// A file as an input may name it: an object, or its path alone.
+struct NamedFile(FileRef);
+
+impl FromRaw for NamedFile {
+    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+        let file = match text.trim_start().starts_with('"') {
+            true => FileRef {
+                path: String::from_raw(text, path)?,
+                sha256: None,
+                size: None,
+                extra: Fields::default(),
+            },
+            false => FileRef::from_raw(text, path)?,
+        };
+        Ok(Self(file))
+    }
+}
+
 impl Draft {
     /// Reads a draft from the members of an input document; members that only Milepost sets are refused.
     pub fn from_fields(mut fields: Fields) -> Result<Self, Invalid> {
@@ -229,7 +247,7 @@ impl Draft {
             decisions: optional(f, "decisions", p)?,
             log: optional(f, "log", p)?,
             workspace: optional(f, "workspace", p)?,
-            files: optional(f, "files", p)?,
+            files: optional::<Vec<NamedFile>>(f, "files", p)?.into_iter().map(|file| file.0).collect(),
             brief: optional(f, "brief", p)?,
             state: f.take("state"),
             metadata: optional(f, "metadata", p)?,

@@ -10,7 +10,7 @@ use super::{FromRaw, Invalid, Path};
 
 /// An id that cannot name anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} id {id:?} is not valid: {why}")]
+#[error("{kind} id \"{id}\" is not valid: {why}")]
 pub struct IdError {
     /// `run`, `checkpoint` or `store`.
     pub kind: &'static str,

@@ -377,7 +377,7 @@ macro_rules! closed_enum {
                     $( $word => Ok(Self::$variant), )*
                     _ => Err($crate::model::Invalid {
                         path: String::new(),
-                        message: format!("{word:?} is not one of {}", Self::WORDS.join(", ")),
+                        message: format!("\"{word}\" is not one of {}", Self::WORDS.join(", ")),
                     }),
                 }
             }

@@ -109,7 +109,7 @@ impl std::str::FromStr for Keep {
             (_, Ok(n)) if n >= 1 => Ok(Self::Last(n)),
             _ => Err(Invalid {
                 path: String::new(),
-                message: format!("{text:?} is not a number of 1 or more, nor \"all\""),
+                message: format!("\"{text}\" is not a number of 1 or more, nor \"all\""),
             }),
         }
     }
@@ -144,6 +144,18 @@ pub struct Retention {
 }
 
 impl Retention {
+    /// The least that a run keeps: its newest checkpoint, the latest failed, completed, state-holding and capturing ones,
+    /// and those that are pinned or tagged.
+    pub const LEAST: Self = Self {
+        keep_last: Keep::Last(1),
+        max_age: None,
+        keep_first: false,
+        keep_hourly: 0,
+        keep_daily: 0,
+        keep_weekly: 0,
+        keep_within: None,
+    };
+
     /// Whether nothing ever goes.
     pub fn keeps_everything(&self) -> bool {
         self.keep_last == Keep::All && self.max_age.is_none()
@@ -165,7 +177,8 @@ impl Retention {
 pub struct House {
     /// How long after its end a run goes with all it has; `None` for never.
     pub ended_after: Option<Duration>,
-    /// How many bytes the store may take before its oldest ended runs go; 0 for any size.
+    /// How many bytes the store may take before its oldest ended runs are reduced to what is always kept; 0 for any
+    /// size.
     pub max_bytes: u64,
     /// How old a checkpoint is when it is compressed, in stores that keep documents as files; `None` for never.
     pub compress_after: Option<Duration>,
@@ -173,7 +186,8 @@ pub struct House {
 
 impl Default for House {
     fn default() -> Self {
-        Self { ended_after: Some(90 * DAY), max_bytes: 1_000_000_000, compress_after: None }
+        // A run's latest failed and completed checkpoints stay for good, unless the user asks otherwise.
+        Self { ended_after: None, max_bytes: 1_000_000_000, compress_after: None }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Which runs go as a whole: those that ended long ago, and the oldest ended ones of a store that is too large.
+//! Which runs may lose more than their own rules say: those that ended long ago go as a whole where the user asks for it,
+//! and the oldest ended ones of a store that is too large keep the least that a run keeps.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub struct RunCase<'a> {
 }
 
 impl RunCase<'_> {
-    /// Whether it may go as a whole at all.
+    /// Whether it may go as a whole, or be reduced, at all.
     pub fn may_go(&self) -> bool {
         !self.record.is_open()
             && !self.last_written

@@ -41,7 +41,7 @@ pub enum Reason {
     OlderThan(u64),
     /// Goes with its run, which ended more than so many seconds ago.
     RunEnded(u64),
-    /// Goes with its run, the oldest ended one of a store that takes more than so many bytes.
+    /// Goes: the store takes more than so many bytes, and its run is one of the oldest that have ended.
     StoreFull(u64),
     /// Stays: it should go, and could not be removed.
     NotRemoved,
@@ -70,7 +70,11 @@ impl fmt::Display for Reason {
             Self::RunEnded(seconds) => write!(f, "its run ended more than {} ago", Span(*seconds)),
             Self::NotRemoved => f.write_str("could not be removed"),
             Self::StoreFull(bytes) => {
-                write!(f, "the store takes more than {}: its run is the oldest that has ended", Size(*bytes))
+                write!(
+                    f,
+                    "the store takes more than {}: its run is among the oldest that have ended",
+                    Size(*bytes)
+                )
             }
         }
     }

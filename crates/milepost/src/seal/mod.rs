@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 pub use header::{Header, Material};
 pub use version::FORMAT_VERSION;
 
+use crate::ReasonCode;
 use crate::model::{Body, Fields, Invalid, Path, Raw};
 use crate::store::Slot;
 
@@ -26,8 +27,8 @@ pub enum SealError {
         /// What the bytes give.
         found: String,
     },
-    /// The bytes do not end in a seal.
-    #[error("no seal: {0}")]
+    /// The bytes are not a sealed document: they are empty, cut off, no JSON, or have no `integrity`.
+    #[error("not a sealed document: {0}")]
     Unsealed(&'static str),
     /// The seal is right and the content is not a checkpoint.
     #[error(transparent)]
@@ -38,6 +39,17 @@ pub enum SealError {
         /// Its format.
         found: u64,
     },
+}
+
+impl SealError {
+    /// The word for programs. Bytes without a seal were never a checkpoint; bytes with one were changed.
+    pub fn reason(&self) -> ReasonCode {
+        match self {
+            Self::Mismatch { .. } => ReasonCode::CheckpointIntegrityMismatch,
+            Self::Unsealed(_) | Self::Content(_) => ReasonCode::CheckpointSchemaInvalid,
+            Self::Newer { .. } => ReasonCode::StoreNewer,
+        }
+    }
 }
 
 /// A checkpoint ready to be stored.
@@ -203,9 +215,14 @@ impl Verified {
         Ok(Body::from_fields(self.fields()?)?)
     }
 
-    /// Checks stored bytes against the header that speaks of them. A format that the header does not know of is damage.
+    /// Checks stored bytes against the header that speaks of them. A format that the header does not know of is damage,
+    /// and so is a seal that was changed in place: bytes of the right length are this document, with wrong bytes in it.
     pub fn read(bytes: Vec<u8>, header: &Header) -> Result<Self, SealError> {
+        let same_length = bytes.len() as u64 == header.size;
         match verify(bytes) {
+            Err(SealError::Unsealed(why)) if same_length => {
+                Err(SealError::Mismatch { expected: header.checksum.clone(), found: why.to_owned() })
+            }
             Err(SealError::Newer { found }) if found != header.format_version => Err(SealError::Mismatch {
                 expected: format!("format {}", header.format_version),
                 found: format!("format {found}"),

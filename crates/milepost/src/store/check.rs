@@ -31,7 +31,7 @@ closed_enum! {
 pub enum DamageKind {
     /// Its checksum does not fit.
     Integrity,
-    /// Its checksum fits and its content makes no sense.
+    /// It is not a value of this kind at all: it cannot be parsed, or lacks what it must have.
     Schema,
 }
 

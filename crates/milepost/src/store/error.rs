@@ -1,5 +1,7 @@
 //! Why a store could not do what it was asked.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Damage, identity};
@@ -21,6 +23,14 @@ pub enum StoreError {
     Missing {
         /// Where it was looked for.
         place: String,
+    },
+    /// The store is there, or may be, and this user may not read it.
+    #[error("cannot open the store at {place}: permission denied on {}", path.display())]
+    Denied {
+        /// The store.
+        place: String,
+        /// The file or folder that does not let itself be read.
+        path: PathBuf,
     },
     /// A newer program made it.
     #[error("{place} has store format {found}; this program knows formats up to {known}")]
@@ -104,6 +114,19 @@ pub enum StoreError {
         /// The store.
         place: String,
     },
+}
+
+impl StoreError {
+    /// The error for a store whose file at `path` could not be looked at or read, if that is a matter of permissions.
+    pub(super) fn denied(place: String, path: &Path, e: &io::Error) -> Option<Self> {
+        if e.kind() != io::ErrorKind::PermissionDenied {
+            return None;
+        }
+        // A path that cannot be looked at lies in a folder that cannot be entered.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let seen = path.ancestors().find(|at| std::fs::symlink_metadata(at).is_ok());
+        Some(Self::Denied { place, path: seen.unwrap_or(&path).to_owned() })
+    }
 }
 
 impl From<Damage> for StoreError {

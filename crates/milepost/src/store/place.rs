@@ -29,6 +29,9 @@ pub struct Place {
     pub branch: Option<String>,
     /// The store's file.
     pub database: PathBuf,
+    /// The project's configuration: the nearest one from the current folder up to the root, or the root's, which need not
+    /// exist.
+    pub config: PathBuf,
 }
 
 impl Place {
@@ -40,18 +43,25 @@ impl Place {
         for at in folder.ancestors() {
             match dot_git(at) {
                 DotGit::Absent => {}
-                DotGit::Repository(repository) => return Ok(Self::in_repository(repository)),
-                DotGit::Refused => return Ok(Self::outside_git(at)),
+                DotGit::Repository(repository) => return Ok(Self::in_repository(repository, &folder)),
+                DotGit::Refused => return Ok(Self::outside_git(at, &folder)),
             }
         }
         let is_root = |at: &&Path| {
             at.join(FOLDER).join(DATABASE).exists() || fs::symlink_metadata(at.join(CONFIG)).is_ok()
         };
-        Ok(Self::outside_git(folder.ancestors().find(is_root).unwrap_or(&folder)))
+        Ok(Self::outside_git(folder.ancestors().find(is_root).unwrap_or(&folder), &folder))
     }
 
-    fn in_repository(repository: Repository) -> Self {
+    /// The folder of the project's configuration, from the root; empty for the root itself.
+    pub fn config_folder(&self) -> &Path {
+        let folder = self.config.parent().and_then(|folder| folder.strip_prefix(&self.root).ok());
+        folder.unwrap_or(Path::new(""))
+    }
+
+    fn in_repository(repository: Repository, folder: &Path) -> Self {
         Self {
+            config: nearest_config(folder, repository.worktree()),
             root: repository.worktree().to_owned(),
             worktree: Some(repository.worktree().to_owned()),
             branch: repository.branch(),
@@ -60,15 +70,24 @@ impl Place {
         }
     }
 
-    fn outside_git(root: &Path) -> Self {
+    fn outside_git(root: &Path, folder: &Path) -> Self {
         let database = root.join(FOLDER).join(DATABASE);
-        Self { root: root.to_owned(), worktree: None, repository: None, branch: None, database }
+        let config = nearest_config(folder, root);
+        Self { root: root.to_owned(), worktree: None, repository: None, branch: None, database, config }
     }
 
     /// Where saves wait while the store cannot be written.
     pub fn outbox(&self) -> PathBuf {
         self.root.join(FOLDER).join("outbox")
     }
+}
+
+/// The configuration that counts in a folder at or below a project's root. A link counts too, so that whoever reads it
+/// can refuse it.
+fn nearest_config(folder: &Path, root: &Path) -> PathBuf {
+    let inside = folder.ancestors().take_while(|at| at.starts_with(root));
+    let mut files = inside.map(|at| at.join(CONFIG));
+    files.find(|file| fs::symlink_metadata(file).is_ok()).unwrap_or_else(|| root.join(CONFIG))
 }
 
 /// The name of a file system on which SQLite's shared memory is not safe, if `folder` is on one.

@@ -15,7 +15,7 @@ pub enum StoreUrl {
 
 /// An address that names no store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a store's address: sqlite:PATH or files:DIR")]
+#[error("\"{0}\" is not a store's address: sqlite:PATH or files:DIR")]
 pub struct UrlError(pub String);
 
 impl FromStr for StoreUrl {

@@ -10,7 +10,7 @@ use milepost::model::{
     ContextChange, Criterion, CriterionStatus, Draft, Fields, Outcome, OutcomeKind, OutcomeResult, Phase,
     Profile, Raw, Source, Status, Task,
 };
-use milepost::{Error, Save};
+use milepost::{Error, ReasonCode, Save};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -345,7 +345,9 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         let what = Import { format: Some(format), path: out, redaction: None, here: Default::default() };
         match fresh.mp.import(&what, &mut |_| {}) {
             Ok(report) => assert_eq!((format, report.imported, report.skipped.len()), (Format::Jsonl, 2, 1)),
-            Err(e) => assert!(format == Format::Bundle && e.to_string().contains("checksum"), "{e}"),
+            Err(e) => {
+                assert_eq!((format, e.reason()), (Format::Bundle, ReasonCode::CheckpointIntegrityMismatch));
+            }
         }
     }
     let detail = world.mp.run_detail(&run("native")).unwrap();

@@ -153,8 +153,26 @@ fn pins_and_tags_stay_and_an_emptied_run_keeps_its_newest(#[values(Kind::Sqlite,
 }
 
 #[rstest]
-fn ended_runs_go_after_ninety_days_as_a_whole(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+fn what_ended_stays_for_good_unless_asked(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
+    for (name, status) in [("failed", Status::Failed), ("completed", Status::Completed)] {
+        for i in 0..3 {
+            world.mp.save(&run(name), say(&format!("{i}"))).unwrap();
+        }
+        world.mp.save(&run(name), say("end").status(status)).unwrap();
+    }
+    world.clock.advance(3650 * DAY);
+    world.mp.save(&run("new"), say("n")).unwrap();
+    let report = pruned(&world.mp);
+    assert!(report.runs_removed.is_empty());
+    assert_eq!((world.count("failed"), world.count("completed")), (1, 1), "the others were too old");
+    assert_eq!((world.latest("failed").as_str(), world.latest("completed").as_str()), ("end", "end"));
+}
+
+#[rstest]
+fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let house = House { ended_after: Some(90 * DAY), ..House::default() };
+    let world = World::new(kind).with(Settings { house, ..Settings::default() });
     let mp = &world.mp;
     for name in ["done", "pinned", "brief", "open"] {
         let profile = if name == "brief" { Profile::Brief } else { Profile::Run };
@@ -182,7 +200,7 @@ fn ended_runs_go_after_ninety_days_as_a_whole(#[values(Kind::Sqlite, Kind::Files
 }
 
 #[rstest]
-fn a_store_that_is_too_large_loses_its_oldest_ended_runs(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     // Nothing that compresses.
     let mut seed = 7u64;
@@ -198,21 +216,33 @@ fn a_store_that_is_too_large_loses_its_oldest_ended_runs(#[values(Kind::Sqlite, 
     {
         let save = Save::new().summary(name).state(&noise()).unwrap();
         world.mp.save(&run(name), save.status(status)).unwrap();
+        // Each run ends with a failure and a success, which always stay.
+        for status in [Status::Failed, status] {
+            let save = Save::new().summary(format!("{name} {status}")).state("0").unwrap();
+            world.mp.save(&run(name), save.status(status)).unwrap();
+        }
         world.clock.advance(DAY);
     }
     assert_eq!(pruned(&world.mp).too_large, None);
     let bytes = world.mp.store().info().unwrap().bytes;
     let house = House { max_bytes: bytes - 30_000, ..House::default() };
     let mp = world.mp.clone().with_settings(Settings { house, ..Settings::default() });
-    assert_eq!(planned(&mp).runs_removed, [run("a")]);
+    let goes = |report: &PruneReport| -> Vec<String> {
+        let gone = report.plan.iter().filter(|step| step.action == Action::Remove);
+        gone.map(|step| format!("{}@{}", step.run_id, step.sequence)).collect()
+    };
+    assert_eq!(goes(&planned(&mp)), ["a@1"]);
     let report = pruned(&mp);
-    assert_eq!(report.runs_removed, [run("a")], "the oldest, and no more than it takes");
+    assert_eq!(goes(&report), ["a@1"], "of the oldest, and no more than it takes");
+    assert!(report.plan[0].reasons[0].to_string().contains("the store takes more than"));
+    assert!(report.runs_removed.is_empty());
     assert!(report.bytes_freed > 30_000, "{}", report.bytes_freed);
+    assert_eq!(summaries(&mp, "a"), ["a completed", "a failed"]);
     let tiny = Settings { house: House { max_bytes: 1000, ..House::default() }, ..Settings::default() };
     let report = pruned(&world.mp.clone().with_settings(tiny));
-    assert_eq!(report.runs_removed, [run("c")], "open runs stay, and what was written last");
+    assert_eq!(goes(&report), ["c@1", "c@2"], "open runs stay, and what was written last");
     assert!(report.too_large.is_some(), "and that is said");
-    assert_eq!(world.mp.runs(&Default::default()).unwrap().len(), 2);
+    assert_eq!(world.mp.runs(&Default::default()).unwrap().len(), 4);
 }
 
 #[rstest]
@@ -221,7 +251,8 @@ fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     let file = dir.path().join("seed.json");
     let place = Place::find(dir.path()).unwrap();
     let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
-    let world = World::new(kind).with(Settings { pointer: Some(pointer), ..Settings::default() });
+    let house = House { ended_after: Some(90 * DAY), ..House::default() };
+    let world = World::new(kind).with(Settings { pointer: Some(pointer), house, ..Settings::default() });
     world.mp.save(&run("a"), say("1").status(Status::Failed)).unwrap();
     let plain = Milepost::on(open(kind, world.dir.path())).with_clock(Arc::new(world.clock.clone()));
     world.clock.advance(91 * DAY);

@@ -169,6 +169,9 @@ fn what_is_missing_is_named() {
     assert!(missing(Session::options().project_root(dir.path())).contains("store"));
     let url = dir.path().join("m.db").display().to_string();
     assert!(missing(Session::options().store(&url)).contains("project_root"));
+    let unnamed = Session::options().store(&url).project_root(dir.path()).run("no id");
+    assert!(matches!(unnamed.build(), Err(Error::Id(_))));
+    assert!(!dir.path().join("m.db").exists(), "no store was created");
     assert!(matches!(Session::options().store("ftp://x").project_root(".").build(), Err(Error::Url(_))));
     let session = Session::options().store(&url).project_root(dir.path()).build().unwrap();
     let none = Overrides { interval: Some(Duration::ZERO), ..Overrides::default() };

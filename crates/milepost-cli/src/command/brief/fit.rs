@@ -90,7 +90,7 @@ fn scaled<'a>(gauge: brief::Gauge<'a>, scale: Option<&str>) -> Result<Gauge<'a>,
     let Some(text) = scale else { return Ok(gauge) };
     let scale = text.parse().ok().and_then(|scale: f64| gauge.scaled(scale));
     scale.ok_or_else(|| {
-        let message = format!("{text:?} is not a number above 0 and at most 1000");
+        let message = format!("\"{text}\" is not a number above 0 and at most 1000");
         value("--token-scale", Invalid { path: "/token_scale".into(), message })
     })
 }
@@ -111,7 +111,7 @@ fn counter(name: Option<&str>) -> Result<Box<dyn Counter>, Failure> {
         Some(name) => exact(name),
     };
     known.ok_or_else(|| {
-        let message = format!("no counter {:?} in this build", name.unwrap_or_default());
+        let message = format!("no counter \"{}\" in this build", name.unwrap_or_default());
         Failure::usage(message)
             .hint("heuristic is always there; exact ones need --features exact-tokens when building")
     })

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr_iter, memchr2_iter};
 
+use super::super::blocks::unclosed_code;
+
 /// Takes text apart at the ends of its sentences.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
@@ -158,8 +160,8 @@ fn shortened(text: &str, end: usize) -> Option<String> {
     let mut short = String::with_capacity(kept.len() + 4);
     short.push_str(kept.get(..bold.unwrap_or(0)).unwrap_or_default());
     short.push_str(kept.get(bold.map_or(0, |at| at + 2)..).unwrap_or_default());
-    if kept.matches('`').count() % 2 == 1 {
-        short.retain(|c| c != '`');
+    if let Some(marks) = unclosed_code(&short) {
+        short.replace_range(marks, "");
     }
     if short.len() + 4 >= text.len() || short.trim().is_empty() {
         return None;

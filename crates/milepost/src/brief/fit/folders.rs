@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::super::Gauge;
+use super::super::blocks::code_span;
 use super::gather::in_one_line;
 use super::seeded::Map;
 
@@ -92,9 +93,9 @@ impl<'a> Folders<'a> {
         }
         let home = self.homes.get_mut(folder_of(&path))?;
         let (folder, mut name) = split(&path, home.cut);
-        // Among others, a comma would make two of it.
-        if name.contains([',', ';']) {
-            name = Cow::Owned(format!("`{name}`"));
+        // Among others, a comma would make two of it, and a backtick would begin code.
+        if name.contains([',', ';', '`']) {
+            name = Cow::Owned(code_span(&name));
         }
         let note = if note.contains('\n') { Cow::Owned(in_one_line(&note)) } else { note };
         let n = *home.line.get_or_insert_with(|| {

@@ -40,7 +40,7 @@ impl std::str::FromStr for Overflow {
             "exceed" => Ok(Self::Exceed),
             _ => Err(crate::model::Invalid {
                 path: String::new(),
-                message: format!("{text:?} is not one of error, shrink, exceed"),
+                message: format!("\"{text}\" is not one of error, shrink, exceed"),
             }),
         }
     }

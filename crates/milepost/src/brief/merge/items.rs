@@ -193,7 +193,7 @@ fn decide(lists: &mut [&mut List], block: Block, source: &str, notes: &mut Vec<S
         return;
     }
     let unheard = new.struck.iter().filter(|s| !before.iter().any(|old| old.knows(s)));
-    notes.extend(unheard.map(|text| format!("no decision reads {text:?}; it is noted all the same")));
+    notes.extend(unheard.map(|text| format!("no decision reads \"{text}\"; it is noted all the same")));
     let Some(list) = lists.last_mut() else { return };
     match (block, list.columns()) {
         (Block::Row, Some(columns)) if columns == cells(source).len() => list.push(Block::Row, source),

@@ -2,21 +2,22 @@
 //! already is left alone, so that running it twice adds nothing.
 
 mod prepare;
+mod sealed;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
+use self::sealed::write_sealed;
 use super::bookkeeping::{note_checkpoint, remember};
-use super::transfer::{Counting, write_sealed};
 use super::{Milepost, Whereabouts};
-use crate::Error;
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
 use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunOrigin, RunRecord, Token};
 use crate::redact::Redaction;
 use crate::seal;
 use crate::store::{Commit, Find, HeaderQuery, Verdict};
+use crate::{Error, ReasonCode};
 
 /// How many checkpoints go into one transaction.
 const BATCH: usize = 64;
@@ -79,13 +80,10 @@ pub fn preview_import(
         let (all, found) = interop::sealed::read(format, &import.path, progress)?;
         report.skipped = found.skipped;
         for sealed in all {
-            for (verified, _) in &sealed.checkpoints {
-                let body = verified
-                    .body()
-                    .map_err(|e| crate::model::Invalid { path: String::new(), message: e.to_string() })?;
-                let known = engine.map_or(Ok(false), |engine| engine.has(&body.snapshot_id))?;
+            for one in &sealed.checkpoints {
+                let known = engine.map_or(Ok(false), |engine| engine.has(&one.body.snapshot_id))?;
                 report.count(known);
-                report.runs.push(body.run_id);
+                report.runs.push(one.body.run_id.clone());
             }
             report.patch = sealed.patch;
         }
@@ -139,7 +137,7 @@ impl Milepost {
             let id = self.run_for(&run, &mut report)?;
             let continues = run.continues.as_ref().and_then(|name| newest.get(name).cloned());
             if let (Some(name), None) = (&run.continues, &continues) {
-                let message = format!("it continues {name:?}, which is not here");
+                let message = format!("it continues \"{name}\", which is not here");
                 report.warnings.push(Note { path: run.id.clone(), message });
             }
             if let Some(last) = run.checkpoints.last() {
@@ -164,11 +162,12 @@ impl Milepost {
         for sealed in all {
             report.commit = sealed.head.as_ref().and_then(|head| head.commit.clone());
             report.patch = sealed.patch.clone();
-            let mut counting = Counting::default();
             let origin = self.origin_of(import, if format == Format::Bundle { "bundle" } else { "import" });
-            write_sealed(self, sealed, &origin, &import.here, &mut counting, &mut report.runs)?;
-            report.imported += counting.copied;
-            report.unchanged += counting.unchanged;
+            let written = write_sealed(self, sealed, &origin, &import.here)?;
+            report.imported += written.count.copied;
+            report.unchanged += written.count.unchanged;
+            report.runs.extend(written.runs);
+            report.skipped.extend(written.skipped);
         }
         Ok(())
     }
@@ -203,7 +202,7 @@ impl Milepost {
             let Ok(id) = format!("{cut}{end}").parse::<RunId>() else { continue };
             let Some(state) = self.store.run(&id)? else {
                 if id.as_str() != run.id {
-                    let message = format!("run {:?} is called {id} here", run.id);
+                    let message = format!("run \"{}\" is called {id} here", run.id);
                     report.warnings.push(Note { path: run.id.clone(), message });
                 }
                 return Ok(id);
@@ -264,7 +263,11 @@ impl Milepost {
                     parent = Some(name);
                 }
                 Err(Error::Schema(e)) => {
-                    report.skipped.push(Skipped { path: one.path.clone(), reason: e.to_string() });
+                    report.skipped.push(Skipped {
+                        path: one.path.clone(),
+                        reason: e.to_string(),
+                        reason_code: Some(ReasonCode::CheckpointSchemaInvalid),
+                    });
                 }
                 Err(e) => return Err(e),
             }

@@ -1,8 +1,11 @@
-//! Prune: what retention no longer keeps, in all runs or one; runs that ended long ago; compression; the store's size.
+//! Prune: what retention no longer keeps, in all runs or one; runs that ended long ago, where that is asked for;
+//! compression; the store's size.
 //! A plan is made first and can be had alone. Each run is pruned by writes of its own, a batch at a time, so that saves
 //! go on meanwhile; a pin that comes between plan and write is respected. What fails in one run does not stop the others.
 
 mod report;
+
+use std::collections::HashSet;
 
 use jiff::Timestamp;
 
@@ -10,7 +13,7 @@ pub use self::report::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 use self::report::{about, coming_back, leaves};
 use super::{Milepost, Saved};
 use crate::Error;
-use crate::model::{Event, EventType, Keep, Profile, Raw, RunId, RunRecord, Upkept};
+use crate::model::{Event, EventType, Keep, Profile, Raw, Retention, RunId, RunRecord, Upkept};
 use crate::owner::Liveness;
 use crate::retain::{self, Reason, RunCase, RunFacts};
 use crate::store::{Commit, Outline, Receipt, RunQuery, RunRow, StoreError, Upkeep, Verdict};
@@ -133,15 +136,17 @@ impl Milepost {
                 // Somebody has written to it meanwhile.
             }
         }
-        let (steps, failed) = self.prune_checkpoints(&case.row.run_id, dry_run)?;
+        let (steps, failed) = self.prune_checkpoints(&case.row.run_id, None, dry_run)?;
         case.steps = steps;
         Ok((case, failed))
     }
 
     /// Removes what a run no longer keeps, or plans to; gives what became of each of its checkpoints, and what failed.
+    /// `retention` takes the place of the run's own.
     pub(super) fn prune_checkpoints(
         &self,
         run: &RunId,
+        retention: Option<&Retention>,
         dry_run: bool,
     ) -> Result<(Vec<PruneStep>, Vec<Error>), Error> {
         let (mut gone, mut failed) = (Vec::new(), Vec::new());
@@ -157,7 +162,8 @@ impl Milepost {
                     continue;
                 }
             };
-            let steps = self.planned(&record, dry_run)?;
+            let retention = retention.copied().unwrap_or_else(|| self.settings.retention(record.profile));
+            let steps = self.planned(&record, &retention, dry_run)?;
             if dry_run {
                 return Ok((steps, failed));
             }
@@ -233,9 +239,13 @@ impl Milepost {
         Ok((!moved).then_some(receipt))
     }
 
-    /// What becomes of each checkpoint of a run, by its own rules.
-    fn planned(&self, record: &RunRecord, dry_run: bool) -> Result<Vec<PruneStep>, Error> {
-        let retention = self.settings.retention(record.profile);
+    /// What becomes of each checkpoint of a run.
+    fn planned(
+        &self,
+        record: &RunRecord,
+        retention: &Retention,
+        dry_run: bool,
+    ) -> Result<Vec<PruneStep>, Error> {
         // Whatever lies before the last so many goes by its number alone, unless the record or a mark protects it.
         let by_number = match retention.keep_last {
             Keep::Last(n) if !dry_run && !retention.protects_many() => Some(n),
@@ -250,7 +260,7 @@ impl Milepost {
         let all_proven = proven(&entries) == entries.len() as u64;
         let facts =
             if all_proven { RunFacts::of_all(&entries) } else { RunFacts::of_record(record, &entries) };
-        let plan = retain::plan(&facts, &entries, &retention, self.now());
+        let plan = retain::plan(&facts, &entries, retention, self.now());
         let old = self.compress_before();
         let step = |(entry, planned): (Outline, retain::Planned)| {
             let newest = planned.sequence == facts.newest;
@@ -279,7 +289,8 @@ impl Milepost {
         }
     }
 
-    /// Removes the oldest ended runs, or plans to, until the store is as small as it has to be.
+    /// Reduces the oldest ended runs to the least that a run keeps, or plans to, until the store is as small as it has to
+    /// be.
     fn shrink(&self, cases: &mut [Case], bytes: &mut u64, report: &mut PruneReport) -> Result<(), Error> {
         let most = self.settings.house.max_bytes;
         for case in cases.iter_mut().filter(|case| case.may_go && !case.gone) {
@@ -287,26 +298,37 @@ impl Milepost {
                 return Ok(());
             }
             let run = &case.row.run_id;
-            let freed =
-                case.steps.iter().filter(|s| s.action != Action::Remove).map(|s| s.bytes).sum::<u64>();
-            if report.dry_run {
-                *bytes = bytes.saturating_sub(freed);
-            } else {
-                let stamp = self.store.run(run)?.filter(|now| last_write(&now.row) == last_write(&case.row));
-                let Some(stamp) = stamp.map(|now| now.row.stamp) else { continue };
-                match self.store.delete_run(run, Some(stamp)) {
-                    Ok(true) => *bytes = self.store.info()?.bytes,
-                    Ok(false) => continue,
-                    Err(e) => {
-                        report.failed.push(PruneFailure { run_id: Some(run.clone()), error: e.into() });
-                        continue;
-                    }
-                }
+            // One that was written to meanwhile may be open again.
+            let now = self.store.run(run)?;
+            if now.is_none_or(|now| last_write(&now.row) != last_write(&case.row)) {
+                continue;
             }
-            case.gone = true;
-            for step in case.steps.iter_mut().filter(|step| step.action != Action::Remove) {
+            let steps = match self.prune_checkpoints(run, Some(&Retention::LEAST), report.dry_run) {
+                Ok((steps, failed)) => {
+                    let failed =
+                        failed.into_iter().map(|error| PruneFailure { run_id: Some(run.clone()), error });
+                    report.failed.extend(failed);
+                    steps
+                }
+                Err(error) => {
+                    report.failed.push(PruneFailure { run_id: Some(run.clone()), error });
+                    continue;
+                }
+            };
+            let goes: HashSet<u64> =
+                steps.iter().filter(|step| step.action == Action::Remove).map(|step| step.sequence).collect();
+            let mut freed = 0;
+            let kept = case.steps.iter_mut().filter(|step| step.action != Action::Remove);
+            for step in kept.filter(|step| goes.contains(&step.sequence)) {
+                freed += step.bytes;
                 step.action = Action::Remove;
                 step.reasons = vec![Reason::StoreFull(most)];
+            }
+            if report.dry_run {
+                *bytes = bytes.saturating_sub(freed);
+            } else if freed > 0 {
+                self.store.upkeep(Upkeep::Compact)?;
+                *bytes = self.store.info()?.bytes;
             }
         }
         report.too_large = (*bytes > most).then_some(*bytes);
@@ -321,7 +343,7 @@ impl Milepost {
             return;
         }
         // The checkpoint is saved, whatever comes of this; the next round tries again.
-        if let Ok((steps, _)) = self.prune_checkpoints(&saved.run_id, false) {
+        if let Ok((steps, _)) = self.prune_checkpoints(&saved.run_id, None, false) {
             let gone = steps.into_iter().filter(|step| step.action == Action::Remove);
             saved.pruned.extend(gone.map(|step| step.snapshot_id));
         }

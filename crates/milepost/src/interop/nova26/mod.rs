@@ -216,7 +216,7 @@ fn checkpoint(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
     let time = field(row, 2)?.unwrap_or_default();
     let made = field(row, 6)?;
     let Some(created_at) = parsed(&time).or_else(|| made.as_deref().and_then(parsed)) else {
-        found.skip(place, format!("timestamp {time:?} is not a time"));
+        found.skip(place, format!("timestamp \"{time}\" is not a time"));
         return Ok(());
     };
     if id.is_empty() || build.is_empty() {

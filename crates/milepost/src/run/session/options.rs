@@ -122,21 +122,22 @@ impl SessionOptions {
         self
     }
 
-    /// Makes the session; opens the store and makes it if needed. An option that is missing is an error that names it.
+    /// Makes the session; opens the store and creates it if needed. An option that is missing or not valid is an error
+    /// that names it; no store is created then.
     pub fn build(self) -> Result<Session, Error> {
-        let mp = match (self.milepost, self.store) {
-            (Some(mp), _) => mp,
-            (None, Some(url)) => {
-                let url: StoreUrl = url.parse()?;
-                Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?
-            }
+        let url = match (&self.milepost, self.store) {
+            (Some(_), _) => None,
+            (None, Some(url)) => Some(url.parse::<StoreUrl>()?),
             (None, None) => return Err(Error::MissingOption("store")),
         };
         let root = self.project.ok_or(Error::MissingOption("project_root"))?;
-        let run = match self.run {
-            Some(id) => id.parse::<RunId>()?,
-            None => RunId::fresh(mp.now()),
+        let run = self.run.map(|id| id.parse::<RunId>()).transpose()?;
+        let mp = match (self.milepost, url) {
+            (Some(mp), _) => mp,
+            (None, Some(url)) => Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?,
+            (None, None) => return Err(Error::MissingOption("store")),
         };
+        let run = run.unwrap_or_else(|| RunId::fresh(mp.now()));
         // The store says itself where it is, so that its files are left out.
         let url = mp.store().info()?.url;
         let scope = Scope { root, store: url.parse().ok(), ..self.scope };

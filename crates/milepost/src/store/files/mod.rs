@@ -95,7 +95,11 @@ impl FilesStore {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(StoreError::Missing { place: self.root.display().to_string() });
             }
-            text => text.map_err(|e| read_error(&path, e))?,
+            Err(e) => {
+                let denied = StoreError::denied(self.root.display().to_string(), &path, &e);
+                return Err(denied.unwrap_or_else(|| read_error(&path, e)));
+            }
+            Ok(text) => text,
         };
         let text = String::from_utf8_lossy(&text);
         match text.trim().parse::<u64>() {
@@ -103,10 +107,12 @@ impl FilesStore {
                 Err(StoreError::Newer { place: self.root.display().to_string(), found, known: FORMAT })
             }
             Ok(FORMAT) => Ok(()),
-            _ => {
-                Err(Damage::integrity(Part::Pages, format!("{FORMAT} in .store/format"), format!("{text:?}"))
-                    .into())
-            }
+            _ => Err(Damage::integrity(
+                Part::Pages,
+                format!("{FORMAT} in .store/format"),
+                format!("\"{}\"", text.trim_end()),
+            )
+            .into()),
         }
     }
 

@@ -110,7 +110,11 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
         }
     };
     let mut copied = || -> io::Result<()> {
-        io::copy(&mut small_file::open(database)?, &mut file)?;
+        let mut from = small_file::open(database)?;
+        let result = io::copy(&mut from, &mut file);
+        // Closing the database here would drop the locks that SQLite holds on it in this process.
+        std::mem::forget(from);
+        result?;
         file.sync_all()?;
         let mut options = File::options();
         let wal =

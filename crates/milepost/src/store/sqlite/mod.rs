@@ -72,7 +72,13 @@ impl SqliteStore {
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
         };
-        let there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
+        let found = std::fs::metadata(path);
+        if let (false, Err(e)) = (options.create, &found)
+            && let Some(denied) = StoreError::denied(store.place(), path, e)
+        {
+            return Err(denied);
+        }
+        let there = found.is_ok_and(|m| m.len() > 0);
         if !there {
             if !options.create || options.foreign.is_some() {
                 return Err(StoreError::Missing { place: store.place() });
@@ -80,7 +86,8 @@ impl SqliteStore {
             atomic::create_folder(folder).map_err(|e| store.io_error(e))?;
         }
         store.unsafe_on = place::unsafe_file_system(folder);
-        let mut db = if there { Some(store.connect(Access::Any)?) } else { None };
+        let connected = there.then(|| store.connect(Access::Any)).transpose();
+        let mut db = connected.map_err(|e| store.unreadable_file().unwrap_or(e))?;
         let known = db.as_mut().map_or(Ok(false), |db| store.is_ours(db))?;
         if !known {
             if !options.create || options.foreign.is_some() {
@@ -92,6 +99,24 @@ impl SqliteStore {
             store.give_back(db);
         }
         Ok(store)
+    }
+
+    /// The error for a database, or a log of it, that this user may not read. Asks without opening the file: closing it
+    /// would drop locks that this process holds on it.
+    fn unreadable_file(&self) -> Option<StoreError> {
+        #[cfg(unix)]
+        {
+            let wal = beside(&self.path, "-wal");
+            let denied = |path: &PathBuf| {
+                let may = rustix::fs::access(path, rustix::fs::Access::READ_OK);
+                may.is_err_and(|e| e == rustix::io::Errno::ACCESS)
+            };
+            let path = [self.path.clone(), wal].into_iter().find(denied)?;
+            let path = std::path::absolute(&path).unwrap_or(path);
+            Some(StoreError::Denied { place: self.place(), path })
+        }
+        #[cfg(not(unix))]
+        None
     }
 
     /// Makes the tables, once, whoever comes first.

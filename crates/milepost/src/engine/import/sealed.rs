@@ -1,0 +1,113 @@
+//! Sealed documents of a file into the store: a bundle whole or not at all, lines each by itself.
+
+use std::collections::BTreeMap;
+
+use super::super::bookkeeping::note_checkpoint;
+use super::super::transfer::{Counting, content, portable};
+use super::super::{Milepost, Whereabouts};
+use crate::Error;
+use crate::interop::Skipped;
+use crate::interop::sealed::{Sealed as Parcel, SealedLine};
+use crate::model::{Marks, RunId, RunOrigin, RunRecord};
+use crate::seal::Verified;
+
+/// How many checkpoints go into one transaction.
+const BATCH: usize = 64;
+
+/// What was written of a bundle or of lines of sealed documents.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) count: Counting,
+    pub(super) runs: Vec<RunId>,
+    /// Lines whose checkpoint contradicts what is in the store; only of files without a bundle's head.
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// Writes what came in a file into a store. A bundle is written whole or refused; each line of other files counts for
+/// itself.
+pub(super) fn write_sealed(
+    engine: &Milepost,
+    parcel: Parcel,
+    origin: &RunOrigin,
+    here: &Whereabouts,
+) -> Result<Written, Error> {
+    let mut written = Written::default();
+    let mut by_run: BTreeMap<RunId, Vec<SealedLine>> = BTreeMap::new();
+    for one in parcel.checkpoints {
+        by_run.entry(one.body.run_id.clone()).or_default().push(one);
+    }
+    if let Some(head) = &parcel.head {
+        by_run.entry(head.run.run_id.clone()).or_default();
+    }
+    for (run, mut all) in by_run {
+        all.sort_by_key(|one| one.body.sequence);
+        let known = engine.store.run(&run)?;
+        let mut record = match &parcel.head {
+            Some(head) if head.run.run_id == run => portable(&head.run),
+            _ => made(&run, &all)?,
+        };
+        record.origin = Some(origin.clone());
+        for batch in all.chunks(BATCH) {
+            match engine.take(&record, documents(batch), &mut written.count) {
+                Err(Error::Conflict { .. }) if parcel.head.is_none() => {
+                    take_one_by_one(engine, &record, batch, &mut written)?;
+                }
+                taken => taken?,
+            }
+        }
+        // A run that went on here keeps its own record.
+        if parcel.head.is_some() && known.is_none() {
+            let mine: Vec<_> = parcel.events.iter().filter(|event| event.run_id == run).cloned().collect();
+            // Who worked on it, and where, is on another machine; it goes on here.
+            record.owner = None;
+            let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
+            record.extra.set("bundle", crate::model::Raw::of(&there)?);
+            if here.project.is_some() {
+                record.project.clone_from(&here.project);
+                record.worktree.clone_from(&here.worktree);
+                record.user.clone_from(&here.user);
+            }
+            engine.settle(&record, parcel.items.clone(), mine)?;
+        }
+        written.runs.push(run);
+    }
+    Ok(written)
+}
+
+fn documents(batch: &[SealedLine]) -> Vec<(Verified, Marks)> {
+    batch.iter().map(|one| (one.document.clone(), one.marks.clone())).collect()
+}
+
+/// Takes each checkpoint in by itself; those that contradict the store are skipped.
+fn take_one_by_one(
+    engine: &Milepost,
+    record: &RunRecord,
+    batch: &[SealedLine],
+    written: &mut Written,
+) -> Result<(), Error> {
+    for one in batch {
+        match engine.take(record, documents(std::slice::from_ref(one)), &mut written.count) {
+            Err(e @ Error::Conflict { .. }) => written.skipped.push(Skipped {
+                path: format!("line {}", one.line),
+                reason: e.to_string(),
+                reason_code: Some(e.reason()),
+            }),
+            taken => taken?,
+        }
+    }
+    Ok(())
+}
+
+/// A record for checkpoints that came without one.
+fn made(run: &RunId, all: &[SealedLine]) -> Result<RunRecord, Error> {
+    let mut record: Option<RunRecord> = None;
+    for SealedLine { document, body, .. } in all {
+        let record = record
+            .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
+        let slot = crate::store::Slot::issue(body.sequence, 0);
+        let sealed = document.clone().into_sealed(&slot).map_err(|e| content(&e))?;
+        note_checkpoint(record, sealed.header(), body.created_at);
+        record.updated_at = body.created_at;
+    }
+    record.ok_or_else(|| Error::NoRun(run.to_string()))
+}
