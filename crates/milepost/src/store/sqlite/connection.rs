@@ -128,6 +128,14 @@ impl std::ops::Deref for Tx<'_> {
     }
 }
 
+/// What a file says about itself.
+pub(super) struct Identity {
+    pub(super) application: i64,
+    pub(super) version: i64,
+    /// Whether it has no tables yet: just made, or its maker died.
+    pub(super) is_empty: bool,
+}
+
 impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -157,7 +165,7 @@ impl Db {
 
     fn open_read_only(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
         let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let db = Self::settle(connection, path, wal)?;
+        let mut db = Self::settle(connection, path, wal)?;
         db.identity()?;
         Ok(db)
     }
@@ -180,7 +188,7 @@ impl Db {
             }
         }
         let connection = Connection::open_with_flags(&copy, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let db = Self::settle(connection, path, wal)?;
+        let mut db = Self::settle(connection, path, wal)?;
         db.identity()?;
         Ok(Self { read_only: true, copy: Some(folder), ..db })
     }
@@ -233,14 +241,17 @@ impl Db {
         self.read_only
     }
 
-    /// Whether the file has no tables yet: just made, or its maker died.
-    pub(super) fn is_empty(&self) -> Result<bool> {
-        self.connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
-    }
-
-    pub(super) fn identity(&self) -> Result<(i64, i64)> {
-        let read = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get(0));
-        Ok((read("application_id")?, read("user_version")?))
+    /// Reads what the file is, in one view: another process may be making its tables at this moment.
+    pub(super) fn identity(&mut self) -> Result<Identity> {
+        self.snapshot(|tx| {
+            let read = |name: &str| tx.pragma_query_value(None, name, |row| row.get(0));
+            let is_empty = "SELECT count(*) = 0 FROM sqlite_schema";
+            Ok(Identity {
+                application: read("application_id")?,
+                version: read("user_version")?,
+                is_empty: tx.query_row(is_empty, [], |row| row.get(0))?,
+            })
+        })
     }
 
     /// Compares the schema with ours before any table is used: views, triggers and generated columns could execute SQL of
