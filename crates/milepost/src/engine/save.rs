@@ -142,9 +142,7 @@ impl Milepost {
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
         saved.replaced = replaced;
-        // A completed run has no current checkpoint.
-        let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
-        saved.pointer_error = self.point_at(current);
+        saved.pointer_error = self.point_into(run);
         self.prune_all_of_it(&mut saved);
         if request.seen.is_some() {
             self.note_touched(run, saved.sequence, save.draft.workspace);
