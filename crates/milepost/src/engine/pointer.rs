@@ -57,15 +57,16 @@ pub enum Change {
 
 impl Milepost {
     /// Points at the newest checkpoint of a run that was just saved into, if there is a pointer, and gives the reason if
-    /// that fails. A completed run has no current checkpoint. A newer checkpoint of another run stays.
-    pub(super) fn point_into(&self, run: &RunId) -> Option<String> {
+    /// that fails. A completed run has no current checkpoint. A checkpoint of another run that is newer than the save,
+    /// which had this stamp, stays.
+    pub(super) fn point_into(&self, run: &RunId, stamp: u64) -> Option<String> {
         self.change_pointer(|named| {
             // Who deletes a run sees to the pointer.
             let Some(state) = self.store.run(run)? else { return Ok(Change::Keep) };
             let Some(Row::Good(latest)) = state.row.latest.clone() else { return Ok(Change::Keep) };
             let named = named.map(|id| self.named(id)).transpose()?.flatten();
             if let Some(Row::Good(named)) = named
-                && named.header.stamp > latest.header.stamp
+                && named.header.stamp > latest.header.stamp.max(stamp)
             {
                 return Ok(Change::Keep);
             }

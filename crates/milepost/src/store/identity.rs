@@ -332,3 +332,33 @@ fn is_same(a: &Path, b: &Path) -> bool {
         a == b
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{OpenOptions, open};
+
+    #[test]
+    fn a_folder_that_is_being_made_into_a_store_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = std::fs::canonicalize(dir.path()).unwrap();
+        let url = StoreUrl::Files(base.join("store"));
+        let state = UserState::at(base.join("state")).unwrap();
+        let judged = || judge(&url, &base, Ok(&state)).0;
+        let inside = |name: &str| url.path().join(name);
+        assert_eq!(judged(), StoreTrust::New);
+        // The steps in which a store is made, and what another process may see after each.
+        atomic::create_folder(&inside(".store")).unwrap();
+        assert_eq!(judged(), StoreTrust::New);
+        write_id(&url).unwrap();
+        assert_eq!(judged(), StoreTrust::New, "without a record, too");
+        let options = OpenOptions { create: true, user_state: Some(state.clone()), ..OpenOptions::default() };
+        open(&url, &options).unwrap();
+        assert_eq!(judged(), StoreTrust::Trusted);
+        // Runs in a folder that nobody has made into a store came from elsewhere.
+        std::fs::remove_file(inside(".store/format")).unwrap();
+        atomic::create_folder(&inside("r/history")).unwrap();
+        state.remove(&read_id(&url).unwrap().unwrap()).unwrap();
+        assert_eq!(judged(), StoreTrust::Foreign(Foreign::NoRecord));
+    }
+}

@@ -445,4 +445,31 @@ mod tests {
         assert_eq!(rows, 2);
         assert!(!beside(&path, "-wal").exists());
     }
+
+    /// Another process makes the tables between two looks at a file that it has just begun.
+    #[test]
+    fn a_file_that_is_being_made_has_no_tables_or_all_of_them() {
+        use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("milepost.db");
+        let mut options = std::fs::OpenOptions::new();
+        atomic::open_private(&path, options.write(true).create(true).truncate(false)).unwrap();
+        let maker = Db::open(&path, Access::Write, true).unwrap();
+        maker.connection().pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+        let mut looker = Db::open(&path, Access::Any, true).unwrap();
+        let maker = Mutex::new(Some(maker));
+        let make = move |about: AuthContext<'_>| {
+            if matches!(about.action, AuthAction::Select)
+                && let Some(mut maker) = maker.lock().unwrap().take()
+            {
+                maker.make(true).unwrap();
+            }
+            Authorization::Allow
+        };
+        looker.connection.authorizer(Some(make)).unwrap();
+        let first = looker.identity().unwrap();
+        assert!(first.application == 0 && first.is_empty);
+        let second = looker.identity().unwrap();
+        assert!(second.application == schema::APPLICATION_ID && !second.is_empty);
+    }
 }
