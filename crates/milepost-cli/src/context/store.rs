@@ -183,7 +183,8 @@ impl Context<'_> {
         let (trust, record) = config.trust.judge(&self.url(), &config.place);
         match (trust, record, &config.trust.state) {
             (_, Some(mut record), Ok(state)) => {
-                if record.add_project(trusted_entry(&config.place, &Default::default())) {
+                let is_new = record.add_project(trusted_entry(&config.place, &Default::default()));
+                if is_new {
                     // The store is recorded; its project is only for lists.
                     let _ = state.put(&record);
                 }
