@@ -81,12 +81,13 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
     match exchange(temp.path(), path) {
         Ok(true) if holds_expected(temp.path()) => sync_folder(folder).map(|()| true),
         Ok(true) => put_back(temp.path(), path, ours).map(|()| false),
-        Ok(false) => {
+        // Removed since the look above.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        // Not possible here, or not permitted: then a rename says why, if it cannot be done either.
+        Ok(false) | Err(_) => {
             temp.persist(path).map_err(|e| e.error)?;
             sync_folder(folder).map(|()| true)
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
     }
 }
 

@@ -17,17 +17,17 @@ const FIRST_SAVES: usize = 16;
 const LATER: Duration = Duration::from_millis(15);
 /// Calls in which the first save, which makes the store, is slowed down, and those in which the others are, so that it
 /// makes the store between two looks of theirs.
-const SLOW_MAKER: &str = "fdatasync:delay_enter=15000";
-const SLOW_LOOKER: &str = "fcntl:delay_enter=2000";
+const SLOW_MAKER: &str = "fdatasync,fsync:delay_enter=15000";
+const SLOW_LOOKER: &str = "fcntl,statx:delay_enter=2000";
 
 pub fn run(lab: &Lab) -> Result<End> {
     if !has("strace") {
         return Ok(End::Skipped("strace is missing".into()));
     }
     let (mut killed, mut calls) = (0, 0);
-    for call in CALLS {
+    for (kind, call) in [Kind::Sqlite, Kind::Files].iter().flat_map(|kind| CALLS.map(|call| (*kind, call))) {
         for n in 1.. {
-            let project = Project::new(lab, Kind::Sqlite)?;
+            let project = new_project(lab, kind)?;
             let save = ["save", "--no-capture", "--run", "r", "--summary", "first"];
             let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when={n}"));
             let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
@@ -35,7 +35,7 @@ pub fn run(lab: &Lab) -> Result<End> {
             let second = project.run(&["save", "--no-capture", "--run", "r", "--summary", "second"])?;
             ensure!(
                 second.code == 0 && second.err.is_empty(),
-                "killed before {call} number {n}, the next save exits {}: {}",
+                "killed before {call} number {n} ({kind:?}), the next save exits {}: {}",
                 second.code,
                 second.err
             );
@@ -59,6 +59,12 @@ pub fn run(lab: &Lab) -> Result<End> {
     Ok(End::Held(format!("{killed} kills before one of {calls} calls, each followed by a save that worked")))
 }
 
+/// A project without a store, and without a flag that would make any store the user's own choice.
+fn new_project(lab: &Lab, kind: Kind) -> Result<Project> {
+    let project = Project::new(lab, kind)?;
+    if kind == Kind::Files { project.with_store_in_settings() } else { Ok(project) }
+}
+
 pub fn race_sqlite(lab: &Lab) -> Result<End> {
     race(lab, Kind::Sqlite)
 }
@@ -79,8 +85,7 @@ fn race(lab: &Lab, kind: Kind) -> Result<End> {
 
 fn race_once(lab: &Lab, kind: Kind, slowed: bool) -> Result<()> {
     let state = scratch()?;
-    let project = Project::new(lab, kind)?.with_state(state.path());
-    let project = if kind == Kind::Files { project.with_store_in_settings()? } else { project };
+    let project = new_project(lab, kind)?.with_state(state.path());
     let saved = at_once(FIRST_SAVES, |n| {
         let run = format!("r{n}");
         let save = ["save", "--no-capture", "--run", &run, "--summary", "first"];
