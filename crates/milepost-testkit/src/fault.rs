@@ -1,6 +1,8 @@
 //! Stores that behave badly within the rules, one concern each.
-//! In: any store. Out: the same store, asking for decisions more than once, or losing requests and replies.
-//! Deterministic by seed. Never breaks a rule of the trait: what fails on them is the caller's fault or the store's.
+//! In: any store. Out: the same store, asking for decisions more than once, losing requests and replies, or changing
+//! between two reads. Deterministic by seed. Never breaks a rule of the trait: what fails on them is the caller's fault or the store's.
+
+use std::sync::Arc;
 
 use milepost::model::RunId;
 use milepost::store::{
@@ -10,9 +12,16 @@ use milepost::store::{
 
 use crate::chance::Chance;
 
-/// Passes everything but `write` on to `self.inner`.
+/// Passes everything but `write` on to `self.inner`; with `but_body` also everything but `body`.
 macro_rules! pass_on {
     () => {
+        fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+            self.inner.body(run, sequence)
+        }
+
+        pass_on!(but_body);
+    };
+    (but_body) => {
         fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
             self.inner.run(run)
         }
@@ -23,10 +32,6 @@ macro_rules! pass_on {
 
         fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
             self.inner.headers(query)
-        }
-
-        fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
-            self.inner.body(run, sequence)
         }
 
         fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
@@ -147,6 +152,56 @@ impl<S: Store> Store for LoseRequests<S> {
     }
 
     pass_on!();
+}
+
+type BeforeBody = dyn Fn(&dyn Store, &RunId, u64) -> Result<(), StoreError> + Send + Sync;
+type AfterWrite = dyn Fn(&dyn Store, &RunId) + Send + Sync;
+
+/// Lets somebody else act on the store between two calls of its user, as another process may: before a document is read,
+/// such as one that was listed, and after a write.
+pub struct Interleave {
+    inner: Arc<dyn Store>,
+    before_body: Box<BeforeBody>,
+    after_write: Box<AfterWrite>,
+}
+
+impl Interleave {
+    /// Wraps a store on which nobody acts yet.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, before_body: Box::new(|_, _, _| Ok(())), after_write: Box::new(|_, _| ()) }
+    }
+
+    /// Acts before a document is read, by its run and number; the reader gets an error of the action's.
+    #[must_use]
+    pub fn before_body(
+        mut self,
+        act: impl Fn(&dyn Store, &RunId, u64) -> Result<(), StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        self.before_body = Box::new(act);
+        self
+    }
+
+    /// Acts after each write that did not fail.
+    #[must_use]
+    pub fn after_write(mut self, act: impl Fn(&dyn Store, &RunId) + Send + Sync + 'static) -> Self {
+        self.after_write = Box::new(act);
+        self
+    }
+}
+
+impl Store for Interleave {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let receipt = self.inner.write(run, decide)?;
+        (self.after_write)(&*self.inner, run);
+        Ok(receipt)
+    }
+
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        (self.before_body)(&*self.inner, run, sequence)?;
+        self.inner.body(run, sequence)
+    }
+
+    pass_on!(but_body);
 }
 
 fn lost() -> StoreError {

@@ -50,6 +50,91 @@ pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -
     Ok(())
 }
 
+/// Replaces a file atomically and durably if it still holds `expected`; `None` expects that there is no file. Says whether
+/// it did. Other programs may rename files of their own into place at any moment: what they put there is not lost.
+pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io::Result<bool> {
+    let folder = folder_of(path);
+    let Some(expected) = expected else {
+        let mut temp = create_temp(folder, Mode::Shared)?;
+        temp.write_all(bytes)?;
+        temp.as_file().sync_all()?;
+        return match temp.persist_noclobber(path) {
+            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(e.error),
+            Ok(_) => sync_folder(folder).map(|()| true),
+        };
+    };
+    let holds_expected =
+        |path: &Path| small_file::read(path, expected.len() as u64).is_ok_and(|found| found == expected);
+    let mut temp = create_temp(folder, Mode::Private)?;
+    temp.write_all(bytes)?;
+    match fs::symlink_metadata(path) {
+        Ok(replaced) if replaced.is_file() => copy_permissions(&replaced, temp.as_file())?,
+        _ => return Ok(false),
+    }
+    temp.as_file().sync_all()?;
+    // Syncing takes longest, so that nearly every change shows here.
+    if !holds_expected(path) {
+        return Ok(false);
+    }
+    let ours = file_number(temp.path())?;
+    match exchange(temp.path(), path) {
+        Ok(true) if holds_expected(temp.path()) => sync_folder(folder).map(|()| true),
+        Ok(true) => put_back(temp.path(), path, ours).map(|()| false),
+        // Removed since the look above.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        // Not possible here, or not permitted: then a rename says why, if it cannot be done either.
+        Ok(false) | Err(_) => {
+            temp.persist(path).map_err(|e| e.error)?;
+            sync_folder(folder).map(|()| true)
+        }
+    }
+}
+
+/// Puts back what an exchange took away from `path` and left under the name `taken`. Should another program put yet
+/// another file there in between, that one is the newest and stays.
+fn put_back(taken: &Path, path: &Path, mut put_there: (u64, u64)) -> io::Result<()> {
+    loop {
+        let in_hand = file_number(taken)?;
+        exchange(taken, path)?;
+        if file_number(taken)? == put_there {
+            return Ok(());
+        }
+        put_there = in_hand;
+    }
+}
+
+/// What tells one file from another, whatever their names.
+fn file_number(path: &Path) -> io::Result<(u64, u64)> {
+    let about = fs::symlink_metadata(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Ok((about.dev(), about.ino()))
+    }
+    #[cfg(not(unix))]
+    Ok((0, about.len()))
+}
+
+/// Exchanges two files in one step; `false` where the file system or the platform cannot.
+fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+    {
+        let _ = (a, b);
+        Ok(false)
+    }
+}
+
 /// Gives a file the permissions of the one that it replaces, and its group where that is allowed.
 #[cfg(unix)]
 fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
@@ -145,6 +230,44 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        assert!(!replace(&path, Some(b"one"), b"two").unwrap(), "there is none");
+        assert!(replace(&path, None, b"one").unwrap());
+        assert!(!replace(&path, None, b"two").unwrap(), "there is one by now");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(replace(&path, Some(b"one"), b"two").unwrap());
+        assert!(!replace(&path, Some(b"one"), b"three").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        std::os::unix::fs::symlink("file", dir.path().join("link")).unwrap();
+        assert!(
+            !replace(&dir.path().join("link"), Some(b"two"), b"three").unwrap(),
+            "links are not followed"
+        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");
+    }
+
+    #[test]
+    fn what_an_exchange_took_away_goes_back_and_a_newer_file_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, taken) = (dir.path().join("file"), dir.path().join("taken"));
+        let put = |path: &Path, text: &str| write(path, text.as_bytes(), Mode::Shared).unwrap();
+        let text = |path: &Path| fs::read_to_string(path).unwrap();
+        put(&path, "ours");
+        put(&taken, "edited");
+        put_back(&taken, &path, file_number(&path).unwrap()).unwrap();
+        assert_eq!((text(&path), text(&taken)), ("edited".to_owned(), "ours".to_owned()));
+        put(&path, "ours");
+        put(&taken, "edited");
+        let ours = file_number(&path).unwrap();
+        put(&path, "edited again");
+        put_back(&taken, &path, ours).unwrap();
+        assert_eq!(text(&path), "edited again");
+    }
 
     #[test]
     fn a_replaced_file_keeps_its_mode() {

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use super::project::{Kind, Project};
-use super::{End, Lab};
+use super::{End, Lab, at_once};
 
 const WRITERS: usize = 8;
 
@@ -31,15 +31,7 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         };
         (0..each).map(one).collect()
     };
-    let answers: Vec<Result<Vec<String>>> = std::thread::scope(|scope| {
-        let save = &save;
-        let writers: Vec<_> = (0..WRITERS).map(|w| scope.spawn(move || save(w))).collect();
-        writers
-            .into_iter()
-            .map(|w| w.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a writer panicked"))))
-            .collect()
-    });
-    let acknowledged: Vec<String> = answers.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    let acknowledged = at_once(WRITERS, save)?.concat();
     let all = WRITERS * each;
     ensure!(acknowledged.len() == all, "{} of {all} acknowledged", acknowledged.len());
     let listed = project.holds(&acknowledged)?;

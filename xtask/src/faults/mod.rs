@@ -13,10 +13,12 @@ mod kill;
 mod mount;
 mod outbox;
 mod pages;
+mod pointer;
 mod power_cut;
 mod project;
 mod prune;
 mod read_only;
+mod readers;
 mod stopped;
 
 use std::path::PathBuf;
@@ -61,12 +63,17 @@ pub enum End {
 
 type Case = fn(&Lab) -> Result<End>;
 
-const CASES: [(&str, Case); 21] = [
+const CASES: [(&str, Case); 26] = [
     ("concurrent-sqlite", concurrent::sqlite),
     ("concurrent-files", concurrent::files),
     ("kill-sqlite", kill::sqlite),
     ("kill-files", kill::files),
     ("creation", creation::run),
+    ("creation-race-sqlite", creation::race_sqlite),
+    ("creation-race-files", creation::race_files),
+    ("readers-sqlite", readers::sqlite),
+    ("readers-files", readers::files),
+    ("pointer", pointer::run),
     ("prune-sqlite", prune::sqlite),
     ("prune-files", prune::files),
     ("stopped-sqlite", stopped::sqlite),
@@ -85,6 +92,18 @@ const CASES: [(&str, Case); 21] = [
     ("power-cut-files", power_cut::files),
 ];
 
+/// Does work in so many threads at once and gives what each says, or the first error.
+fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || work(n))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread panicked"))))
+            .collect()
+    })
+}
+
 /// Runs the cases whose names start with one of the given ones, or all.
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
     pass(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
@@ -101,14 +120,14 @@ pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
         match end {
             Ok(End::Held(figures)) => {
                 held += 1;
-                println!("{name:<18} ok ({took:.1} s): {figures}");
+                println!("{name:<20} ok ({took:.1} s): {figures}");
             }
             Ok(End::Skipped(reason)) => {
                 skipped += 1;
-                println!("{name:<18} skipped: {reason}");
+                println!("{name:<20} skipped: {reason}");
             }
             Err(e) => {
-                println!("{name:<18} FAILED ({took:.1} s): {e:#}");
+                println!("{name:<20} FAILED ({took:.1} s): {e:#}");
                 failed.push(name);
             }
         }

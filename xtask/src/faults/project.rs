@@ -27,6 +27,10 @@ pub struct Project {
     state: PathBuf,
     pub folder: PathBuf,
     pub kind: Kind,
+    /// The folder with the user's settings, if they have any.
+    settings: Option<TempDir>,
+    /// Whether the settings name the store, instead of a flag of each command.
+    store_in_settings: bool,
     _own: Option<TempDir>,
 }
 
@@ -62,8 +66,32 @@ impl Project {
             state: lab.state.clone(),
             folder: folder.to_owned(),
             kind,
+            settings: None,
+            store_in_settings: false,
             _own: None,
         }
+    }
+
+    /// Gives the user settings of their own.
+    pub fn with_settings(mut self, toml: &str) -> Result<Self> {
+        let folder = scratch()?;
+        std::fs::create_dir(folder.path().join("milepost"))?;
+        std::fs::write(folder.path().join("milepost/config.toml"), toml)?;
+        self.settings = Some(folder);
+        Ok(self)
+    }
+
+    /// Names the store in the user's settings, so that commands judge whether it is trusted.
+    pub fn with_store_in_settings(mut self) -> Result<Self> {
+        self.store_in_settings = true;
+        let url = self.url();
+        self.with_settings(&format!("store = {url:?}\n"))
+    }
+
+    /// Works for a user who has never used the program.
+    pub fn with_state(mut self, state: &Path) -> Self {
+        self.state = state.to_owned();
+        self
     }
 
     /// Where the store's files are.
@@ -91,13 +119,16 @@ impl Project {
         words.push(self.milepost.display().to_string());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg("-C").arg(&self.folder);
-        if self.kind == Kind::Files {
+        if self.kind == Kind::Files && !self.store_in_settings {
             command.arg("--store").arg(self.url());
         }
         command.args(args).stdin(Stdio::null()).env("HOME", "/nonexistent").env("TZ", "UTC");
         command.env("XDG_STATE_HOME", &self.state);
         for name in ["XDG_CONFIG_HOME", "MILEPOST_STORE", "MILEPOST_RUN", "MILEPOST_SESSION"] {
             command.env_remove(name);
+        }
+        if let Some(settings) = &self.settings {
+            command.env("XDG_CONFIG_HOME", settings.path());
         }
         command
     }

@@ -7,7 +7,6 @@ use milepost::engine::{Exporting, Reference};
 use milepost::interop::Format;
 use milepost::interop::sealed::Patch;
 use milepost::model::RunId;
-use milepost::store::Entry;
 use milepost::{Error, Milepost};
 
 use crate::config::word;
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failur
         return Err(Failure::usage("--with-patch goes with the format bundle"));
     }
     let mp = context.reader()?;
-    let (run, only) = meant(&args.what, &mp, context)?;
+    let (run, reference) = meant(&args.what, &mp, context)?;
     let patch = if args.with_patch {
         let (head, diff) = uncommitted(&context.config.place.root).map_err(Failure::usage)?;
         Some(Patch { head: Some(head), diff })
@@ -68,10 +67,10 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failur
         })
     });
     super::refuse_link(&path, context)?;
-    let what = Exporting {
+    let mut what = Exporting {
         format,
         run,
-        only,
+        only: None,
         path,
         force: args.force,
         with_secrets: context.screen.yes,
@@ -79,13 +78,18 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failur
         dry_run: args.dry_run,
     };
     let mut progress = context.screen.progress();
-    let report = mp.export(&what, &mut |n| progress.at("checkpoints read", n))?;
+    let report = mp.look_up(|| {
+        if let Some(reference) = &reference {
+            what.only = Some(mp.find(reference, Some(&what.run))?);
+        }
+        mp.export(&what, &mut |n| progress.at("checkpoints read", n))
+    })?;
     drop(progress);
     foreign::exported(context.screen, &what, &report)
 }
 
 /// A run by its id, or a checkpoint by any of its names.
-fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Entry>), Failure> {
+fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Reference>), Failure> {
     if let Ok(run) = text.parse::<RunId>()
         && mp.store().run(&run)?.is_some()
     {
@@ -99,5 +103,5 @@ fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Opt
         }
         other => other,
     })?;
-    Ok((entry.header.run_id.clone(), Some(entry)))
+    Ok((entry.header.run_id, Some(reference)))
 }

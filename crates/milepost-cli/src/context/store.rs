@@ -204,9 +204,11 @@ impl Context<'_> {
         let (trust, record) = config.trust.judge(&self.url(), &config.place);
         match (trust, record, &config.trust.state) {
             (_, Some(mut record), Ok(state)) => {
-                record.add_project(trusted_entry(&config.place, &Default::default()));
-                // The store is recorded; its project is only for lists.
-                let _ = state.put(&record);
+                let is_new = record.add_project(trusted_entry(&config.place, &Default::default()));
+                if is_new {
+                    // The store is recorded; its project is only for lists.
+                    let _ = state.put(&record);
+                }
             }
             (StoreTrust::Foreign(_), ..) if !config.store_is_chosen => {
                 let why = config.trust.state.as_ref().err().map_or("it cannot be written", String::as_str);

@@ -34,7 +34,7 @@ impl Milepost {
         manifests: &[Manifest],
     ) -> Result<BriefOf, Error> {
         let shown = self.show(reference, run)?;
-        let body = self.body(&shown.entry)?;
+        let body = self.body_of(&shown.entry, &shown.verified)?;
         if let Some(markdown) = body.brief {
             let (entry, fell_back_from) = (shown.entry, shown.fell_back_from);
             return Ok(BriefOf { entry, markdown, composed: false, carried_from: None, fell_back_from });
@@ -54,7 +54,7 @@ impl Milepost {
     /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
     pub fn brief_as_it_stands(&self, from: &Examined, manifests: &[Manifest]) -> Result<String, Error> {
         let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
-        let mut body = self.body(&shown.entry)?;
+        let mut body = self.body_of(&shown.entry, &shown.verified)?;
         let saved = body.clone();
         if let Some(record) = from.detail.summary.intact() {
             let working = record.working.clone();
@@ -88,7 +88,7 @@ impl Milepost {
         manifests: &[Manifest],
     ) -> Result<BriefOf, Error> {
         let shown = self.show(reference, run)?;
-        let mut body = self.body(&shown.entry)?;
+        let mut body = self.body_of(&shown.entry, &shown.verified)?;
         let now = self.clock.now();
         let named = Named { id: fresh_id(now), created: now };
         let (markdown, carried_from) = match body.brief.take() {
@@ -149,8 +149,8 @@ impl Milepost {
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
             for earlier in rows.into_iter().filter_map(Row::good).filter(|entry| entry.header.holds_brief) {
-                match self.body(&earlier) {
-                    Ok(Body { brief: Some(markdown), .. }) => return Ok(Some((earlier, markdown))),
+                match self.body_if_there(&earlier) {
+                    Ok(Some(Body { brief: Some(markdown), .. })) => return Ok(Some((earlier, markdown))),
                     Ok(_) | Err(Error::Damaged(_) | Error::Newer { .. }) => {}
                     Err(e) => return Err(e),
                 }

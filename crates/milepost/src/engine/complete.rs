@@ -84,8 +84,8 @@ impl Milepost {
         if gone {
             return Err(Error::NoRun(run.to_string()));
         }
-        if ended && self.points_into(run) {
-            self.point_at(None);
+        if ended {
+            self.point_out_of(run);
         }
         Ok(completed)
     }

@@ -22,7 +22,7 @@ impl Milepost {
         let ours = self.points_into(run);
         self.store.delete_run(run, None)?;
         if ours {
-            self.point_at(None);
+            self.point_at_nothing_removed();
         }
         // A lock that a killed owner left; one that is held goes with its holder.
         if let Some(folder) = self.owners.as_ref().filter(|folder| !lock::is_held(folder, run)) {

@@ -4,9 +4,8 @@ use super::Milepost;
 use super::reference::Reference;
 use crate::Error;
 use crate::diff::{self, Difference};
-use crate::model::{Body, Outcome, RunId};
-use crate::seal::SealError;
-use crate::store::{Cursor, Damage, DamageKind, Entry, HeaderQuery, Part, Row};
+use crate::model::{Outcome, RunId};
+use crate::store::{Cursor, Entry, HeaderQuery, Row};
 
 /// What changed between two checkpoints.
 #[derive(Debug, Clone)]
@@ -43,12 +42,15 @@ impl Milepost {
     /// Compares two checkpoints; without a second one, with the newest of the first one's run. A damaged one is an error
     /// that names it: what was asked for is that checkpoint and no other.
     pub fn diff(&self, from: &Reference, to: Option<&Reference>, run: Option<&RunId>) -> Result<Diff, Error> {
-        let from = self.find(from, run)?;
-        let to = match to {
-            Some(to) => self.find(to, run)?,
-            None => self.find(&Reference::Latest(0), Some(&from.header.run_id))?,
-        };
-        let (before, after) = (self.body(&from)?, self.body(&to)?);
+        let (from, before, to, after) = self.look_up(|| {
+            let from = self.find(from, run)?;
+            let to = match to {
+                Some(to) => self.find(to, run)?,
+                None => self.find(&Reference::Latest(0), Some(&from.header.run_id))?,
+            };
+            let (before, after) = (self.body(&from)?, self.body(&to)?);
+            Ok((from, before, to, after))
+        })?;
         let difference = diff::compare(&before, &after)?;
         let (mut outcomes, mut outcomes_left_out) = (Vec::new(), 0);
         let (a, b) = (&from.header, &to.header);
@@ -63,7 +65,8 @@ impl Milepost {
         Ok(Diff { from, to, difference, outcomes, outcomes_left_out })
     }
 
-    /// Outcomes of the checkpoints between two, before those of the later one. What is damaged tells none.
+    /// Outcomes of the checkpoints between two, before those of the later one. What is damaged, or removed by now,
+    /// tells none.
     fn outcomes_between(
         &self,
         from: &Entry,
@@ -77,9 +80,9 @@ impl Milepost {
         let rows = self.store.headers(&query)?;
         let between = rows.into_iter().filter_map(Row::good);
         for entry in between.take_while(|entry| entry.header.sequence > from.header.sequence) {
-            let body = match self.body(&entry) {
-                Ok(body) => body,
-                Err(Error::Damaged(_) | Error::Newer { .. }) => continue,
+            let body = match self.body_if_there(&entry) {
+                Ok(Some(body)) => body,
+                Ok(None) | Err(Error::Damaged(_) | Error::Newer { .. }) => continue,
                 Err(e) => return Err(e),
             };
             *left_out += body.outcomes_dropped;
@@ -92,21 +95,5 @@ impl Milepost {
         outcomes.drain(..surplus);
         *left_out += surplus as u64;
         Ok(())
-    }
-
-    /// The verified body of an entry, upgraded to the current format.
-    pub fn body(&self, entry: &Entry) -> Result<Body, Error> {
-        let header = &entry.header;
-        self.read(entry)?.body().map_err(|e| match e {
-            SealError::Newer { .. } => {
-                Error::Newer { run: header.run_id.clone(), sequence: header.sequence, source: e }
-            }
-            other => {
-                let damage = Damage::integrity(Part::Body, "a checkpoint", other.to_string());
-                let damage = Damage { kind: DamageKind::Schema, ..damage };
-                let damage = damage.at(Some(&header.run_id), Some(header.sequence));
-                Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
-            }
-        })
     }
 }

@@ -9,7 +9,7 @@ use super::list::is_completed;
 use crate::interop::sealed::{self, Patch};
 use crate::interop::{self, ExportRun, File, Format, Held, InteropError, Note, Skipped};
 use crate::model::RunId;
-use crate::store::{Entry, EventQuery, HeaderQuery, Row};
+use crate::store::{Entry, EventQuery, HeaderQuery, Row, StoreError};
 use crate::{Error, atomic, redact};
 
 /// What to export.
@@ -115,12 +115,14 @@ impl Milepost {
         let mut held = Vec::new();
         for (n, row) in rows.into_iter().enumerate() {
             progress(n as u64 + 1);
-            let read = match row {
-                Row::Good(entry) => self.read(&entry).map(|verified| (entry, verified)),
-                Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
-            };
-            match read {
-                Ok((entry, verified)) => {
+            match self.read_row(row) {
+                // One that was asked for by its own name is missed; of a whole run, what is there is wanted.
+                Ok(None) => {
+                    if let Some(only) = &what.only {
+                        return Err(StoreError::NoCheckpoint(what.run.clone(), only.header.sequence).into());
+                    }
+                }
+                Ok(Some((entry, verified))) => {
                     let newer = |source| Error::Newer {
                         run: what.run.clone(),
                         sequence: entry.header.sequence,

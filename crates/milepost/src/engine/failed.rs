@@ -26,9 +26,9 @@ impl Milepost {
             }
             let query = HeaderQuery { run: Some(&run), limit: CHECKPOINTS, ..HeaderQuery::default() };
             for entry in self.store.headers(&query)?.into_iter().filter_map(Row::good) {
-                let body = match self.body(&entry) {
-                    Ok(body) => body,
-                    Err(Error::Damaged(_) | Error::Newer { .. }) => continue,
+                let body = match self.body_if_there(&entry) {
+                    Ok(Some(body)) => body,
+                    Ok(None) | Err(Error::Damaged(_) | Error::Newer { .. }) => continue,
                     Err(e) => return Err(e),
                 };
                 if let Some(found) = newest_failure(body.command_outcomes, &mut passed) {

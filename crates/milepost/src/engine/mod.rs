@@ -11,6 +11,7 @@ pub mod current;
 mod delete;
 mod diff;
 mod doctor;
+mod document;
 mod due;
 mod events;
 mod export;

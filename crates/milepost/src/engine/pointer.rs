@@ -1,4 +1,6 @@
 //! Pointer: the current checkpoint's id in a JSON file of the user's as well, at a given key, changing nothing else there.
+//! What it has to name is decided from the store while the file is locked, so that of several savers whoever comes last
+//! writes what is newest. Programs that edit the file without a lock lose nothing.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,14 +14,16 @@ use serde_json::value::RawValue;
 use super::Milepost;
 use crate::atomic;
 use crate::git::{self, Git};
-use crate::model::{CheckpointId, RunId};
+use crate::model::{CheckpointId, RunId, Status};
 use crate::seal::strict;
 use crate::small_file;
 use crate::store::place::Place;
-use crate::store::{Find, HeaderQuery, Row};
+use crate::store::{Find, HeaderQuery, Row, RunRow, StoreError};
 
 /// How long to wait for another process that edits the same file.
-const WAIT: Duration = Duration::from_secs(2);
+const WAIT: Duration = Duration::from_secs(5);
+/// How often an edit is begun again because another program has changed the file meanwhile.
+const TRIES: usize = 50;
 /// How long a commit may take.
 const COMMIT_TIME: Duration = Duration::from_secs(30);
 /// The largest file that is edited.
@@ -40,11 +44,65 @@ pub struct Pointer {
     pub place: Place,
 }
 
+/// What becomes of a pointer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It stays as it is.
+    Keep,
+    /// It names this checkpoint from now on.
+    Name(CheckpointId),
+    /// It names none.
+    Clear,
+}
+
 impl Milepost {
-    /// Sets or clears the pointer, if there is one, and gives the reason if that fails.
-    pub(super) fn point_at(&self, id: Option<&CheckpointId>) -> Option<String> {
+    /// Points at the newest checkpoint of a run that was just saved into, if there is a pointer, and gives the reason if
+    /// that fails. A completed run has no current checkpoint. A checkpoint of another run that is newer than the save,
+    /// which had this stamp, stays.
+    pub(super) fn point_into(&self, run: &RunId, stamp: u64) -> Option<String> {
+        self.change_pointer(|named| {
+            // Who deletes a run sees to the pointer.
+            let Some(state) = self.store.run(run)? else { return Ok(Change::Keep) };
+            let Some(Row::Good(latest)) = state.row.latest.clone() else { return Ok(Change::Keep) };
+            let named = named.map(|id| self.named(id)).transpose()?.flatten();
+            if let Some(Row::Good(named)) = named
+                && named.header.stamp > latest.header.stamp.max(stamp)
+            {
+                return Ok(Change::Keep);
+            }
+            Ok(match is_completed(&state.row) {
+                true => Change::Clear,
+                false => Change::Name(latest.header.snapshot_id),
+            })
+        })
+    }
+
+    /// Clears the pointer if it names a checkpoint of this run, which was just completed and was not saved into since.
+    pub(super) fn point_out_of(&self, run: &RunId) {
+        self.change_pointer(|named| match named.map(|id| self.named(id)).transpose()?.flatten() {
+            Some(Row::Good(named)) if named.header.run_id == *run => {
+                let completed = self.store.run(run)?.is_some_and(|state| is_completed(&state.row));
+                Ok(if completed { Change::Clear } else { Change::Keep })
+            }
+            _ => Ok(Change::Keep),
+        });
+    }
+
+    /// Clears the pointer if it names a checkpoint that is not there.
+    pub(super) fn point_at_nothing_removed(&self) {
+        self.change_pointer(|named| match named {
+            Some(id) if self.named(id)?.is_none() => Ok(Change::Clear),
+            _ => Ok(Change::Keep),
+        });
+    }
+
+    fn change_pointer(
+        &self,
+        decide: impl Fn(Option<&CheckpointId>) -> Result<Change, StoreError>,
+    ) -> Option<String> {
         let pointer = self.settings.pointer.as_ref()?;
-        pointer.set(id).err().map(|why| format!("{}: {why}", pointer.file.display()))
+        let decide = |named: Option<&CheckpointId>| decide(named).map_err(|e| e.to_string());
+        pointer.update(&decide).err().map(|why| format!("{}: {why}", pointer.file.display()))
     }
 
     /// The id that the pointer names.
@@ -52,8 +110,7 @@ impl Milepost {
         let pointer = self.settings.pointer.as_ref()?;
         pointer.check_folder().ok()?;
         let text = String::from_utf8(small_file::read(&pointer.file, LARGEST).ok()?).ok()?;
-        let Ok(Spot::Value(range)) = locate(&text, &pointer.key) else { return None };
-        serde_json::from_str(&text[range]).ok()
+        id_in(&text, &pointer.key)
     }
 
     /// Whether the pointer names a checkpoint of this run.
@@ -67,28 +124,51 @@ impl Milepost {
         let rows = self.store.headers(&query).ok()?;
         rows.into_iter().find_map(Row::good).map(|entry| entry.header.sequence)
     }
+
+    /// The row of a checkpoint, if it is there.
+    fn named(&self, id: &CheckpointId) -> Result<Option<Row>, StoreError> {
+        let query = HeaderQuery { find: Find::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
+        Ok(self.store.headers(&query)?.into_iter().next())
+    }
 }
 
+fn is_completed(run: &RunRow) -> bool {
+    run.record.as_ref().is_ok_and(|record| record.status == Status::Completed)
+}
+
+/// Decides what becomes of a pointer from the id that it names.
+pub type Decide<'a> = dyn Fn(Option<&CheckpointId>) -> Result<Change, String> + 'a;
+
 impl Pointer {
-    /// Writes the id, or null. The rest of the file keeps every byte.
-    pub fn set(&self, id: Option<&CheckpointId>) -> Result<(), String> {
+    /// Changes the value as `decide` says, which is asked while nobody else changes it. The rest of the file keeps every
+    /// byte, also those that another program changes meanwhile.
+    pub fn update(&self, decide: &Decide<'_>) -> Result<(), String> {
         self.check_folder()?;
         let _lock = self.lock()?;
-        let value = id.map_or("null".to_owned(), |id| format!("\"{id}\""));
-        let text = match small_file::read(&self.file, LARGEST) {
-            Ok(bytes) => String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound && id.is_none() => return Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => "{}\n".to_owned(),
-            Err(e) => return Err(e.to_string()),
-        };
-        let edited = edit(&text, &self.key, &value)?;
-        if edited != text {
-            atomic::write(&self.file, edited.as_bytes(), atomic::Mode::Shared).map_err(|e| e.to_string())?;
-            if self.commit {
-                self.commit_file(id)?;
+        for _ in 0..TRIES {
+            let found = match small_file::read(&self.file, LARGEST) {
+                Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                Err(e) => return Err(e.to_string()),
+            };
+            let text = found.as_deref().unwrap_or("{}\n");
+            let id = match decide(id_in(text, &self.key).as_ref())? {
+                Change::Keep => return Ok(()),
+                Change::Clear if found.is_none() => return Ok(()),
+                Change::Clear => None,
+                Change::Name(id) => Some(id),
+            };
+            let value = id.as_ref().map_or("null".to_owned(), |id| format!("\"{id}\""));
+            let edited = edit(text, &self.key, &value)?;
+            if edited == text {
+                return Ok(());
+            }
+            let before = found.as_deref().map(str::as_bytes);
+            if atomic::replace(&self.file, before, edited.as_bytes()).map_err(|e| e.to_string())? {
+                return if self.commit { self.commit_file(id.as_ref()) } else { Ok(()) };
             }
         }
-        Ok(())
+        Err("another program keeps changing it".to_owned())
     }
 
     /// Refuses a file below the project's root whose folder is a link that leads out of the project.
@@ -111,8 +191,10 @@ impl Pointer {
     fn lock(&self) -> Result<File, String> {
         let folder = File::open(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
         let start = Instant::now();
+        // Whoever holds it may be committing.
+        let wait = if self.commit { COMMIT_TIME } else { WAIT };
         while folder.try_lock().is_err() {
-            if start.elapsed() > WAIT {
+            if start.elapsed() > wait {
                 return Err("another process holds its folder's lock".into());
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -184,6 +266,12 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
         }
         deserializer.deserialize_map(Visit)
     }
+}
+
+/// The id that a file's text holds.
+fn id_in(text: &str, key: &[String]) -> Option<CheckpointId> {
+    let Ok(Spot::Value(range)) = locate(text, key) else { return None };
+    serde_json::from_str(&text[range]).ok()
 }
 
 fn locate(text: &str, key: &[String]) -> Result<Spot, String> {
@@ -259,10 +347,37 @@ mod tests {
         let file = dir.path().join("seed.json");
         let place = Place::find(dir.path()).unwrap();
         let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
-        pointer.set(None).unwrap();
+        pointer.update(&|_| Ok(Change::Clear)).unwrap();
         assert!(!file.exists(), "clearing makes no file");
-        pointer.set(Some(&"cp_1".parse().unwrap())).unwrap();
+        pointer.update(&|_| Ok(Change::Name("cp_1".parse().unwrap()))).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "{\"ref\": \"cp_1\"}\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn an_edit_between_reading_and_writing_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("seed.json");
+        let place = Place::find(dir.path()).unwrap();
+        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
+        let edits = std::cell::Cell::new(0);
+        let put = |text: &str| atomic::write(&file, text.as_bytes(), atomic::Mode::Shared).unwrap();
+        put("{\"edits\": 0}");
+        let decide = |_: Option<&CheckpointId>| {
+            if edits.get() < 3 {
+                edits.set(edits.get() + 1);
+                put(&format!("{{\"edits\": {}}}", edits.get()));
+            }
+            Ok(Change::Name("cp_1".parse().unwrap()))
+        };
+        pointer.update(&decide).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{\"edits\": 3, \"ref\": \"cp_1\"}");
+        let restless = |_: Option<&CheckpointId>| {
+            edits.set(edits.get() + 1);
+            put(&format!("{{\"edits\": {}}}", edits.get()));
+            Ok(Change::Name("cp_2".parse().unwrap()))
+        };
+        assert_eq!(pointer.update(&restless).unwrap_err(), "another program keeps changing it");
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{{\"edits\": {}}}", edits.get()));
     }
 }

@@ -125,8 +125,9 @@ impl Milepost {
             redaction,
             seen,
         };
-        let mut outcome = None;
+        let (mut outcome, mut stamp) = (None, 0);
         let written = self.write(run, &mut |view| {
+            stamp = view.slot.stamp();
             let (verdict, result) = decide(view, &request);
             outcome = Some(result);
             verdict
@@ -142,9 +143,7 @@ impl Milepost {
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
         saved.replaced = replaced;
-        // A completed run has no current checkpoint.
-        let current = (saved.status != Status::Completed).then_some(&saved.snapshot_id);
-        saved.pointer_error = self.point_at(current);
+        saved.pointer_error = self.point_into(run, stamp);
         self.prune_all_of_it(&mut saved);
         if request.seen.is_some() {
             self.note_touched(run, saved.sequence, save.draft.workspace);

@@ -5,8 +5,8 @@ use super::list::is_completed;
 use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
-use crate::seal::{SealError, Verified};
-use crate::store::{Cursor, Damage, DamageKind, Entry, HeaderQuery, Part, Row, StoreError};
+use crate::seal::Verified;
+use crate::store::{Cursor, Damage, Entry, HeaderQuery, Row};
 
 /// A checkpoint whose seal was checked.
 #[derive(Debug, Clone)]
@@ -27,17 +27,31 @@ impl Milepost {
         if *reference == Reference::Latest(0) {
             return self.newest_good(run, |_| true);
         }
-        let entry = self.find(reference, run)?;
-        let verified = self.read(&entry)?;
+        let (entry, verified) = self.look_up(|| {
+            let entry = self.find(reference, run)?;
+            let verified = self.read(&entry)?;
+            Ok((entry, verified))
+        })?;
         self.shown(entry, verified, Vec::new())
     }
 
-    /// The newest checkpoint that is intact and wanted.
+    /// The newest checkpoint that is intact and wanted. Where one of those that were listed was removed before it was
+    /// read, newer ones may be there by now: they are listed again.
     pub(super) fn newest_good(
         &self,
         run: Option<&RunId>,
         wanted: impl Fn(&Entry) -> bool,
     ) -> Result<Shown, Error> {
+        let (entry, verified, damaged) = self.look_up(|| self.newest_listed(run, &wanted))?;
+        self.shown(entry, verified, damaged)
+    }
+
+    /// The newest checkpoint of one list that is intact and wanted, and the damaged ones before it.
+    fn newest_listed(
+        &self,
+        run: Option<&RunId>,
+        wanted: &dyn Fn(&Entry) -> bool,
+    ) -> Result<(Entry, Verified, Vec<Damage>), Error> {
         let mut damaged = Vec::new();
         let mut after: Option<Cursor> = None;
         loop {
@@ -56,7 +70,7 @@ impl Milepost {
                     Row::Damaged { damage, .. } => damaged.push(damage),
                     Row::Good(entry) if !wanted(&entry) => {}
                     Row::Good(entry) => match self.read(&entry) {
-                        Ok(verified) => return self.shown(entry, verified, damaged),
+                        Ok(verified) => return Ok((entry, verified, damaged)),
                         Err(Error::Damaged(damage)) => damaged.push(*damage),
                         Err(e) => return Err(e),
                     },
@@ -69,47 +83,6 @@ impl Milepost {
         let record = self.store.run(&entry.header.run_id)?.and_then(|state| state.row.record.ok());
         let completed = is_completed(record.as_deref(), &entry);
         Ok(Shown { entry, completed, verified, fell_back_from })
-    }
-
-    /// Reads and verifies the document of an entry.
-    pub fn read(&self, entry: &Entry) -> Result<Verified, Error> {
-        let header = &entry.header;
-        let place = |damage: Damage| {
-            let damage = damage.at(Some(&header.run_id), Some(header.sequence));
-            Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
-        };
-        let bytes = match self.store.body(&header.run_id, header.sequence) {
-            Ok(bytes) => bytes,
-            Err(StoreError::Damaged(damage)) if damage.part == Part::Pages => {
-                return Err(StoreError::Damaged(damage).into());
-            }
-            Err(StoreError::Damaged(damage)) => {
-                let because_of = damage.because_of;
-                return Err(match place(*damage) {
-                    Error::Damaged(mut damage) => {
-                        damage.because_of = because_of;
-                        Error::Damaged(damage)
-                    }
-                    other => other,
-                });
-            }
-            Err(e) => return Err(e.into()),
-        };
-        let verified = Verified::read(bytes, header).map_err(|e| match e {
-            SealError::Mismatch { expected, found } => place(Damage::integrity(Part::Body, expected, found)),
-            SealError::Unsealed(why) => place(Damage {
-                kind: DamageKind::Schema,
-                ..Damage::integrity(Part::Body, "a sealed document", why)
-            }),
-            SealError::Content(invalid) => place(Damage {
-                kind: DamageKind::Schema,
-                ..Damage::integrity(Part::Body, "a checkpoint", invalid.to_string())
-            }),
-            SealError::Newer { .. } => {
-                Error::Newer { run: header.run_id.clone(), sequence: header.sequence, source: e }
-            }
-        })?;
-        Ok(verified)
     }
 }
 

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::Milepost;
 use super::reference::Reference;
 use crate::model::{Raw, RunId};
+use crate::seal::Verified;
 use crate::store::{Cursor, Damage, Entry, HeaderQuery, Row};
 use crate::{Error, atomic};
 
@@ -49,11 +50,15 @@ impl Milepost {
         } else if *reference == Reference::Latest(0) {
             self.newest_good(run, |entry| entry.header.holds_state)
         } else {
-            let entry = self.holder(self.find(reference, run)?)?;
-            return self.state_in(&entry, Vec::new());
+            let (entry, verified) = self.look_up(|| {
+                let entry = self.holder(self.find(reference, run)?)?;
+                let verified = self.read(&entry)?;
+                Ok((entry, verified))
+            })?;
+            return state_in(entry, &verified, Vec::new());
         };
         match shown {
-            Ok(shown) => self.state_in(&shown.entry, shown.fell_back_from),
+            Ok(shown) => state_in(shown.entry, &shown.verified, shown.fell_back_from),
             Err(Error::NotFound { reference }) => Err(Error::NoState { reference }),
             Err(e) => Err(e),
         }
@@ -88,24 +93,6 @@ impl Milepost {
                 return Ok(found);
             }
         }
-    }
-
-    fn state_in(&self, entry: &Entry, fell_back_from: Vec<Damage>) -> Result<StateOf, Error> {
-        let verified = self.read(entry)?;
-        let newer = |source| Error::Newer {
-            run: entry.header.run_id.clone(),
-            sequence: entry.header.sequence,
-            source,
-        };
-        let mut fields = verified.fields().map_err(newer)?;
-        let body = verified.body().map_err(newer)?;
-        let redacted = body.redacted.unwrap_or_default().pointers;
-        Ok(StateOf {
-            entry: entry.clone(),
-            state: fields.take("state").unwrap_or_default(),
-            redacted: redacted.into_iter().filter(|p| p == "/state" || p.starts_with("/state/")).collect(),
-            fell_back_from,
-        })
     }
 
     /// Writes a state into a file, and nothing else anywhere. Gives the path that the file's earlier content went to.
@@ -145,6 +132,21 @@ impl Milepost {
         }
         Ok(kept)
     }
+}
+
+/// The state that a document holds.
+fn state_in(entry: Entry, verified: &Verified, fell_back_from: Vec<Damage>) -> Result<StateOf, Error> {
+    let newer =
+        |source| Error::Newer { run: entry.header.run_id.clone(), sequence: entry.header.sequence, source };
+    let mut fields = verified.fields().map_err(newer)?;
+    let body = verified.body().map_err(newer)?;
+    let redacted = body.redacted.unwrap_or_default().pointers;
+    Ok(StateOf {
+        state: fields.take("state").unwrap_or_default(),
+        redacted: redacted.into_iter().filter(|p| p == "/state" || p.starts_with("/state/")).collect(),
+        fell_back_from,
+        entry,
+    })
 }
 
 /// A name beside `path` that nothing has yet.

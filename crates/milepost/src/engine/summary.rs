@@ -119,7 +119,8 @@ pub struct Summary {
 const MOST: usize = 10;
 
 impl Milepost {
-    /// Sums a run up. Reads every checkpoint of it; what is damaged is named and left out.
+    /// Sums a run up. Reads every checkpoint of it; what is damaged is named and left out, and what is removed meanwhile
+    /// is not counted.
     pub fn summary(&self, run: &RunId) -> Result<Summary, Error> {
         let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
         let mut summary = Summary::empty(run);
@@ -131,14 +132,17 @@ impl Milepost {
         let mut files = BTreeSet::new();
         let mut counts: HashMap<PathText, u64> = HashMap::new();
         for entry in &entries {
-            summary.enter_session(entry);
-            let body = match self.body(entry) {
+            let body = match self.body_if_there(entry) {
+                Ok(None) => continue,
                 Ok(body) => body,
-                Err(Error::Damaged(_) | Error::Newer { .. }) => {
-                    summary.damaged.push(entry.header.sequence);
-                    continue;
-                }
+                Err(Error::Damaged(_) | Error::Newer { .. }) => None,
                 Err(e) => return Err(e),
+            };
+            summary.total += 1;
+            summary.enter_session(entry);
+            let Some(body) = body else {
+                summary.damaged.push(entry.header.sequence);
+                continue;
             };
             summary.add(entry, &body, &mut counts);
             if let Some(workspace) = body.workspace {
@@ -149,16 +153,16 @@ impl Milepost {
         files.extend(counts.keys().cloned());
         summary.files_modified = files.into_iter().collect();
         summary.most_touched = most(counts);
-        summary.total = entries.len() as u64;
         summary.total_duration = total(record.as_deref(), &summary.sessions);
         Ok(summary)
     }
 
-    /// The numbers of a run's checkpoints, oldest first.
-    pub fn sequences(&self, run: &RunId) -> Result<Vec<u64>, Error> {
-        let mut found = Vec::new();
-        self.each_entry(run, &mut |entry| found.push(entry.header.sequence))?;
-        Ok(found)
+    /// The bodies of a run's checkpoints from a number on, oldest first. What is removed meanwhile is left out.
+    pub fn bodies(&self, run: &RunId, first: u64) -> Result<Vec<Body>, Error> {
+        let mut entries = Vec::new();
+        self.each_entry(run, &mut |entry| entries.push(entry))?;
+        let wanted = entries.iter().filter(|entry| entry.header.sequence >= first);
+        wanted.filter_map(|entry| self.body_if_there(entry).transpose()).collect()
     }
 }
 

@@ -35,8 +35,8 @@ impl Milepost {
         let mut report = VerifyReport::default();
         match scope {
             Scope::Checkpoint(reference, run) => {
-                let row = self.locate(reference, run.as_ref())?;
-                self.verify_row(row, &mut report)?;
+                // Looked up again where it was removed meanwhile: `latest` is then another one.
+                while !self.verify_row(self.locate(reference, run.as_ref())?, &mut report)? {}
             }
             Scope::Run(run) => {
                 if self.store.run(run)?.is_none() {
@@ -93,17 +93,11 @@ impl Milepost {
         }
     }
 
-    fn verify_row(&self, row: Row, report: &mut VerifyReport) -> Result<(), Error> {
-        report.checked += 1;
-        let entry = match row {
-            Row::Good(entry) => entry,
-            Row::Damaged { damage, .. } => {
-                report.damaged.push(damage);
-                return Ok(());
-            }
-        };
-        match self.read(&entry) {
-            Ok(verified) => {
+    /// Verifies a row and counts it. Says whether it was there: one that was removed since it was listed is not.
+    fn verify_row(&self, row: Row, report: &mut VerifyReport) -> Result<bool, Error> {
+        match self.read_row(row) {
+            Ok(None) => return Ok(false),
+            Ok(Some((entry, verified))) => {
                 let header = &entry.header;
                 let fits = verified.body().is_ok_and(|body| {
                     body.run_id == header.run_id
@@ -120,6 +114,7 @@ impl Milepost {
             Err(Error::Damaged(damage)) => report.damaged.push(*damage),
             Err(e) => return Err(e),
         }
-        Ok(())
+        report.checked += 1;
+        Ok(true)
     }
 }

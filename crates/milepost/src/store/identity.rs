@@ -177,10 +177,15 @@ pub fn judge(
         return foreign(Foreign::NotRegular { why: format!("{} is a symbolic link", link.display()) });
     }
     let url = url.resolved();
-    let metadata = match std::fs::symlink_metadata(url.marker()) {
-        // Runs without a store around them came from elsewhere: making the store would adopt them.
-        Err(_) if holds_runs(&url) => return foreign(Foreign::NoRecord),
-        Err(_) => return (StoreTrust::New, None),
+    let marker = || std::fs::symlink_metadata(url.marker());
+    let metadata = match marker() {
+        Err(_) if !holds_runs(&url) => return (StoreTrust::New, None),
+        // Runs without a store around them came from elsewhere: making the store would adopt them. With a store that
+        // another process made since the first look they did not.
+        Err(_) => match marker() {
+            Err(_) => return foreign(Foreign::NoRecord),
+            Ok(metadata) => metadata,
+        },
         Ok(metadata) => metadata,
     };
     if let Some(why) = irregular(&url, &metadata) {
@@ -194,6 +199,14 @@ pub fn judge(
     let owned_by = small_file::owner(&metadata);
     if let Some(owner) = owned_by.filter(|owner| Some(*owner) != user_id()) {
         return foreign(Foreign::OtherOwner { path: url.marker(), owner });
+    }
+    // The format is written last: a folder without it is being made by another process, or its maker died. Making it to
+    // the end gives it an id and a record.
+    if let StoreUrl::Files(folder) = &url
+        && !holds_runs(&url)
+        && is_missing(&folder.join(".store").join("format"))
+    {
+        return (StoreTrust::New, None);
     }
     let id = match read_id(&url) {
         Ok(Some(id)) => id,
@@ -209,6 +222,10 @@ pub fn judge(
         Err(e) => foreign(Foreign::NoState { why: e.to_string() }),
         Ok(Some(record)) => compare(&url, state, record),
     }
+}
+
+fn is_missing(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
 /// Whether a folder of the file layout holds what looks like runs.
@@ -313,5 +330,35 @@ fn is_same(a: &Path, b: &Path) -> bool {
     #[cfg(not(unix))]
     {
         a == b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{OpenOptions, open};
+
+    #[test]
+    fn a_folder_that_is_being_made_into_a_store_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = std::fs::canonicalize(dir.path()).unwrap();
+        let url = StoreUrl::Files(base.join("store"));
+        let state = UserState::at(base.join("state")).unwrap();
+        let judged = || judge(&url, &base, Ok(&state)).0;
+        let inside = |name: &str| url.path().join(name);
+        assert_eq!(judged(), StoreTrust::New);
+        // The steps in which a store is made, and what another process may see after each.
+        atomic::create_folder(&inside(".store")).unwrap();
+        assert_eq!(judged(), StoreTrust::New);
+        write_id(&url).unwrap();
+        assert_eq!(judged(), StoreTrust::New, "without a record, too");
+        let options = OpenOptions { create: true, user_state: Some(state.clone()), ..OpenOptions::default() };
+        open(&url, &options).unwrap();
+        assert_eq!(judged(), StoreTrust::Trusted);
+        // Runs in a folder that nobody has made into a store came from elsewhere.
+        std::fs::remove_file(inside(".store/format")).unwrap();
+        atomic::create_folder(&inside("r/history")).unwrap();
+        state.remove(&read_id(&url).unwrap().unwrap()).unwrap();
+        assert_eq!(judged(), StoreTrust::Foreign(Foreign::NoRecord));
     }
 }

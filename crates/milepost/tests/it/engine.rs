@@ -328,6 +328,13 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
         format!("{{\"v\": 1.0, \"state\": {{\"checkpointRef\": \"{}\"}}}}\n", first.snapshot_id)
     );
     world.mp.save(&run("b"), say("b")).unwrap();
+    assert!(world.mp.save(&run("a"), say("a")).unwrap().coalesced);
+    assert!(
+        read().contains(first.snapshot_id.as_str()),
+        "a save that was folded into an earlier one counts too"
+    );
+    world.wait(10_000);
+    world.mp.save(&run("b"), say("b")).unwrap();
     let entry = world.mp.find(&Reference::Latest(0), Some(&run("a"))).unwrap();
     world.mp.complete(&entry).unwrap();
     assert!(read().contains("cp_"), "completing another run leaves the pointer alone");

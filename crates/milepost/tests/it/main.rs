@@ -11,6 +11,7 @@ mod engine;
 mod examples;
 mod interop;
 mod lost;
+mod meanwhile;
 mod property;
 mod prune;
 mod resume;

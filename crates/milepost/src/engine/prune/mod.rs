@@ -102,7 +102,7 @@ impl Milepost {
         } else if pointed.is_some_and(|id| {
             report.plan.iter().any(|step| step.action == Action::Remove && step.snapshot_id == id)
         }) {
-            self.point_at(None);
+            self.point_at_nothing_removed();
         }
         Ok(report)
     }

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::capture::{Process, Scope};
 use crate::engine::{Milepost, Reference, Save, Saved, Summary};
 use crate::model::{Body, Profile, RunId, Status};
+use crate::store::StoreError;
 use crate::trigger::{Timer, TimerError};
 
 /// What happens in a session.
@@ -31,7 +32,7 @@ pub enum SessionEvent {
     },
     /// A checkpoint was saved.
     Checkpoint(Box<Body>),
-    /// A tick saved nothing; the next one tries again.
+    /// A tick saved nothing, and the next one tries again; or the session is stopped and could not be summed up.
     Failed {
         /// Why.
         message: String,
@@ -145,7 +146,7 @@ impl Session {
             shared.begun_with(saved.as_ref().map(|(saved, _)| saved));
             // Before the timer, so that no tick is told of first.
             shared.listeners.tell(&SessionEvent::Started { interval, store: shared.url.clone() });
-            shared.told(saved);
+            shared.tell(saved);
             let weak = Arc::downgrade(shared);
             Ok(Timer::every(interval, move || Shared::tick(&weak))?)
         });
@@ -168,8 +169,9 @@ impl Session {
         let saved = shared.save(&run, "captured_by_hand", |run, save| run.save(save).map(Some))?;
         let (saved, body) = saved.ok_or_else(|| Error::NoRun(shared.run.to_string()))?;
         shared.begun_with(Some(&saved));
-        shared.told(Some((saved, body.clone())));
-        Ok(body)
+        let sequence = saved.sequence;
+        shared.tell(Some((saved, body.clone())));
+        body.ok_or_else(|| StoreError::NoCheckpoint(shared.run.clone(), sequence).into())
     }
 
     /// Stops: the last checkpoint, and the run is completed. Gives the summary. Without a start it only summarises.
@@ -177,7 +179,8 @@ impl Session {
         self.stop_as(Status::Completed)
     }
 
-    /// Stops with the status that the work has: completed, failed or paused.
+    /// Stops with the status that the work has: completed, failed or paused. Once the last checkpoint is saved, the session
+    /// is stopped, whatever comes of the summary: an error then is about the summary alone, which `summary` gives later.
     pub fn stop_as(&self, status: Status) -> Result<Summary, Error> {
         let shared = &self.shared;
         let (timer, run) = {
@@ -191,29 +194,30 @@ impl Session {
         let Some(run) = run else { return self.summary() };
         let save = shared.seen(&run, Save::new())?;
         let saved = run.finish_with(status, save)?;
-        let body = shared.body(saved.sequence)?;
-        let summary = self.summary()?;
         let mut state = held(&shared.state);
         state.started = false;
         state.run = None;
         drop(state);
-        shared.listeners.tell(&SessionEvent::Checkpoint(Box::new(body.clone())));
-        shared.listeners.tell(&SessionEvent::Stopped {
-            final_checkpoint: Box::new(body),
-            summary: Box::new(summary.clone()),
+        let told = shared.body(saved.sequence).and_then(|body| {
+            shared.listeners.tell(&SessionEvent::Checkpoint(Box::new(body.clone())));
+            let summary = self.summary()?;
+            shared.listeners.tell(&SessionEvent::Stopped {
+                final_checkpoint: Box::new(body),
+                summary: Box::new(summary.clone()),
+            });
+            Ok(summary)
         });
-        Ok(summary)
+        told.inspect_err(|e| {
+            let message = format!("stopped, but not summed up: {}", super::in_full(e));
+            shared.listeners.tell(&SessionEvent::Failed { message });
+        })
     }
 
     /// The checkpoints of this session, oldest first; of the run, where it has not started yet.
     pub fn checkpoints(&self) -> Result<Vec<Body>, Error> {
         let shared = &self.shared;
         let first = held(&shared.state).first;
-        let mut found = Vec::new();
-        for sequence in shared.mp.sequences(&shared.run)?.into_iter().filter(|n| *n >= first) {
-            found.push(shared.body(sequence)?);
-        }
-        Ok(found)
+        shared.mp.bodies(&shared.run, first)
     }
 
     /// What this session has captured; what the run has, where it has not started yet.
@@ -235,7 +239,7 @@ impl Session {
     /// The newest intact checkpoint of a run, or of a store: where a session that crashed was.
     pub fn latest_of(mp: &Milepost, run: Option<&RunId>) -> Result<Option<Body>, Error> {
         match mp.show(&Reference::Latest(0), run) {
-            Ok(shown) => mp.body(&shown.entry).map(Some),
+            Ok(shown) => mp.body_of(&shown.entry, &shown.verified).map(Some),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }
@@ -266,15 +270,19 @@ impl Shared {
         Ok(save.sighting(run.engine()?.look_now(&self.run, &scope)?))
     }
 
+    /// Saves, and reads what was saved; there is no body where others have removed it already.
     fn save(
         &self,
         run: &Run,
         reason: &str,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
-    ) -> Result<Option<(Saved, Body)>, Error> {
+    ) -> Result<Option<(Saved, Option<Body>)>, Error> {
         let save = self.seen(run, Save::new().reason(reason))?;
         let Some(saved) = how(run, save)? else { return Ok(None) };
-        let body = self.body(saved.sequence)?;
+        let body = match self.body(saved.sequence) {
+            Err(Error::NotFound { .. } | Error::Store(StoreError::NoCheckpoint(..))) => None,
+            body => Some(body?),
+        };
         Ok(Some((saved, body)))
     }
 
@@ -292,8 +300,8 @@ impl Shared {
     }
 
     /// Tells of a checkpoint, unless it was folded into one that was told of before.
-    fn told(&self, saved: Option<(Saved, Body)>) {
-        if let Some((_, body)) = saved.filter(|(saved, _)| !saved.coalesced) {
+    fn tell(&self, saved: Option<(Saved, Option<Body>)>) {
+        if let Some((_, Some(body))) = saved.filter(|(saved, _)| !saved.coalesced) {
             self.listeners.tell(&SessionEvent::Checkpoint(Box::new(body)));
         }
     }
@@ -303,7 +311,7 @@ impl Shared {
         let Some(shared) = weak.upgrade() else { return };
         let Some(run) = held(&shared.state).run.clone() else { return };
         match shared.save(&run, "interval", Run::save_by_timer) {
-            Ok(saved) => shared.told(saved),
+            Ok(saved) => shared.tell(saved),
             Err(e) => {
                 let message = super::in_full(&e);
                 // Where even that cannot be written, those who listen know.

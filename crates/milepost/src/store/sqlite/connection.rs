@@ -121,6 +121,14 @@ impl std::ops::Deref for Tx<'_> {
     }
 }
 
+/// What a file says about itself.
+pub(super) struct Identity {
+    pub(super) application: i64,
+    pub(super) version: i64,
+    /// Whether it has no tables yet: just made, or its maker died.
+    pub(super) is_empty: bool,
+}
+
 impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -150,7 +158,7 @@ impl Db {
 
     fn open_read_only(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
         let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let db = Self::settle(connection, path, wal)?;
+        let mut db = Self::settle(connection, path, wal)?;
         db.identity()?;
         Ok(db)
     }
@@ -173,7 +181,7 @@ impl Db {
             }
         }
         let connection = Connection::open_with_flags(&copy, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let db = Self::settle(connection, path, wal)?;
+        let mut db = Self::settle(connection, path, wal)?;
         db.identity()?;
         Ok(Self { read_only: true, copy: Some(folder), ..db })
     }
@@ -226,14 +234,17 @@ impl Db {
         self.read_only
     }
 
-    /// Whether the file has no tables yet: just made, or its maker died.
-    pub(super) fn is_empty(&self) -> Result<bool> {
-        self.connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
-    }
-
-    pub(super) fn identity(&self) -> Result<(i64, i64)> {
-        let read = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get(0));
-        Ok((read("application_id")?, read("user_version")?))
+    /// Reads what the file is, in one view: another process may be making its tables at this moment.
+    pub(super) fn identity(&mut self) -> Result<Identity> {
+        self.snapshot(|tx| {
+            let read = |name: &str| tx.pragma_query_value(None, name, |row| row.get(0));
+            let is_empty = "SELECT count(*) = 0 FROM sqlite_schema";
+            Ok(Identity {
+                application: read("application_id")?,
+                version: read("user_version")?,
+                is_empty: tx.query_row(is_empty, [], |row| row.get(0))?,
+            })
+        })
     }
 
     /// Compares the schema with ours before any table is used: views, triggers and generated columns could execute SQL of
@@ -442,5 +453,32 @@ mod tests {
         let rows: i64 = db.connection().query_row("SELECT count(*) FROM meta", [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 2);
         assert!(!beside(&path, "-wal").exists());
+    }
+
+    /// Another process makes the tables between two looks at a file that it has just begun.
+    #[test]
+    fn a_file_that_is_being_made_has_no_tables_or_all_of_them() {
+        use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("milepost.db");
+        let mut options = std::fs::OpenOptions::new();
+        atomic::open_private(&path, options.write(true).create(true).truncate(false)).unwrap();
+        let maker = Db::open(&path, Access::Write, true).unwrap();
+        maker.connection().pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+        let mut looker = Db::open(&path, Access::Any, true).unwrap();
+        let maker = Mutex::new(Some(maker));
+        let make = move |about: AuthContext<'_>| {
+            if matches!(about.action, AuthAction::Select)
+                && let Some(mut maker) = maker.lock().unwrap().take()
+            {
+                maker.make(true).unwrap();
+            }
+            Authorization::Allow
+        };
+        looker.connection.authorizer(Some(make)).unwrap();
+        let first = looker.identity().unwrap();
+        assert!(first.application == 0 && first.is_empty);
+        let second = looker.identity().unwrap();
+        assert!(second.application == schema::APPLICATION_ID && !second.is_empty);
     }
 }

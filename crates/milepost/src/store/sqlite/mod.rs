@@ -130,7 +130,7 @@ impl SqliteStore {
         atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
             .map_err(|e| self.io_error(e))?;
         let mut db = self.connect(Access::Write)?;
-        if db.is_empty().map_err(|e| self.error(e))? {
+        if db.identity().map_err(|e| self.error(e))?.is_empty {
             // Before the tables, so that whoever finds a store finds its id and its record.
             let url = StoreUrl::Sqlite(self.path.clone());
             identity::register(&url, self.options.user_state.as_ref()).map_err(|e| self.io_error(e))?;
@@ -143,9 +143,10 @@ impl SqliteStore {
 
     /// Whether the file is a store of a format this program knows; `false` for one without tables.
     fn is_ours(&self, db: &mut Db) -> Result<bool, StoreError> {
-        let (application, version) = db.identity().map_err(|e| self.error(e))?;
+        let connection::Identity { application, version, is_empty } =
+            db.identity().map_err(|e| self.error(e))?;
         if application != schema::APPLICATION_ID {
-            if db.is_empty().map_err(|e| self.error(e))? {
+            if is_empty {
                 return Ok(false);
             }
             let found = format!("application id {application:#x}");

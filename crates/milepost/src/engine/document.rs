@@ -1,0 +1,152 @@
+//! Documents: what a listed checkpoint holds, read and verified. A list and the documents of its rows are read one after
+//! the other while others write. This is the one place that tells a checkpoint that was removed since it was listed from
+//! one whose document is missing or damaged.
+//! In: entries and rows of lists. Out: verified documents, `None` for what was removed, damage.
+
+use super::Milepost;
+use crate::Error;
+use crate::model::Body;
+use crate::seal::{Header, SealError, Verified};
+use crate::store::{Damage, DamageKind, Entry, Find, HeaderQuery, Part, Row, StoreError};
+
+/// How often a lookup is repeated when what it found was removed before it was read.
+const LOOKUPS: usize = 64;
+
+impl Milepost {
+    /// Reads and verifies the document of an entry. Fails with `NoCheckpoint` if the checkpoint was removed since it was
+    /// listed, and with `Damaged` if it is still listed and its document is missing or damaged.
+    pub fn read(&self, entry: &Entry) -> Result<Verified, Error> {
+        let header = &entry.header;
+        let mut looked_again = false;
+        loop {
+            let failed = match self.read_stored(header) {
+                Err(e) if is_about_document(&e) => e,
+                read => return read,
+            };
+            // Where even that cannot be read, the first failure says more.
+            if !self.is_listed(header).unwrap_or(true) {
+                return Err(StoreError::NoCheckpoint(header.run_id.clone(), header.sequence).into());
+            }
+            if looked_again {
+                return Err(match failed {
+                    Error::Damaged(_) => failed,
+                    _ => damaged(header, Damage::integrity(Part::Body, &header.checksum, "no document")),
+                });
+            }
+            // It may have been compressed in between.
+            looked_again = true;
+        }
+    }
+
+    /// The checkpoint of a row with its document; `None` if it was removed since it was listed. Whoever goes through a
+    /// list reads by this.
+    pub(super) fn read_row(&self, row: Row) -> Result<Option<(Entry, Verified)>, Error> {
+        let entry = match row {
+            Row::Good(entry) => entry,
+            Row::Damaged { damage, .. } => return Err(Error::Damaged(Box::new(damage))),
+        };
+        match self.read(&entry) {
+            Err(e) if is_removed(&e) => Ok(None),
+            read => Ok(Some((entry, read?))),
+        }
+    }
+
+    /// As `read_row`, for the body alone.
+    pub(super) fn body_if_there(&self, entry: &Entry) -> Result<Option<Body>, Error> {
+        match self.body(entry) {
+            Err(e) if is_removed(&e) => Ok(None),
+            body => body.map(Some),
+        }
+    }
+
+    /// Looks something up and reads it, again while what was found is removed before it is read. A name that means one
+    /// checkpoint and no other is then not found.
+    pub fn look_up<T>(&self, mut find_and_read: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        for _ in 1..LOOKUPS {
+            match find_and_read() {
+                Err(e) if is_removed(&e) => {}
+                found => return found,
+            }
+        }
+        find_and_read()
+    }
+
+    /// The verified body of an entry, upgraded to the current format.
+    pub fn body(&self, entry: &Entry) -> Result<Body, Error> {
+        self.body_of(entry, &self.read(entry)?)
+    }
+
+    /// The body of a document that was read, upgraded to the current format.
+    pub(crate) fn body_of(&self, entry: &Entry, verified: &Verified) -> Result<Body, Error> {
+        let header = &entry.header;
+        verified.body().map_err(|e| match e {
+            SealError::Newer { .. } => newer(header, e),
+            other => {
+                let damage = Damage::integrity(Part::Body, "a checkpoint", other.to_string());
+                damaged(header, Damage { kind: DamageKind::Schema, ..damage })
+            }
+        })
+    }
+
+    /// Reads the document that the store has now in the place that a header names.
+    fn read_stored(&self, header: &Header) -> Result<Verified, Error> {
+        let bytes = match self.store.body(&header.run_id, header.sequence) {
+            Ok(bytes) => bytes,
+            Err(StoreError::Damaged(damage)) if damage.part != Part::Pages => {
+                let because_of = damage.because_of;
+                return Err(match damaged(header, *damage) {
+                    Error::Damaged(mut damage) => {
+                        damage.because_of = because_of;
+                        Error::Damaged(damage)
+                    }
+                    other => other,
+                });
+            }
+            Err(e) => return Err(e.into()),
+        };
+        Verified::read(bytes, header).map_err(|e| match e {
+            SealError::Mismatch { expected, found } => {
+                damaged(header, Damage::integrity(Part::Body, expected, found))
+            }
+            SealError::Unsealed(why) => {
+                let damage = Damage::integrity(Part::Body, "a sealed document", why);
+                damaged(header, Damage { kind: DamageKind::Schema, ..damage })
+            }
+            SealError::Content(invalid) => {
+                let damage = Damage::integrity(Part::Body, "a checkpoint", invalid.to_string());
+                damaged(header, Damage { kind: DamageKind::Schema, ..damage })
+            }
+            SealError::Newer { .. } => newer(header, e),
+        })
+    }
+
+    /// Whether the store still lists the checkpoint of a header. A run that was deleted and made again gives its numbers
+    /// out anew, to checkpoints with other ids.
+    fn is_listed(&self, header: &Header) -> Result<bool, Error> {
+        let find = Find::Sequence(header.sequence);
+        let query = HeaderQuery { run: Some(&header.run_id), find, ..HeaderQuery::default() };
+        Ok(self.store.headers(&query)?.into_iter().any(|row| match row {
+            Row::Good(entry) => entry.header.snapshot_id == header.snapshot_id,
+            Row::Damaged { .. } => true,
+        }))
+    }
+}
+
+/// Whether a checkpoint could not be read because it was removed since it was listed.
+fn is_removed(e: &Error) -> bool {
+    matches!(e, Error::Store(StoreError::NoCheckpoint(..)))
+}
+
+/// Whether an error is about the document itself, and not about the store.
+fn is_about_document(e: &Error) -> bool {
+    matches!(e, Error::Damaged(_) | Error::Store(StoreError::NoCheckpoint(..) | StoreError::NoRun(_)))
+}
+
+fn damaged(header: &Header, damage: Damage) -> Error {
+    let damage = damage.at(Some(&header.run_id), Some(header.sequence));
+    Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
+}
+
+fn newer(header: &Header, source: SealError) -> Error {
+    Error::Newer { run: header.run_id.clone(), sequence: header.sequence, source }
+}

@@ -1,0 +1,120 @@
+//! The pointer file with many savers at once, and with an editor that reads it, changes a member of its own and renames
+//! its version into place. The pointer ends on the newest checkpoint, and no edit of the editor's is lost.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::project::{Kind, Project, text};
+use super::{End, Lab, at_once};
+use crate::shell::{has, pass};
+
+/// Saves that run at once.
+const SAVERS: usize = 30;
+/// Saves at once that commit the file, too.
+const COMMITTERS: usize = 8;
+
+pub fn run(lab: &Lab) -> Result<End> {
+    let rounds = lab.pick(2, 20);
+    for round in 1..=rounds {
+        newest_wins(lab, false, SAVERS).with_context(|| format!("round {round}"))?;
+    }
+    let edits = edits_stay(lab)?;
+    let mut figures =
+        format!("{rounds} times {SAVERS} saves at once ended on the newest, {edits} edits stayed");
+    if has("git") {
+        newest_wins(lab, true, COMMITTERS).context("with commits")?;
+        figures.push_str(", the newest was committed");
+    }
+    Ok(End::Held(figures))
+}
+
+/// A project with a pointer file that holds something else as well.
+fn project(lab: &Lab, commit: bool) -> Result<Project> {
+    let pointer = format!("[pointer]\nfile = \"seed.json\"\nkey = \"ref\"\ncommit = {commit}\n");
+    let project = Project::new(lab, Kind::Sqlite)?.with_settings(&pointer)?;
+    std::fs::write(project.folder.join("seed.json"), "{\"edits\": 0}")?;
+    Ok(project)
+}
+
+fn seed(project: &Project) -> Result<Value> {
+    let bytes = std::fs::read(project.folder.join("seed.json"))?;
+    serde_json::from_slice(&bytes).context("seed.json is no JSON")
+}
+
+fn save(project: &Project, n: usize) -> Result<()> {
+    let run = format!("r{}", n % 3);
+    let answer =
+        project.run(&["save", "--no-capture", "--run", &run, "--summary", &n.to_string()])?.expect(0)?;
+    ensure!(answer.err.is_empty(), "save {n} says {}", answer.err);
+    Ok(())
+}
+
+fn newest_wins(lab: &Lab, commit: bool, savers: usize) -> Result<()> {
+    let project = project(lab, commit)?;
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(&project.folder).args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.invalid",
+        ]);
+        command.args(args);
+        command
+    };
+    if commit {
+        pass(&mut git(&["init", "--quiet"]))?;
+        for (key, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
+            pass(&mut git(&["config", key, value]))?;
+        }
+    }
+    at_once(savers, |n| save(&project, n))?;
+    let newest = project.list()?.first().map(|listed| text(listed, "snapshot_id")).unwrap_or_default();
+    let pointed = text(&seed(&project)?, "ref");
+    ensure!(pointed == newest, "the pointer names {pointed}, the newest is {newest}");
+    if commit {
+        let committed = git(&["show", "HEAD:seed.json"]).output()?.stdout;
+        let committed: Value = serde_json::from_slice(&committed).context("nothing was committed")?;
+        ensure!(text(&committed, "ref") == newest, "{committed} is committed, the newest is {newest}");
+    }
+    Ok(())
+}
+
+/// An editor changes the file while others save. Gives how often it did.
+fn edits_stay(lab: &Lab) -> Result<usize> {
+    const EDITING_SAVERS: usize = 4;
+    let project = project(lab, false)?;
+    let (each, saving, made) = (lab.pick(25, 400), AtomicUsize::new(EDITING_SAVERS), AtomicUsize::new(0));
+    at_once(EDITING_SAVERS + 1, |worker| {
+        if worker < EDITING_SAVERS {
+            let saved = (0..each).try_for_each(|n| save(&project, worker + n * EDITING_SAVERS));
+            saving.fetch_sub(1, Ordering::Relaxed);
+            return saved;
+        }
+        let (file, aside) = (project.folder.join("seed.json"), project.folder.join("seed.json.editor"));
+        while saving.load(Ordering::Relaxed) > 0 {
+            let mut seed = seed(&project)?;
+            let known = made.load(Ordering::Relaxed);
+            let found = seed["edits"].as_u64().unwrap_or_default() as usize;
+            ensure!(found == known, "edit {known} is lost: {seed}");
+            seed["edits"] = (known + 1).into();
+            std::fs::write(&aside, seed.to_string())?;
+            std::fs::rename(&aside, &file)?;
+            made.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    })?;
+    // The editor may have put an older pointer back with its last edit; the next save sees to it.
+    save(&project, 0)?;
+    let newest = project.list()?.first().map(|listed| text(listed, "snapshot_id")).unwrap_or_default();
+    let (seed, made) = (seed(&project)?, made.into_inner());
+    ensure!(text(&seed, "ref") == newest, "the pointer in {seed} is not {newest}");
+    ensure!(seed["edits"] == made, "{made} edits were made, {seed} is left");
+    ensure!(project.strays()?.is_empty(), "temporary files are left: {:?}", project.strays()?);
+    Ok(made)
+}
