@@ -5,9 +5,11 @@ mod autosave;
 mod clock;
 mod concurrent;
 mod creation;
+mod failed_sync;
 mod flip;
 mod flip_files;
 mod flip_sqlite;
+mod flip_wal;
 mod full_disk;
 mod kill;
 mod mount;
@@ -63,7 +65,7 @@ pub enum End {
 
 type Case = fn(&Lab) -> Result<End>;
 
-const CASES: [(&str, Case); 26] = [
+const CASES: [(&str, Case); 29] = [
     ("concurrent-sqlite", concurrent::sqlite),
     ("concurrent-files", concurrent::files),
     ("kill-sqlite", kill::sqlite),
@@ -87,6 +89,9 @@ const CASES: [(&str, Case); 26] = [
     ("clock", clock::run),
     ("flip-sqlite", flip_sqlite::run),
     ("flip-files", flip_files::run),
+    ("flip-wal", flip_wal::run),
+    ("failed-sync-sqlite", failed_sync::sqlite),
+    ("failed-sync-files", failed_sync::files),
     ("pages", pages::run),
     ("power-cut-sqlite", power_cut::sqlite),
     ("power-cut-files", power_cut::files),
