@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use milepost::Error;
 use milepost::engine::pointer::Pointer;
 use milepost::model::{Invalid, Limits, Profile, RunId};
+use milepost::redact::AllowList;
 use milepost::store::identity::{Foreign, StoreTrust};
 use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
@@ -38,7 +39,7 @@ use crate::failure::Failure;
 pub(crate) use milepost::store::place::CONFIG as FILE;
 
 /// Every key that a file may hold.
-pub(crate) const KEYS: [&str; 25] = [
+pub(crate) const KEYS: [&str; 26] = [
     "store",
     "profile",
     "wait",
@@ -64,6 +65,7 @@ pub(crate) const KEYS: [&str; 25] = [
     "resume.attempts",
     "resume.cooldown",
     "hooks.prompts",
+    "redact.allow",
 ];
 
 /// Where a value comes from.
@@ -142,6 +144,8 @@ pub(crate) struct Config {
     pub(crate) pointer: Option<Pointer>,
     pub(crate) watching: Watching,
     pub(crate) agents: Agents,
+    /// Values that redaction leaves in place.
+    pub(crate) redact_allow: AllowList,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
     /// The project's file, whether or not it is there.
@@ -276,6 +280,8 @@ impl Config {
         let watching = Watching::load(&files, &mut settings)?;
         let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
+        let redact_allow = settings
+            .take("redact.allow", files.find("redact.allow"), none(), |raw, _| value::allowed(raw))?;
         let pointer_file =
             settings.take("pointer.file", files.find("pointer.file"), none(), |raw, _| value::text(raw))?;
         let pointer_key = settings.take("pointer.key", files.find("pointer.key"), none(), |raw, _| {
@@ -320,6 +326,7 @@ impl Config {
             pointer,
             watching,
             agents,
+            redact_allow: redact_allow.map(|allowed| allowed.0).unwrap_or_default(),
             warnings,
             settings: settings.0,
             file,

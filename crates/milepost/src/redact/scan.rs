@@ -2,8 +2,9 @@
 //! linear in the text, whatever it holds.
 
 use super::beside::{self, Beside};
+use super::structures::Hit;
 use super::text::Text;
-use super::{shapes, structures};
+use super::{AllowList, anchored, commands, shapes, structures};
 
 /// A secret: from where to where, and its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,11 @@ static GATE: [[u64; 4]; 256] = {
     let mut first = 0;
     while first < 256 {
         let byte = first as u8;
-        let all = shapes::follows(byte) | structures::follows(byte) | beside::follows(byte);
+        let all = shapes::follows(byte)
+            | structures::follows(byte)
+            | anchored::follows(byte)
+            | commands::follows(byte)
+            | beside::follows(byte);
         table[first] = [all as u64, (all >> 64) as u64, 0, 0];
         first += 1;
     }
@@ -43,13 +48,15 @@ pub(super) fn may_hold(json: &str) -> bool {
         passes(pair[0], pair[1])
             && (shapes::find(&text, at, pair[0]).is_some()
                 || structures::may_begin(&text, at, pair[0])
+                || commands::may_begin(&text, at)
                 || beside::is_keyword(&text, at))
     })
 }
 
-/// Everything secret in a text, in order, without overlaps.
-pub(super) fn scan(text: &str, beside: Option<Beside>) -> Vec<Found> {
-    let whole = beside.and_then(|beside| beside.find(text));
+/// Everything secret in a text that is not allowed, in order, without overlaps.
+pub(super) fn scan(text: &str, beside: Option<Beside>, allow: &AllowList) -> Vec<Found> {
+    let is_allowed = |hit: &Hit| allow.allows(&text[hit.0..hit.1]);
+    let whole = beside.and_then(|beside| beside.find(text)).filter(|hit| !is_allowed(hit));
     let mut found: Vec<Found> = Vec::new();
     let text = Text::new(text);
     for (at, pair) in text.bytes.windows(2).enumerate() {
@@ -61,16 +68,28 @@ pub(super) fn scan(text: &str, beside: Option<Beside>) -> Vec<Found> {
         if found.last().is_some_and(|last| at < last.end) {
             continue;
         }
-        let known = shapes::find(&text, at, first)
-            .map(|(end, rule)| (at, end, rule))
-            .or_else(|| structures::find(&text, at, first));
+        commands::note(&text, at);
+        let known = shapes::find(&text, at, first).map(|(end, rule)| (at, end, rule)).or_else(|| {
+            let (start, end, rule) = structures::find(&text, at, first)?;
+            let known = if start > at { named(&text, start, end) } else { None };
+            Some((start, end, known.unwrap_or(rule)))
+        });
         let hit = known.or_else(|| {
             let (start, end, rule) = beside::find(&text, at)?;
             Some((start, end, named(&text, start, end).unwrap_or(rule)))
         });
-        if let Some((start, end, rule)) = hit {
+        if let Some((start, end, rule)) = hit.filter(|hit| !is_allowed(hit)) {
             add(&mut found, Found { start, end, rule });
         }
+    }
+    let in_commands = text.commands.take();
+    if !in_commands.is_empty() {
+        let more = in_commands.into_iter().filter(|hit| !is_allowed(hit));
+        let mut all = std::mem::take(&mut found);
+        all.extend(more.map(|(start, end, rule)| Found { start, end, rule }));
+        // What is found in both ways keeps the rule that knows what it is.
+        all.sort_by_key(|one| one.start);
+        all.into_iter().for_each(|one| add(&mut found, one));
     }
     if let Some((start, end, rule)) = whole {
         // A rule that knows what it is says more than the name it stands beside.
