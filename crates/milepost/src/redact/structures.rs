@@ -276,9 +276,8 @@ fn otpauth(text: &Text<'_>, at: usize) -> Option<Hit> {
         .find(|(name, _)| text.starts(at, name.as_bytes()))?;
     let from = at + name.len();
     let end = text.run(Class::Quoted, from).min(from + LOOKED_AT);
-    let query = text.bytes.get(from..end)?;
-    let found = query.windows(parameter.len()).position(|there| there == parameter.as_bytes())?;
-    let from = from + found + parameter.len();
+    let query = &text.text[from..text.text.floor_char_boundary(end)];
+    let from = from + query.find(parameter)? + parameter.len();
     let end = text.run(Class::Value, from);
     let secret = end - from >= 8 && !worth::is_stand_in(&text.text[from..end]);
     secret.then_some((from, end, "otpauth_secret"))
