@@ -292,7 +292,7 @@ impl Recorder {
         save.opening.clone_from(&self.opening);
         save.draft.session_id = Some(self.session.clone());
         let outbox = self.outbox.as_ref()?;
-        outbox.post(&self.id, save, self.settings.redaction, &self.settings.limits, &SystemClock).ok()
+        outbox.post(&self.id, save, &self.settings, &SystemClock).ok()
     }
 }
 

@@ -18,12 +18,18 @@ pub fn texts(short: bool) -> Result<Vec<Line>> {
         include_str!("../../../crates/milepost/src/redact/ordinary.txt").chars().cycle().take(SIZE).collect();
     let secret = format!("the password={} is in here, and more\n", "hunter2x9".repeat(2));
     let secrets: String = secret.chars().cycle().take(SIZE).collect();
-    let hostile: String = "token=".chars().cycle().take(SIZE).collect();
+    let repeated = |piece: &str| piece.chars().cycle().take(SIZE).collect::<String>();
     let lines = [
         ("JSON tasks", document),
         ("logs, diffs and lock files", log),
         ("a secret a line", secrets),
-        ("hostile", hostile),
+        ("base64", repeated("iVBORw0KGgoAAAANSUhEUgAAAAUA/9kAEAA+AStrndLTAIpatskcio")),
+        ("hostile: names", repeated("token=")),
+        ("hostile: commands", repeated("mysql -p 'a ")),
+        ("hostile: lines of commands", repeated("docker login -p \\\n")),
+        ("hostile: .netrc", repeated("machine a login b password ")),
+        ("hostile: connection strings", repeated("user=;password=aaaaaa;")),
+        ("hostile: addresses", repeated("otpauth://a:b@")),
     ];
     lines
         .into_iter()

@@ -89,6 +89,10 @@ const TEMPLATE: &str = "\
 # How much of what you say to an agent is kept: full (up to 16 KB), first_line or none.
 # prompts = \"full\"
 
+[redact]
+# Values that look like secrets and are none: each exactly, or with a * at its end every value that begins so.
+# allow = [\"not-a-secret-1\", \"fixture-*\"]
+
 [pointer]
 # Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.
 # file = \"seed.json\"

@@ -90,8 +90,9 @@ fn keep(
 
 /// The command runs whatever the store says; that its outcome could not be kept is said afterwards.
 fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) -> Result<(), Failure> {
-    let attempt = Attempt::new(&args.command);
-    let (ended, tail) = supervise::run_with_tail(attempt.command());
+    let allow = &context.config.redact_allow;
+    let attempt = Attempt::new(&args.command, allow);
+    let (ended, tail) = supervise::run_with_tail(attempt.command(), allow);
     let mut outcome = attempt.outcome(&ended, tail);
     outcome.kind = kind.unwrap_or(outcome.kind);
     if let Some(name) = &args.name {

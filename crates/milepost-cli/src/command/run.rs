@@ -86,7 +86,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     if let Some(late) = late {
         keeper.await_late(late);
     }
-    let attempt = Attempt::new(&args.command);
+    let attempt = Attempt::new(&args.command, &context.config.redact_allow);
     let mut command = attempt.command();
     command.envs(context.for_a_child(&run)).env("MILEPOST_SESSION", &session);
     let mut timer = None;

@@ -100,7 +100,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
             if asked.capture {
                 save.sighting = context.look_alone();
             }
-            match outbox.post(&run, save, settings.redaction, &settings.limits, &SystemClock) {
+            match outbox.post(&run, save, &settings, &SystemClock) {
                 Ok(queued) => saved::queued(context.screen, &queued, &run, source, status),
                 // The outbox is beside the point: the store is what the person has to look at.
                 Err(_) => Err(error.into()),

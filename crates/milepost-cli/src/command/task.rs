@@ -137,7 +137,7 @@ fn execute(
 ) -> Result<(), Failure> {
     let begun = TaskChange { title, ..TaskChange::new(id, TaskStatus::InProgress) };
     let run = context.apply(vec![begun.into()], &Target::Any)?.run;
-    let attempt = Attempt::new(command);
+    let attempt = Attempt::new(command, &context.config.redact_allow);
     let mut child = attempt.command();
     child.envs(context.for_a_child(&run));
     let ended = supervise::run(child, |_| {});

@@ -85,6 +85,13 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
             let usual = Profile::Session.interval().unwrap_or(Duration::MAX);
             compare(value::interval, theirs, ours, usual, |a, b| a < b)
         }
+        "redact.allow" => {
+            let entries =
+                |value: &toml::Value| value::allowed(Raw::Toml(value.clone())).ok().map(|list| list.0);
+            let ours = ours.and_then(entries).unwrap_or_default();
+            let is_own = |entry: &String| ours.entries().contains(entry);
+            entries(theirs).is_some_and(|theirs| !theirs.entries().iter().all(is_own))
+        }
         "hooks.prompts" => compare(Prompts::parse, theirs, ours, Prompts::Full, |a, b| a > b),
         _ => false,
     }

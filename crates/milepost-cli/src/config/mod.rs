@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use milepost::Error;
 use milepost::engine::pointer::Pointer;
 use milepost::model::{Invalid, Limits, Profile, RunId};
+use milepost::redact::AllowList;
 use milepost::store::identity::{Foreign, StoreTrust};
 use milepost::store::place::Place;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
@@ -35,7 +36,7 @@ use crate::cli::Global;
 use crate::failure::Failure;
 
 /// Every key that a file may hold.
-pub(crate) const KEYS: [&str; 25] = [
+pub(crate) const KEYS: [&str; 26] = [
     "store",
     "profile",
     "wait",
@@ -61,6 +62,7 @@ pub(crate) const KEYS: [&str; 25] = [
     "resume.attempts",
     "resume.cooldown",
     "hooks.prompts",
+    "redact.allow",
 ];
 
 /// Where a value comes from.
@@ -139,6 +141,8 @@ pub(crate) struct Config {
     pub(crate) pointer: Option<Pointer>,
     pub(crate) watching: Watching,
     pub(crate) agents: Agents,
+    /// Values that redaction leaves in place.
+    pub(crate) redact_allow: AllowList,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
     /// The project's file, whether or not it is there.
@@ -279,6 +283,8 @@ impl Config {
         let watching = Watching::load(&files, &mut settings, own_folder)?;
         let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
+        let redact_allow = settings
+            .take("redact.allow", files.find("redact.allow"), none(), |raw, _| value::allowed(raw))?;
         let pointer_file =
             settings.take("pointer.file", files.find("pointer.file"), none(), |raw, origin| {
                 Ok(own_folder(origin).join(value::text(raw)?).to_string_lossy().into_owned())
@@ -325,6 +331,7 @@ impl Config {
             pointer,
             watching,
             agents,
+            redact_allow: redact_allow.map(|allowed| allowed.0).unwrap_or_default(),
             warnings,
             settings: settings.0,
             file,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use milepost::model::Keep;
+use milepost::redact::AllowList;
 use milepost::store::StoreUrl;
 
 use super::Raw;
@@ -177,6 +178,32 @@ pub(super) fn folders(raw: Raw) -> Result<Folders, String> {
         Raw::Toml(value) => vec![one(value)?],
         Raw::Text(text) => vec![text.into()],
     }))
+}
+
+/// Values that redaction leaves in place.
+pub(super) struct Allowed(pub(super) AllowList);
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.entries() {
+            [] => f.write_str("none"),
+            entries => f.write_str(&entries.join(", ")),
+        }
+    }
+}
+
+/// A list of values that redaction leaves in place.
+pub(super) fn allowed(raw: Raw) -> Result<Allowed, String> {
+    let one = |value: toml::Value| match value {
+        toml::Value::String(text) => Ok(text),
+        other => Err(format!("{other} where a text in quotes is needed")),
+    };
+    let entries: Vec<String> = match raw {
+        Raw::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
+        Raw::Toml(other) => return Err(format!("{other} where a list of texts is needed")),
+        Raw::Text(text) => vec![text],
+    };
+    AllowList::new(entries).map(Allowed).map_err(|e| e.message)
 }
 
 /// How often something happens: never without a pause.

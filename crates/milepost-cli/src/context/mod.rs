@@ -175,6 +175,7 @@ impl<'a> Context<'a> {
             house: retain.house,
             limits: self.config.limits,
             redaction: Redaction::On,
+            redaction_allow: self.config.redact_allow.clone(),
             resume: self.config.agents.resume,
             pointer: self.config.pointer.clone(),
         }
@@ -285,8 +286,7 @@ impl<'a> Context<'a> {
         };
         let (settings, outbox) = (self.settings(), self.outbox());
         waiting.sighting = changes.iter().find_map(trigger::boundary).and_then(|_| self.look_alone());
-        let posted =
-            outbox.map(|o| o.post(&run, waiting, settings.redaction, &settings.limits, &SystemClock));
+        let posted = outbox.map(|o| o.post(&run, waiting, &settings, &SystemClock));
         let queued = match posted {
             Some(Ok(queued)) => queued,
             Some(Err(e @ Error::Schema(_))) => return Err(given(e).into()),

@@ -224,7 +224,7 @@ impl Hook<'_> {
         let settings = self.context.settings();
         let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
         let clock = &milepost::clock::SystemClock;
-        let queued = outbox.post(&self.run, save, settings.redaction, &settings.limits, clock)?;
+        let queued = outbox.post(&self.run, save, &settings, clock)?;
         if queued.signed {
             return Ok(());
         }

@@ -94,7 +94,9 @@ pub(crate) fn page(shown: &Shown, body: &Body, now: Timestamp) -> String {
     }
     more.extend(body.extra.iter().map(|(name, value)| format!("{name:<9} {}", value.get())));
     if let Some(redacted) = &body.redacted {
-        more.push(format!("redacted  {}", redacted.pointers.join(", ")));
+        let rules: Vec<_> = redacted.counts.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
+        more.push(format!("redacted  {}: {}", redacted.pointers.join(", "), rules.join(", ")));
+        more.push("          a false positive? Add its value to `redact.allow` in milepost.toml".to_owned());
     }
     more.push(format!("seal      sha256 {}, intact", shown.verified.checksum()));
     page.section("Content", more);

@@ -185,7 +185,7 @@ fn talk(screen: &Screen, saved: &Saved) {
     }
     if saved.replaced > 0 {
         let n = words::counted(saved.replaced, "secret");
-        screen.talk(&format!("{n} replaced before anything was written; `milepost show` says where"));
+        screen.talk(&format!("{n} replaced before anything was written; `milepost show` says where and how to allow a false positive"));
     }
     if saved.coalesced {
         screen.talk(&format!("nothing changed: folded into {}@{}", saved.run_id, saved.sequence));

@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
+use milepost::redact::AllowList;
 use milepost::{Exit, ReasonCode};
 
 use self::signals::Signals;
@@ -58,12 +59,13 @@ impl Ending {
 pub(crate) struct Attempt<'a> {
     words: &'a [OsString],
     begun: Instant,
+    allow: &'a AllowList,
 }
 
 impl<'a> Attempt<'a> {
     /// A command that begins now. It has at least one word.
-    pub(crate) fn new(words: &'a [OsString]) -> Self {
-        Self { words, begun: Instant::now() }
+    pub(crate) fn new(words: &'a [OsString], allow: &'a AllowList) -> Self {
+        Self { words, begun: Instant::now(), allow }
     }
 
     /// The command, its streams inherited.
@@ -75,9 +77,12 @@ impl<'a> Attempt<'a> {
 
     /// The command line, for people.
     pub(crate) fn name(&self) -> String {
-        let line = self.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        // As words first: a password may have blanks in it.
+        let words = self.allow.redact_value(words.clone(), "command").map_or(words, |(clean, _)| clean);
+        let line = words.join(" ");
         // Before it is cut: half a secret is no longer known for one.
-        let line = milepost::redact::text(&line).unwrap_or(line);
+        let line = self.allow.redact_text(&line).unwrap_or(line);
         match line.char_indices().nth(NAME) {
             Some((end, _)) => format!("{}…", &line[..end]),
             None => line,
@@ -128,13 +133,13 @@ pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result
 }
 
 /// As `run`, and gives the end of what it wrote.
-pub(crate) fn run_with_tail(mut command: Command) -> (io::Result<Ending>, String) {
+pub(crate) fn run_with_tail(mut command: Command, allow: &AllowList) -> (io::Result<Ending>, String) {
     let mut end = String::new();
     let mut supervised = || {
         let mut signals = Signals::catch()?;
         let (mut child, copying) = tail::spawn(&mut command)?;
         let status = signals.wait_for(&mut child);
-        end = copying.end();
+        end = copying.end(allow);
         status.map(Ending)
     };
     let ended = supervised();

@@ -6,6 +6,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use milepost::redact::AllowList;
+
 /// How much of the end is kept, in bytes and lines.
 const BYTES: usize = 1000;
 const LINES: usize = 10;
@@ -60,7 +62,7 @@ fn copy(
 
 impl Copying {
     /// Waits for what is still on its way, and gives the end of it.
-    pub(super) fn end(self) -> String {
+    pub(super) fn end(self, allow: &AllowList) -> String {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             match self.heard.recv_timeout(SILENCE) {
@@ -69,13 +71,13 @@ impl Copying {
             }
         }
         let tail = self.tail.lock().unwrap_or_else(|e| e.into_inner());
-        shortened(&String::from_utf8_lossy(&tail))
+        shortened(&String::from_utf8_lossy(&tail), allow)
     }
 }
 
 /// The last lines, without secrets.
-fn shortened(text: &str) -> String {
-    let clean = milepost::redact::text(text);
+fn shortened(text: &str, allow: &AllowList) -> String {
+    let clean = allow.redact_text(text);
     let text = clean.as_deref().unwrap_or(text).trim_end();
     let text = &text[text.ceil_char_boundary(text.len().saturating_sub(BYTES))..];
     let lines: Vec<&str> = text.lines().collect();

@@ -86,16 +86,16 @@ fn plant(env: &TestEnvironment, store: &str) {
     }
     let (theirs, _) = strangers_store("sqlite:.git/milepost/milepost.db");
     let save = milepost::engine::Save::new().summary(BAIT);
-    let (redaction, limits) = Default::default();
+    let settings = Default::default();
     let clock = milepost::clock::SystemClock;
-    let queued = theirs.outbox().post(&"bait".parse().unwrap(), save, redaction, &limits, &clock).unwrap();
+    let queued = theirs.outbox().post(&"bait".parse().unwrap(), save, &settings, &clock).unwrap();
     let outbox = project.join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();
     std::fs::copy(&queued.file, outbox.join(queued.file.file_name().unwrap())).unwrap();
     let url = milepost::store::StoreUrl::Sqlite(project.join(".git/milepost/milepost.db"));
     let save = milepost::engine::Save::new().summary(BAIT);
     milepost::engine::outbox::Outbox::new(outbox, &url, None)
-        .post(&"bait".parse().unwrap(), save, redaction, &limits, &clock)
+        .post(&"bait".parse().unwrap(), save, &settings, &clock)
         .unwrap();
 }
 

@@ -211,8 +211,8 @@ fn what_waits_in_the_outbox_is_taken_in() {
     env.run(&["save", "--run", "first"]).exits(0);
     let outbox = env.outbox();
     let post_save = |save: Save| {
-        let (redaction, limits) = Default::default();
-        outbox.post(&"r".parse().unwrap(), save, redaction, &limits, &milepost::clock::SystemClock)
+        let settings = Default::default();
+        outbox.post(&"r".parse().unwrap(), save, &settings, &milepost::clock::SystemClock)
     };
     let post = |summary: &str| post_save(Save::new().summary(summary)).unwrap().snapshot_id;
     let waiting = post("waited");

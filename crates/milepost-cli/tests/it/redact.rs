@@ -217,3 +217,107 @@ fn a_run_cannot_be_called_by_a_secret() {
         assert!(ran.stderr.contains("github_token") && !ran.stderr.contains(part.as_str()), "{}", ran.stderr);
     }
 }
+
+const ALLOW: &str = "[redact]\nallow = [\"hunter2x\", \"fixture-*\"]\n";
+
+/// The newest checkpoint of a run, as text.
+fn newest(env: &TestEnvironment, run: &str) -> String {
+    env.run(&["show", "latest", "--run", run, "--json"]).exits(0).stdout
+}
+
+#[test]
+fn an_allow_list_counts_once_it_is_trusted() {
+    let mut env = TestEnvironment::repository();
+    env.save(&["--run", "r"]);
+    env.write("milepost.toml", ALLOW);
+    let save = ["save", "--run", "r", "--summary", "password=hunter2x"];
+    let ran = env.run(&save).exits(0);
+    assert!(ran.stderr.contains("sets redact.allow, which you have not trusted"), "{}", ran.stderr);
+    assert!(newest(&env, "r").contains("password=[redacted:password]"));
+    let shown = env.json(&["config", "show"]).to_string();
+    assert!(!shown.contains("hunter2x"), "{shown}");
+
+    env.trust_project();
+    let ran = env.run(&save).exits(0);
+    assert!(!ran.stderr.contains("replaced"), "{}", ran.stderr);
+    assert!(newest(&env, "r").contains("password=hunter2x"));
+    let shown = env.json(&["config", "show"]).to_string();
+    assert!(shown.contains("hunter2x, fixture-*"), "{shown}");
+}
+
+#[test]
+fn the_users_own_allow_list_needs_no_trust_and_covers_the_projects() {
+    let env = TestEnvironment::repository();
+    let folder = env.path("home/.config/milepost");
+    std::fs::create_dir_all(&folder).unwrap();
+    #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+    std::fs::write(folder.join("config.toml"), ALLOW).unwrap();
+    env.run(&["save", "--run", "r", "--summary", "password=fixture-7"]).exits(0);
+    assert!(newest(&env, "r").contains("password=fixture-7"));
+    // What the user allows anyhow, a project may name as well.
+    env.write("milepost.toml", "[redact]\nallow = [\"hunter2x\"]\n");
+    let ran = env.run(&["save", "--run", "r", "--summary", "password=hunter2x"]).exits(0);
+    assert!(!ran.stderr.contains("not trusted"), "{}", ran.stderr);
+    assert!(newest(&env, "r").contains("password=hunter2x"));
+    // And wrong entries are errors.
+    env.write("milepost.toml", "[redact]\nallow = [\"*\"]\n");
+    let ran = env.run(&["save", "--run", "r"]).exits(2);
+    assert!(ran.stderr.contains("redact.allow in"), "{}", ran.stderr);
+}
+
+#[test]
+fn allowed_values_stay_wherever_text_comes_in() {
+    let mut env = TestEnvironment::repository();
+    env.write("milepost.toml", ALLOW);
+    env.trust_project();
+    let text = "password=hunter2x password=h0rse99";
+    let kept = "password=hunter2x password=[redacted:password]";
+    let of = |args: &[&str]| {
+        let args: Vec<_> = args.iter().copied().chain(["--run", "r"]).collect();
+        env.run(&args).exits(0);
+    };
+    of(&["start", "--title", text]);
+    of(&["note", text]);
+    of(&["task", "set", "t", "pending", "--title", text]);
+    env.run(&["record", "--run", "r", "--", "echo", text]).exits(0);
+    let input = json!({ "state": { "password": "hunter2x", "other": text } }).to_string();
+    env.run_on(input.as_bytes(), &["save", "--run", "r", "--input", "-"]).exits(0);
+    let body = env.json(&["show", "latest", "--run", "r"])["checkpoint"].clone();
+    assert_eq!(body["state"], json!({ "password": "hunter2x", "other": kept }));
+    for place in ["log", "tasks", "command_outcomes"] {
+        let there = body[place].to_string();
+        assert!(there.contains(kept) && !there.contains("h0rse99"), "{place}: {there}");
+    }
+    assert!(body["command_outcomes"][0]["summary"].as_str().unwrap().contains(kept), "{body}");
+    env.run(&["run", "--run", "s", "--title", text, "--", "true", "--password", "hunter2x"]).exits(0);
+    let shown = env.run(&["runs", "s", "--json"]).exits(0).stdout;
+    assert!(shown.contains("hunter2x") && !shown.contains("h0rse99"), "{shown}");
+    let payload = json!({
+        "session_id": "s1", "cwd": env.project(), "hook_event_name": "UserPromptSubmit", "prompt": text,
+    });
+    env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code", "--strict"]).exits(0);
+    let runs = env.run(&["runs", "--json"]).exits(0).stdout;
+    let mut all = Vec::new();
+    files(&env.project().join(".git/milepost"), &mut all);
+    assert!(!runs.contains("h0rse99") && !all.iter().any(|(_, bytes)| holds(bytes, "h0rse99")));
+}
+
+#[test]
+fn show_says_how_to_allow_a_false_positive() {
+    let env = TestEnvironment::repository();
+    let ran = env.run(&["save", "--run", "r", "--summary", "password=hunter2x"]).exits(0);
+    assert!(ran.stderr.contains("how to allow a false positive"), "{}", ran.stderr);
+    let shown = env.run(&["show"]).exits(0).stdout;
+    assert!(shown.contains("/task_summary: password 1") && shown.contains("`redact.allow`"), "{shown}");
+}
+
+/// A password with a blank in it is one word of the command that is recorded.
+#[test]
+fn passwords_of_recorded_commands_are_replaced_as_words() {
+    let env = TestEnvironment::repository();
+    env.write("sshpass", "#!/bin/sh\ntrue\n");
+    env.run(&["record", "--run", "r", "--", "sh", "sshpass", "-p", "two horses", "ssh", "host"]).exits(0);
+    env.save(&["--run", "r"]);
+    let outcome = env.json(&["show", "latest", "--run", "r"])["checkpoint"]["command_outcomes"][0].clone();
+    assert_eq!(outcome["name"], "sh sshpass -p [redacted:sshpass_password] ssh host");
+}

@@ -6,7 +6,7 @@ use super::{Milepost, Save};
 use crate::capture::{self, Process, Scope, Sighting, Since};
 use crate::model::{CaptureWhen, Captures, PathText, Profile, RunId, RunRecord, Source, Workspace};
 use crate::owner::Liveness;
-use crate::redact::{self, Redaction};
+use crate::redact::{AllowList, Redaction};
 use crate::{Error, trigger};
 
 /// What a capture is joined with: a save that finds another newest capture begins anew.
@@ -125,9 +125,10 @@ pub(super) fn remember(
     captures: &mut Captures,
     sighting: &Sighting,
     redaction: Redaction,
+    allow: &AllowList,
     now: jiff::Timestamp,
 ) {
-    let may_stay = |folder: &str| redaction == Redaction::Off || redact::text(folder).is_none();
+    let may_stay = |folder: &str| redaction == Redaction::Off || allow.redact_text(folder).is_none();
     captures.at = Some(now);
     let seen = sighting.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
     captures.peak_rss = captures.peak_rss.max(seen);

@@ -9,8 +9,9 @@ use super::list::is_completed;
 use crate::interop::sealed::{self, Patch};
 use crate::interop::{self, ExportRun, File, Format, Held, InteropError, Note, Skipped};
 use crate::model::RunId;
+use crate::redact::AllowList;
 use crate::store::{Entry, EventQuery, HeaderQuery, Row, StoreError};
-use crate::{Error, atomic, redact};
+use crate::{Error, atomic};
 
 /// What to export.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ impl Milepost {
             Format::Bundle => {
                 report.events = events.len() as u64;
                 let bytes = sealed::bundle(&run, self.now(), what.patch.clone())?;
-                report.secrets = secrets(&bytes);
+                report.secrets = secrets(&bytes, &self.settings.redaction_allow);
                 if !report.secrets.is_empty() && !what.with_secrets && !what.dry_run {
                     return Err(Error::SecretsLeave {
                         places: report.secrets.iter().map(|(at, _)| at.clone()).collect(),
@@ -246,10 +247,10 @@ fn free(path: &Path, force: bool) -> Result<(), Error> {
 }
 
 /// What looks like a secret in a text that leaves, line by line.
-fn secrets(bytes: &[u8]) -> Vec<(String, String)> {
+fn secrets(bytes: &[u8], allow: &AllowList) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (n, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
-        let Some(clean) = redact::json(line, "line") else { continue };
+        let Some(clean) = allow.redact_json(line, "line") else { continue };
         let rules: Vec<&str> =
             clean.split("[redacted:").skip(1).filter_map(|rest| rest.split(']').next()).collect();
         let before = line.matches("[redacted:").count();

@@ -3,7 +3,7 @@
 use super::Milepost;
 use crate::Error;
 use crate::model::{Event, EventType, Invalid, Marks, Raw};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::store::{Commit, Entry, Find, HeaderQuery, Row, StoreError, Verdict};
 
 /// What to change.
@@ -36,8 +36,9 @@ impl Milepost {
     /// Changes the marks of a checkpoint and gives them back.
     pub fn mark(&self, entry: &Entry, change: &MarkChange) -> Result<Marks, Error> {
         let change = &if self.settings.redaction == Redaction::On {
-            let (tag, _) = redact::value(change.tag.clone(), "tags")?;
-            let (untag, _) = redact::value(change.untag.clone(), "tags")?;
+            let allow = &self.settings.redaction_allow;
+            let (tag, _) = allow.redact_value(change.tag.clone(), "tags")?;
+            let (untag, _) = allow.redact_value(change.untag.clone(), "tags")?;
             MarkChange { pin: change.pin, tag, untag }
         } else {
             change.clone()

@@ -75,7 +75,7 @@ pub use verify::{Scope, VerifyReport};
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
 use crate::model::{House, Invalid, Keep, Limits, Profile, Retention, RunId};
-use crate::redact::Redaction;
+use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
 use crate::store::place::Place;
 use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
@@ -107,6 +107,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether secrets are replaced.
     pub redaction: Redaction,
+    /// Values that look like secrets and stay.
+    pub redaction_allow: AllowList,
     /// What resuming goes by.
     pub resume: ResumePolicy,
     /// Where the current checkpoint's id is kept as well.
@@ -255,8 +257,8 @@ impl Milepost {
 }
 
 /// Refuses a run whose id is a secret: ids are names of folders and rows, and nothing can be replaced in them.
-fn check_run_name(run: &RunId) -> Result<(), Error> {
-    match crate::redact::text(run.as_str()) {
+fn check_run_name(run: &RunId, allow: &AllowList) -> Result<(), Error> {
+    match allow.redact_text(run.as_str()) {
         None => Ok(()),
         Some(clean) => Err(Error::Value {
             name: "the run's id".into(),

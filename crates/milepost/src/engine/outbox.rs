@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Milepost, Opening, Save, Saved};
+use super::{Milepost, Opening, Save, Saved, Settings};
 use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
@@ -142,19 +142,19 @@ impl Outbox {
         &self,
         run: &RunId,
         mut save: Save,
-        redaction: Redaction,
-        limits: &crate::model::Limits,
+        settings: &Settings,
         clock: &dyn Clock,
     ) -> Result<Queued, Error> {
         let sighting = save.sighting.take();
         if let Some(sighting) = &sighting {
             save.draft.workspace = Some(sighting.joined(&[], None, &Bounds::default()));
         }
-        let redaction = save.redaction.unwrap_or(redaction);
+        let redaction = save.redaction.unwrap_or(settings.redaction);
         if redaction == Redaction::On {
-            super::check_run_name(run)?;
-            save.redact()?;
+            super::check_run_name(run, &settings.redaction_allow)?;
+            save.redact(&settings.redaction_allow)?;
         }
+        let limits = &settings.limits;
         super::compose::check_limits(&save.draft, limits)?;
         // What no run could take would wait for ever.
         super::change::check(&save.changes, limits)?;

@@ -8,7 +8,7 @@ use super::request::redact_changes;
 use super::{Due, Milepost, Opening, change};
 use crate::Error;
 use crate::model::{Change, Item, Recent, RunId, RunRecord, Token};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::store::{Commit, Verdict};
 
 /// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
@@ -78,10 +78,11 @@ impl Milepost {
         if self.settings.redaction == Redaction::Off {
             return Ok((Cow::Borrowed(changes), Cow::Borrowed(opening)));
         }
-        super::check_run_name(run)?;
+        let allow = &self.settings.redaction_allow;
+        super::check_run_name(run, allow)?;
         let mut changes = changes.to_vec();
-        redact_changes(&mut changes)?;
-        let (opening, _) = redact::value(opening.clone(), "opening")?;
+        redact_changes(&mut changes, allow)?;
+        let (opening, _) = allow.redact_value(opening.clone(), "opening")?;
         Ok((Cow::Owned(changes), Cow::Owned(opening)))
     }
 }

@@ -4,7 +4,7 @@ use super::Milepost;
 use super::bookkeeping::remember;
 use crate::Error;
 use crate::model::{Event, EventType, Raw, Recent, RunId, Token};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::store::{Commit, Verdict};
 
 impl Milepost {
@@ -12,7 +12,9 @@ impl Milepost {
     pub fn report(&self, run: &RunId, what: &str, message: &str, times: u64) -> Result<(), Error> {
         let now = self.now();
         let token = Token::fresh();
-        let clean = (self.settings.redaction == Redaction::On).then(|| redact::text(message)).flatten();
+        let clean = (self.settings.redaction == Redaction::On)
+            .then(|| self.settings.redaction_allow.redact_text(message))
+            .flatten();
         let message = clean.as_deref().unwrap_or(message);
         let data = Raw::of(&serde_json::json!({ "what": what, "message": message, "times": times }))?;
         self.write(run, &mut |view| {

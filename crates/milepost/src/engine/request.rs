@@ -8,7 +8,7 @@ use crate::capture::Sighting;
 use crate::model::{
     Change, CheckpointId, Draft, Interruption, Invalid, Item, Outcome, Profile, Raw, RunId, Source, Status,
 };
-use crate::redact::{self, Redaction};
+use crate::redact::{AllowList, Redaction};
 use crate::{Error, seal, trigger};
 
 /// How a run has to stand for a timer to save it.
@@ -81,21 +81,21 @@ impl Save {
     }
 
     /// Replaces the secrets in everything that it brings; says how many there were.
-    pub(super) fn redact(&mut self) -> Result<u64, Error> {
-        let (draft, mut replaced) = redact::draft(std::mem::take(&mut self.draft))?;
+    pub(super) fn redact(&mut self, allow: &AllowList) -> Result<u64, Error> {
+        let (draft, mut replaced) = allow.redact_draft(std::mem::take(&mut self.draft))?;
         self.draft = draft;
         self.draft.command_outcomes.iter_mut().for_each(fit);
         if !self.changes.is_empty() {
-            replaced += redact_changes(&mut self.changes)?;
+            replaced += redact_changes(&mut self.changes, allow)?;
         }
         if !self.tags.is_empty() {
-            let (tags, more) = redact::value(std::mem::take(&mut self.tags), "tags")?;
+            let (tags, more) = allow.redact_value(std::mem::take(&mut self.tags), "tags")?;
             self.tags = tags;
             replaced += more;
         }
-        let (interruption, more) = redact::value(self.interruption.take(), "interruption")?;
+        let (interruption, more) = allow.redact_value(self.interruption.take(), "interruption")?;
         (self.interruption, replaced) = (interruption, replaced + more);
-        let (opening, more) = redact::value(std::mem::take(&mut self.opening), "opening")?;
+        let (opening, more) = allow.redact_value(std::mem::take(&mut self.opening), "opening")?;
         self.opening = opening;
         Ok(replaced + more)
     }
@@ -174,8 +174,8 @@ impl Save {
 }
 
 /// Replaces the secrets in changes; says how many there were.
-pub(super) fn redact_changes(changes: &mut Vec<Change>) -> Result<u64, Error> {
-    let (mut new, replaced) = redact::value(std::mem::take(changes), "changes")?;
+pub(super) fn redact_changes(changes: &mut Vec<Change>, allow: &AllowList) -> Result<u64, Error> {
+    let (mut new, replaced) = allow.redact_value(std::mem::take(changes), "changes")?;
     for change in &mut new {
         if let Change::Item(Item::Outcome(outcome)) = change {
             fit(outcome);

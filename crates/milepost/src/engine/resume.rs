@@ -7,7 +7,7 @@ use crate::model::{
     CheckpointId, Claim, Event, EventType, Interruption, Invalid, Outcome, Raw, RunId, RunRecord, Working,
 };
 use crate::owner::Liveness;
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::resume::{Case, Decision, Standing, Taken};
 use crate::store::{Commit, Verdict};
 
@@ -251,7 +251,9 @@ impl Milepost {
     /// Notes why a run does not go on; the next thing that is recorded takes it back.
     pub fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
         let (interruption, _) = match self.settings.redaction {
-            Redaction::On => redact::value(interruption.clone(), "interruption")?,
+            Redaction::On => {
+                self.settings.redaction_allow.redact_value(interruption.clone(), "interruption")?
+            }
             Redaction::Off => (interruption.clone(), 0),
         };
         let data = serde_json::json!({ "class": interruption.class, "detail": interruption.detail });

@@ -99,8 +99,8 @@ impl Milepost {
         let redaction = save.redaction.unwrap_or(self.settings.redaction);
         let mut replaced = 0;
         if redaction == Redaction::On {
-            super::check_run_name(run)?;
-            replaced = save.redact()?;
+            super::check_run_name(run, &self.settings.redaction_allow)?;
+            replaced = save.redact(&self.settings.redaction_allow)?;
         }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
@@ -228,7 +228,13 @@ fn decide_or_fail(
         if seen.only_after.is_some_and(|latest| latest != record.captures.latest) {
             return Err(Error::CaptureMoved);
         }
-        capture::remember(&mut record.captures, seen.sighting, request.redaction, now);
+        capture::remember(
+            &mut record.captures,
+            seen.sighting,
+            request.redaction,
+            &request.settings.redaction_allow,
+            now,
+        );
     }
     let reopens = view.record.as_ref().is_some_and(|record| !record.is_open());
     let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());

@@ -6,7 +6,7 @@ use super::{Continuing, Opening};
 use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
-use crate::redact::{self, Redaction};
+use crate::redact::Redaction;
 use crate::store::{Commit, Verdict};
 
 /// A run to open.
@@ -42,9 +42,10 @@ impl Milepost {
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
     pub(crate) fn start_holding(&self, mut start: Start, locked: bool) -> Result<Started, Error> {
         if self.settings.redaction == Redaction::On {
-            start.run_id.as_ref().map_or(Ok(()), super::check_run_name)?;
-            start.opening = redact::value(start.opening, "opening")?.0;
-            start.session_id = redact::value(start.session_id, "session_id")?.0;
+            let allow = &self.settings.redaction_allow;
+            start.run_id.as_ref().map_or(Ok(()), |run| super::check_run_name(run, allow))?;
+            start.opening = allow.redact_value(start.opening, "opening")?.0;
+            start.session_id = allow.redact_value(start.session_id, "session_id")?.0;
         }
         let moment = self.clock.moment();
         let run = start.run_id.clone().unwrap_or_else(|| RunId::fresh(moment.at));

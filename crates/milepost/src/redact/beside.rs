@@ -3,6 +3,7 @@
 use super::structures::Hit;
 use super::text::{Class, Text, is};
 use super::worth::{self, Weight};
+use super::{netrc, vendors};
 
 /// A word that speaks of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,10 @@ enum Kind {
     Bearer,
     /// All of it, to the end of the line.
     Cookie,
+    /// A user and a password in base64.
+    Encoded,
+    /// What stands beside it is a secret if the name also holds the name of a vendor.
+    Vendor,
 }
 
 struct Keyword {
@@ -31,8 +36,11 @@ const fn keyword(word: &'static str, rule: &'static str, kind: Kind) -> Keyword 
 const HEAVY: Kind = Kind::Value(Weight::Heavy);
 const USUAL: Kind = Kind::Value(Weight::Usual);
 
-static KEYWORDS: [Keyword; 29] = [
+static KEYWORDS: [Keyword; 34] = [
+    keyword("_auth", "registry_auth", Kind::Encoded),
+    keyword("_key", "api_key", Kind::Vendor),
     keyword("_pass", "password", HEAVY),
+    keyword("_pat", "token", USUAL),
     keyword("access_key", "api_key", USUAL),
     keyword("access-key", "api_key", USUAL),
     keyword("accesskey", "api_key", USUAL),
@@ -45,6 +53,7 @@ static KEYWORDS: [Keyword; 29] = [
     keyword("authorization", "authorization", Kind::Authorization),
     keyword("authkey", "api_key", USUAL),
     keyword("auth_key", "api_key", USUAL),
+    keyword("auth", "registry_auth", Kind::Encoded),
     keyword("bearer", "bearer_token", Kind::Bearer),
     keyword("cookie", "cookie", Kind::Cookie),
     keyword("credential", "credential", USUAL),
@@ -54,6 +63,7 @@ static KEYWORDS: [Keyword; 29] = [
     keyword("passphrase", "password", HEAVY),
     keyword("password", "password", HEAVY),
     keyword("passwd", "password", HEAVY),
+    keyword("pass", "password", HEAVY),
     keyword("private_key", "api_key", USUAL),
     keyword("privatekey", "api_key", USUAL),
     keyword("pwd", "password", HEAVY),
@@ -124,7 +134,7 @@ pub(super) const fn follows(byte: u8) -> u128 {
 }
 
 pub(super) fn rules() -> impl Iterator<Item = &'static str> {
-    KEYWORDS.iter().map(|keyword| keyword.rule)
+    KEYWORDS.iter().map(|keyword| keyword.rule).chain(vendors::rules()).chain(["netrc_password"])
 }
 
 /// Whether a keyword begins here.
@@ -166,24 +176,83 @@ pub(super) fn find(text: &Text<'_>, at: usize) -> Option<Hit> {
             let code = text.at(end) == Some(b'(');
             (!code && is_credential(&text.text[from..end])).then_some((from, end, keyword.rule))
         }
+        Kind::Encoded => {
+            let (from, _) = separated(text, at, after)?;
+            let end = text.run(Class::Base64, from);
+            let whole = !text.before(at).is_some_and(|b| b.is_ascii_alphanumeric());
+            (whole && worth::is_encoded_pair(&text.text[from..end])).then_some((from, end, keyword.rule))
+        }
+        Kind::Vendor => {
+            let (from, end) = value_beside(text, at, after, Weight::Usual)?;
+            vendors::named_in(name_through(text, at, after)).map(|vendor| (from, end, vendor))
+        }
         Kind::Value(weight) => {
             let name_end = text.run(Class::Word, after).max(after);
             let weight = keyword.weighed(&text.text[after..name_end], weight)?;
-            let (from, quoted) = separated(text, at, name_end)?;
-            let end = text.run(if quoted { Class::Quoted } else { Class::Value }, from);
-            // A call or a type: this is a program, not a value.
-            let code = !quoted && matches!(text.at(end), Some(b'(' | b'[' | b'{' | b'<'));
-            let secret = !code && worth::is_secret(&text.text[from..end], weight, quoted);
-            secret.then_some((from, end, keyword.rule))
+            if keyword.word == "pass" && !is_pass(text, at, after) {
+                return None;
+            }
+            let Some((from, end)) = value_beside(text, at, name_end, weight) else {
+                return netrc::password(text, at);
+            };
+            let vendor =
+                if weight == Weight::Heavy { None } else { vendors::named_in(name_through(text, at, after)) };
+            Some((from, end, vendor.unwrap_or(keyword.rule)))
         }
     }
+}
+
+/// The part of a name up to the end of a keyword in it.
+fn name_through<'a>(text: &Text<'a>, at: usize, after: usize) -> &'a str {
+    const LONGEST: usize = 40;
+    let length = text.bytes[..at].iter().rev().take(LONGEST).take_while(|b| is(**b, Class::Word)).count();
+    &text.text[at - length..after]
+}
+
+/// Whether `pass` is a name of its own that is given a value: `PASS=…`, `--pass=…`; a test that passed is none.
+fn is_pass(text: &Text<'_>, at: usize, after: usize) -> bool {
+    let edge = !text.before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric());
+    // `pass=pass+1` counts.
+    edge && text.at(after) == Some(b'=') && !text.starts_any_case(after + 1, b"pass")
+}
+
+/// The secret value of a name that ends here.
+fn value_beside(text: &Text<'_>, name: usize, name_end: usize, weight: Weight) -> Option<(usize, usize)> {
+    let (from, quoted) = separated(text, name, name_end)?;
+    let end = text.run(if quoted { Class::Quoted } else { Class::Value }, from);
+    // A call or a type: this is a program, not a value.
+    let code = !quoted && matches!(text.at(end), Some(b'(' | b'[' | b'{' | b'<'));
+    let value = &text.text[from..end];
+    let plain = weight == Weight::Heavy
+        && from == name_end + 1
+        && text.at(name_end) == Some(b'=')
+        && worth::is_plain_password(value)
+        && (opened(text, name, b"--") || is_connection(text, name, end));
+    (!code && (plain || worth::is_secret(value, weight, quoted))).then_some((from, end))
+}
+
+/// Whether `name=value` is a part of a connection string, such as `Server=db;Uid=sa;Pwd=…;`.
+fn is_connection(text: &Text<'_>, name: usize, end: usize) -> bool {
+    const LOOKED_AT: usize = 96;
+    const OTHERS: [&[u8]; 6] = [b"uid=", b"user=", b"user id=", b"username=", b"server=", b"host="];
+    let capital = text.at(name) == Some(b'P');
+    let before = text.before(name);
+    let edge = before.is_none_or(|b| b" \t\n;\"'`".contains(&b));
+    if capital && edge && text.starts(name, b"Pwd=") {
+        return true;
+    }
+    if !edge || before != Some(b';') && text.at(end) != Some(b';') {
+        return false;
+    }
+    let near = &text.bytes[name.saturating_sub(LOOKED_AT)..name];
+    OTHERS.iter().any(|other| near.windows(other.len()).any(|there| there.eq_ignore_ascii_case(other)))
 }
 
 impl Keyword {
     /// How much the keyword says in a name that goes on like this.
     fn weighed(&self, rest: &str, weight: Weight) -> Option<Weight> {
         // The shortest of them are parts of too many words.
-        let short = ["_pass", "pwd"].contains(&self.word);
+        let short = ["_pass", "_pat", "pass", "pwd"].contains(&self.word);
         if short && !rest.is_empty() { None } else { weighed(rest, weight) }
     }
 }
@@ -283,14 +352,20 @@ impl Beside {
         let text = Text::new(name);
         (0..name.len()).find_map(|at| {
             let keyword = keyword_at(&text, at)?;
-            let kind = match keyword.kind {
+            let rest = name.get(at + keyword.word.len()..)?;
+            let vendor = vendors::named_in(&name[..at + keyword.word.len()]);
+            let (kind, rule) = match keyword.kind {
                 Kind::Value(weight) => {
-                    let rest = name.get(at + keyword.word.len()..)?;
-                    Kind::Value(keyword.weighed(rest, weight)?)
+                    let weight = keyword.weighed(rest, weight)?;
+                    let vendor = vendor.filter(|_| weight != Weight::Heavy);
+                    let whole = keyword.word != "pass" || name.len() == rest.len() + keyword.word.len();
+                    (whole.then_some(Kind::Value(weight))?, vendor.unwrap_or(keyword.rule))
                 }
-                kind => kind,
+                Kind::Vendor => (USUAL, vendor.filter(|_| rest.is_empty())?),
+                Kind::Encoded if !rest.is_empty() => return None,
+                kind => (kind, keyword.rule),
             };
-            Some(Self { kind, rule: keyword.rule })
+            Some(Self { kind, rule })
         })
     }
 
@@ -317,6 +392,8 @@ impl Beside {
                 (one && worth::is_secret(value, weight, true)).then_some(whole)
             }
             Kind::Cookie => is_cookie(value).then_some(whole),
+            Kind::Encoded => worth::is_encoded_pair(value).then_some(whole),
+            Kind::Vendor => None,
             Kind::Authorization | Kind::Bearer => {
                 let text = Text::new(value);
                 let (from, end) = credentials(&text, 0);

@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use super::beside::Beside;
+use super::commands::Arguments;
 use super::structures::password_of;
-use super::{MARK, marked, scan};
+use super::{AllowList, MARK, marked, scan};
 
 /// A step on the way to a place.
 #[derive(Debug, Clone)]
@@ -16,8 +17,8 @@ enum Step<'a> {
 
 /// What is done with the strings of a document.
 enum Work<'w> {
-    /// Secrets are replaced.
-    Replace,
+    /// Secrets are replaced, except for those that are allowed.
+    Replace(&'w AllowList),
     /// What was replaced is counted: pointer and text.
     Locate(&'w mut dyn FnMut(String, &str)),
 }
@@ -33,13 +34,13 @@ struct Walker<'a, 'w> {
 }
 
 /// A document without its secrets; `None` if it has none. `name` is the member it stands at.
-pub(super) fn replaced(text: &str, name: &str) -> Option<String> {
+pub(super) fn replaced(text: &str, name: &str, allow: &AllowList) -> Option<String> {
     let beside = Beside::name(name);
     if beside.is_none() && !scan::may_hold(text) {
         return None;
     }
     let mut walker =
-        Walker { text, at: 0, copied: 0, out: String::new(), path: Vec::new(), work: Work::Replace };
+        Walker { text, at: 0, copied: 0, out: String::new(), path: Vec::new(), work: Work::Replace(allow) };
     walker.value(beside, None);
     if walker.copied == 0 {
         return None;
@@ -62,7 +63,10 @@ pub(super) fn locate(text: &str, root: &str, tell: &mut dyn FnMut(String, &str))
 #[derive(Clone, Copy)]
 enum Next {
     Beside(Beside),
+    /// A user and a password for curl.
     User,
+    /// From here on it is a password of this rule.
+    Password(usize, &'static str),
 }
 
 impl<'a> Walker<'a, '_> {
@@ -110,6 +114,7 @@ impl<'a> Walker<'a, '_> {
         self.space();
         let mut next = None;
         let mut curl = false;
+        let mut arguments = Arguments::default();
         for index in 0.. {
             if !matches!(self.peek(), Some(byte) if byte != b']') {
                 break;
@@ -117,6 +122,10 @@ impl<'a> Walker<'a, '_> {
             self.path.push(Step::Index(index));
             let start = self.at;
             let is_text = self.peek() == Some(b'"');
+            if is_text {
+                let password = arguments.take(&decoded(self.ahead()));
+                next = password.map(|(from, rule)| Next::Password(from, rule)).or(next);
+            }
             self.value(beside, next.take());
             self.path.pop();
             if is_text {
@@ -180,11 +189,19 @@ impl<'a> Walker<'a, '_> {
         self.text.get(start..end).unwrap_or_default()
     }
 
+    /// What stands between the quotes of the string that begins here.
+    fn ahead(&mut self) -> &'a str {
+        let start = self.at;
+        let raw = self.raw();
+        self.at = start;
+        raw
+    }
+
     fn string(&mut self, beside: Option<Beside>, next: Option<Next>) {
         let start = self.at + 1;
         let raw = self.raw();
         let found = match &mut self.work {
-            Work::Replace => without(raw, beside, next),
+            Work::Replace(allow) => without(raw, beside, next, allow),
             Work::Locate(_) => {
                 self.tell(&decoded(raw));
                 None
@@ -209,13 +226,13 @@ impl<'a> Walker<'a, '_> {
         let start = self.at + 1;
         let raw = self.raw();
         let key = decoded(raw);
-        if matches!(self.work, Work::Locate(_)) {
+        let Work::Replace(allow) = self.work else {
             self.path.push(Step::Key(key.clone()));
             self.tell(&key);
             self.path.pop();
             return key;
-        }
-        let Some(new) = without(raw, None, None) else { return key };
+        };
+        let Some(new) = without(raw, None, None, allow) else { return key };
         let taken = taken.get_or_insert_with(|| names(self.text, opening));
         let mut unique = new.clone();
         for n in 2.. {
@@ -271,18 +288,23 @@ fn decoded(raw: &str) -> Cow<'_, str> {
 }
 
 /// A string without its secrets, as it is written; `None` if it has none.
-fn without(raw: &str, beside: Option<Beside>, next: Option<Next>) -> Option<String> {
+fn without(raw: &str, beside: Option<Beside>, next: Option<Next>, allow: &AllowList) -> Option<String> {
     let mut raw = Cow::Borrowed(raw);
     for _ in 0..super::ROUNDS {
         let text = decoded(&raw);
         let beside = match next {
             Some(Next::Beside(beside)) => Some(beside),
-            Some(Next::User) | None => beside,
+            Some(Next::User | Next::Password(..)) | None => beside,
         };
-        let mut found = scan::scan(&text, beside);
-        if found.is_empty() && matches!(next, Some(Next::User)) {
-            let colon = password_of(&text).filter(|_| !text.contains(MARK));
-            found.extend(colon.map(|start| scan::Found { start, end: text.len(), rule: "basic_auth" }));
+        let mut found = scan::scan(&text, beside, allow);
+        if found.is_empty() && !text.contains(MARK) {
+            let start = match next {
+                Some(Next::User) => password_of(&text).map(|start| (start, "basic_auth")),
+                Some(Next::Password(start, rule)) => Some((start, rule)),
+                Some(Next::Beside(_)) | None => None,
+            };
+            let start = start.filter(|(start, _)| !allow.allows(&text[*start..]));
+            found.extend(start.map(|(start, rule)| scan::Found { start, end: text.len(), rule }));
         }
         if found.is_empty() {
             break;

@@ -2,14 +2,20 @@
 //! In: drafts, changes, texts. Out: the same with each secret replaced by `[redacted:<rule>]`, and `redacted`, which says
 //! where. Rules are tables that exist when the program starts; the cost is one pass over the text.
 
+mod allow;
+mod anchored;
 mod beside;
+mod commands;
 mod json;
+mod netrc;
 mod scan;
+mod shape_table;
 mod shapes;
 mod structures;
 #[cfg(test)]
 mod tests;
 mod text;
+mod vendors;
 mod worth;
 
 use std::collections::BTreeSet;
@@ -17,6 +23,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use self::allow::AllowList;
 use crate::model::{Draft, Invalid, Raw, Redacted};
 
 /// What stands between a caller's draft and the store.
@@ -44,82 +51,103 @@ fn marked(rule: &str) -> String {
 
 /// Every rule by its name.
 pub fn rules() -> BTreeSet<&'static str> {
-    shapes::rules().chain(structures::RULES).chain(beside::rules()).collect()
+    shapes::rules()
+        .chain(structures::RULES)
+        .chain(anchored::RULES)
+        .chain(commands::rules())
+        .chain(beside::rules())
+        .collect()
 }
 
-/// A text without its secrets; `None` if it has none.
+/// A text without its secrets; `None` if it has none. Nothing is allowed.
 pub fn text(text: &str) -> Option<String> {
-    let mut new: Option<String> = None;
-    for _ in 0..ROUNDS {
-        let old = new.as_deref().unwrap_or(text);
-        let found = scan::scan(old, None);
-        if found.is_empty() {
-            break;
-        }
-        let mut next = String::with_capacity(old.len());
-        let mut copied = 0;
-        for one in found {
-            next.push_str(&old[copied..one.start]);
-            next.push_str(&marked(one.rule));
-            copied = one.end;
-        }
-        next.push_str(&old[copied..]);
-        new = Some(next);
-    }
-    new
+    AllowList::EMPTY.redact_text(text)
 }
 
-/// A JSON text without its secrets, all else as it was; `None` if it has none. `name` is the member it stands at.
+/// A JSON text without its secrets, all else as it was; `None` if it has none. `name` is the member it stands at. Nothing
+/// is allowed.
 pub fn json(text: &str, name: &str) -> Option<String> {
-    json::replaced(text, name)
+    AllowList::EMPTY.redact_json(text, name)
 }
 
-/// Replaces secrets in any value that is written as JSON; says how many.
-pub fn value<T: Serialize + DeserializeOwned>(value: T, name: &str) -> Result<(T, u64), Invalid> {
-    let raw = Raw::of(&value)?;
-    let Some(new) = json(raw.get(), name) else { return Ok((value, 0)) };
-    let invalid = |e: serde_json::Error| Invalid { path: format!("/{name}"), message: e.to_string() };
-    Ok((serde_json::from_str(&new).map_err(invalid)?, count(&new).saturating_sub(count(raw.get()))))
-}
-
-/// Replaces secrets in a draft; says how many.
-pub fn draft(draft: Draft) -> Result<(Draft, u64), Invalid> {
-    let mut fields = draft.to_fields()?;
-    let secret: Vec<(String, String, u64)> = fields
-        .iter()
-        .filter(|(name, _)| !FIXED.contains(name))
-        .filter_map(|(name, raw)| {
-            let new = json(raw.get(), name)?;
-            let more = count(&new).saturating_sub(count(raw.get()));
-            Some((name.to_owned(), new, more))
-        })
-        .collect();
-    // A name that a newer version has given a member is the caller's text as well.
-    let strange: Vec<String> = draft
-        .extra
-        .iter()
-        .filter(|(name, _)| text(name).is_some())
-        .map(|(name, _)| name.to_owned())
-        .collect();
-    if secret.is_empty() && strange.is_empty() {
-        return Ok((draft, 0));
-    }
-    let mut replaced = 0;
-    for (name, new, more) in secret {
-        fields.set(&name, Raw::parse(new)?);
-        replaced += more;
-    }
-    for name in strange {
-        let new = text(&name).unwrap_or_default();
-        let free = (1..).map(|n| if n == 1 { new.clone() } else { format!("{new}#{n}") });
-        if let (Some(name), Some(raw)) =
-            (free.into_iter().find(|name| fields.get(name).is_none()), fields.take(&name))
-        {
-            fields.set(&name, raw);
-            replaced += 1;
+impl AllowList {
+    /// A text without its secrets; `None` if it has none.
+    pub fn redact_text(&self, text: &str) -> Option<String> {
+        let mut new: Option<String> = None;
+        for _ in 0..ROUNDS {
+            let old = new.as_deref().unwrap_or(text);
+            let found = scan::scan(old, None, self);
+            if found.is_empty() {
+                break;
+            }
+            let mut next = String::with_capacity(old.len());
+            let mut copied = 0;
+            for one in found {
+                next.push_str(&old[copied..one.start]);
+                next.push_str(&marked(one.rule));
+                copied = one.end;
+            }
+            next.push_str(&old[copied..]);
+            new = Some(next);
         }
+        new
     }
-    Ok((Draft::from_fields(fields)?, replaced))
+
+    /// A JSON text without its secrets, all else as it was; `None` if it has none. `name` is the member it stands at.
+    pub fn redact_json(&self, text: &str, name: &str) -> Option<String> {
+        json::replaced(text, name, self)
+    }
+
+    /// Replaces secrets in any value that is written as JSON; says how many.
+    pub fn redact_value<T>(&self, value: T, name: &str) -> Result<(T, u64), Invalid>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let raw = Raw::of(&value)?;
+        let Some(new) = self.redact_json(raw.get(), name) else { return Ok((value, 0)) };
+        let invalid = |e: serde_json::Error| Invalid { path: format!("/{name}"), message: e.to_string() };
+        Ok((serde_json::from_str(&new).map_err(invalid)?, count(&new).saturating_sub(count(raw.get()))))
+    }
+
+    /// Replaces secrets in a draft; says how many.
+    pub fn redact_draft(&self, draft: Draft) -> Result<(Draft, u64), Invalid> {
+        let mut fields = draft.to_fields()?;
+        let secret: Vec<(String, String, u64)> = fields
+            .iter()
+            .filter(|(name, _)| !FIXED.contains(name))
+            .filter_map(|(name, raw)| {
+                let new = self.redact_json(raw.get(), name)?;
+                let more = count(&new).saturating_sub(count(raw.get()));
+                Some((name.to_owned(), new, more))
+            })
+            .collect();
+        // A name that a newer version has given a member is the caller's text as well.
+        let strange: Vec<String> = draft
+            .extra
+            .iter()
+            .filter(|(name, _)| self.redact_text(name).is_some())
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        if secret.is_empty() && strange.is_empty() {
+            return Ok((draft, 0));
+        }
+        let mut replaced = 0;
+        for (name, new, more) in secret {
+            fields.set(&name, Raw::parse(new)?);
+            replaced += more;
+        }
+        for name in strange {
+            let new = self.redact_text(&name).unwrap_or_default();
+            let free = (1..).map(|n| if n == 1 { new.clone() } else { format!("{new}#{n}") });
+            if let (Some(name), Some(raw)) =
+                (free.into_iter().find(|name| fields.get(name).is_none()), fields.take(&name))
+            {
+                fields.set(&name, raw);
+                replaced += 1;
+            }
+        }
+        Ok((Draft::from_fields(fields)?, replaced))
+    }
 }
 
 fn count(text: &str) -> u64 {

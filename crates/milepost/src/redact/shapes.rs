@@ -1,153 +1,57 @@
-//! Secrets that a prefix gives away: the shapes that the issuers of keys and tokens have published.
-//! One line a shape. To add one, put its line where its first letter stands: the table is in order of first bytes.
+//! Secrets that a prefix gives away: how a place in a text is compared with the table of shapes.
 
+use super::shape_table::SHAPES;
 use super::text::{Class, Text};
 use super::worth;
 
 /// What else has to be true of what follows the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Need {
+pub(super) enum Need {
     /// Nothing: the prefix says enough.
     Prefix,
     /// No letter or digit stands before it.
     Edge,
     /// That, and it is not made of words.
     Mixed,
+    /// An edge, and it is a UUID.
+    Uuid,
+    /// An edge, parts of these lengths with dots between them, and it is not made of words.
+    Parts(&'static [usize]),
 }
 
-struct Shape {
-    rule: &'static str,
-    prefix: &'static [u8],
-    class: Class,
+/// A prefix and what follows it.
+pub(super) struct Shape {
+    pub(super) rule: &'static str,
+    /// At least two ASCII characters.
+    pub(super) prefix: &'static [u8],
+    pub(super) class: Class,
     /// How long what follows is at least, and at most; 0 for any length.
-    length: (usize, usize),
-    need: Need,
+    pub(super) length: (usize, usize),
+    pub(super) need: Need,
 }
-
-const fn shape(
-    rule: &'static str,
-    prefix: &'static str,
-    class: Class,
-    length: (usize, usize),
-    need: Need,
-) -> Shape {
-    Shape { rule, prefix: prefix.as_bytes(), class, length, need }
-}
-
-use Class::{Alnum, Base64, Dotted, Hex, Upper, Word};
-use Need::{Edge, Mixed, Prefix};
-
-static SHAPES: [Shape; 97] = [
-    shape("google_refresh_token", "1//0", Word, (30, 0), Edge),
-    shape("aws_access_key", "A3T", Upper, (17, 17), Edge),
-    shape("aws_access_key", "ABIA", Upper, (16, 16), Edge),
-    shape("aws_access_key", "ACCA", Upper, (16, 16), Edge),
-    shape("age_secret_key", "AGE-SECRET-KEY-1", Alnum, (50, 0), Prefix),
-    shape("google_api_key", "AIza", Word, (35, 0), Edge),
-    shape("aws_access_key", "AKIA", Upper, (16, 16), Edge),
-    shape("aws_access_key", "ASIA", Upper, (16, 16), Edge),
-    shape("atlassian_token", "ATATT3", Dotted, (60, 0), Edge),
-    shape("bitbucket_token", "ATBB", Alnum, (28, 40), Mixed),
-    shape("circleci_token", "CCIPAT_", Word, (30, 0), Prefix),
-    shape("square_token", "EAAA", Word, (56, 64), Mixed),
-    shape("easypost_key", "EZAK", Alnum, (54, 54), Edge),
-    shape("flutterwave_key", "FLWSECK", Word, (12, 0), Edge),
-    shape("google_client_secret", "GOCSPX-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "GR1348941", Word, (20, 0), Edge),
-    shape("heroku_key", "HRKU-", Word, (36, 0), Prefix),
-    shape("alibaba_key", "LTAI", Alnum, (16, 26), Mixed),
-    shape("newrelic_key", "NRAK-", Alnum, (27, 0), Prefix),
-    shape("postman_key", "PMAK-", Word, (50, 0), Prefix),
-    shape("sendgrid_key", "SG.", Dotted, (50, 0), Edge),
-    shape("twilio_key", "SK", Hex, (32, 32), Edge),
-    shape("aio_key", "aio_", Alnum, (28, 28), Edge),
-    shape("huggingface_token", "api_org_", Alnum, (30, 0), Prefix),
-    shape("buildkite_token", "bkua_", Alnum, (40, 0), Prefix),
-    shape("databricks_token", "dapi", Hex, (32, 34), Edge),
-    shape("docker_token", "dckr_pat_", Word, (20, 0), Prefix),
-    shape("digitalocean_token", "doo_v1_", Hex, (64, 0), Prefix),
-    shape("digitalocean_token", "dop_v1_", Hex, (64, 0), Prefix),
-    shape("digitalocean_token", "dor_v1_", Hex, (64, 0), Prefix),
-    shape("doppler_token", "dp.ct.", Alnum, (40, 0), Prefix),
-    shape("doppler_token", "dp.pt.", Alnum, (40, 0), Prefix),
-    shape("doppler_token", "dp.st.", Dotted, (40, 0), Prefix),
-    shape("duffel_token", "duffel_live_", Word, (40, 0), Prefix),
-    shape("figma_token", "figd_", Word, (38, 0), Prefix),
-    shape("frameio_token", "fio-u-", Word, (40, 0), Prefix),
-    shape("fly_token", "fm2_", Base64, (40, 0), Prefix),
-    shape("fly_token", "fo1_", Word, (40, 0), Prefix),
-    shape("github_token", "ghc_", Alnum, (36, 0), Prefix),
-    shape("github_token", "gho_", Alnum, (36, 0), Prefix),
-    shape("github_token", "ghp_", Alnum, (36, 0), Prefix),
-    shape("github_token", "ghr_", Alnum, (36, 0), Prefix),
-    shape("github_token", "ghs_", Alnum, (36, 0), Prefix),
-    shape("github_token", "ghu_", Alnum, (36, 0), Prefix),
-    shape("github_token", "github_pat_", Word, (22, 0), Prefix),
-    shape("gitlab_token", "glagent-", Word, (20, 0), Prefix),
-    shape("grafana_token", "glc_", Base64, (32, 0), Prefix),
-    shape("gitlab_token", "glcbt-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "gldt-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "glft-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "glimt-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "gloas-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "glpat-", Dotted, (20, 0), Prefix),
-    shape("gitlab_token", "glptt-", Word, (20, 0), Prefix),
-    shape("gitlab_token", "glrt-", Dotted, (20, 0), Prefix),
-    shape("grafana_token", "glsa_", Word, (32, 0), Prefix),
-    shape("gitlab_token", "glsoat-", Word, (20, 0), Prefix),
-    shape("groq_key", "gsk_", Alnum, (40, 0), Edge),
-    shape("huggingface_token", "hf_", Alnum, (30, 0), Edge),
-    shape("vault_token", "hvb.", Word, (24, 0), Prefix),
-    shape("vault_token", "hvr.", Word, (24, 0), Prefix),
-    shape("vault_token", "hvs.", Word, (24, 0), Prefix),
-    shape("mailgun_key", "key-", Hex, (32, 32), Edge),
-    shape("linear_key", "lin_api_", Alnum, (32, 0), Prefix),
-    shape("netlify_token", "nfp_", Alnum, (36, 0), Prefix),
-    shape("npm_token", "npm_", Alnum, (36, 0), Prefix),
-    shape("notion_token", "ntn_", Alnum, (40, 0), Prefix),
-    shape("onepassword_token", "ops_eyJ", Base64, (100, 0), Prefix),
-    shape("perplexity_key", "pplx-", Alnum, (40, 0), Prefix),
-    shape("planetscale_token", "pscale_", Dotted, (32, 0), Prefix),
-    shape("pulumi_token", "pul-", Hex, (40, 40), Edge),
-    shape("pypi_token", "pypi-", Word, (50, 0), Prefix),
-    shape("replicate_token", "r8_", Alnum, (37, 40), Edge),
-    shape("readme_key", "rdme_", Alnum, (70, 0), Prefix),
-    shape("stripe_key", "rk_live_", Alnum, (16, 0), Prefix),
-    shape("stripe_key", "rk_test_", Alnum, (16, 0), Prefix),
-    shape("rubygems_key", "rubygems_", Hex, (48, 0), Prefix),
-    shape("supabase_token", "sbp_", Hex, (40, 0), Prefix),
-    shape("supabase_key", "sb_secret_", Word, (20, 0), Prefix),
-    shape("notion_token", "secret_", Alnum, (43, 43), Mixed),
-    shape("shopify_token", "shpat_", Hex, (32, 0), Prefix),
-    shape("shopify_token", "shpca_", Hex, (32, 0), Prefix),
-    shape("shopify_token", "shppa_", Hex, (32, 0), Prefix),
-    shape("shopify_token", "shpss_", Hex, (32, 0), Prefix),
-    shape("anthropic_key", "sk-ant-", Word, (20, 0), Prefix),
-    shape("openrouter_key", "sk-or-v1-", Hex, (40, 0), Prefix),
-    shape("openai_key", "sk-", Word, (20, 0), Mixed),
-    shape("stripe_key", "sk_live_", Alnum, (16, 0), Prefix),
-    shape("stripe_key", "sk_test_", Alnum, (16, 0), Prefix),
-    shape("sentry_token", "sntryu_", Hex, (60, 0), Prefix),
-    shape("sentry_token", "sntrys_", Base64, (60, 0), Prefix),
-    shape("square_token", "sq0", Word, (26, 0), Mixed),
-    shape("typeform_token", "tfp_", Dotted, (50, 0), Prefix),
-    shape("tailscale_key", "tskey-", Word, (24, 0), Prefix),
-    shape("stripe_key", "whsec_", Base64, (24, 0), Prefix),
-    shape("slack_token", "xapp-", Word, (20, 0), Prefix),
-    shape("slack_token", "xox", Word, (14, 0), Mixed),
-];
 
 /// For each first byte where its shapes begin and end in the table; made when the program is compiled.
-static FIRST: [(u8, u8); 256] = {
+static FIRST: [(u16, u16); 256] = {
     let mut table = [(0, 0); 256];
     let mut n = 0;
     while n < SHAPES.len() {
         let first = SHAPES[n].prefix[0] as usize;
         if table[first].1 == 0 {
-            table[first].0 = n as u8;
+            table[first].0 = n as u16;
         }
         // A shape that stands apart from its first letter would take all between them along; a test looks for that.
-        table[first].1 = n as u8 + 1;
+        table[first].1 = n as u16 + 1;
+        n += 1;
+    }
+    table
+};
+
+/// The second byte of each prefix, side by side: most shapes are ruled out by it.
+static SECOND: [u8; SHAPES.len()] = {
+    let mut table = [0; SHAPES.len()];
+    let mut n = 0;
+    while n < SHAPES.len() {
+        table[n] = SHAPES[n].prefix[1];
         n += 1;
     }
     table
@@ -169,31 +73,61 @@ pub(super) const fn follows(byte: u8) -> u128 {
 /// A secret that begins here: where it ends, and its rule.
 pub(super) fn find(text: &Text<'_>, at: usize, first: u8) -> Option<(usize, &'static str)> {
     let (from, to) = FIRST[usize::from(first)];
-    SHAPES[usize::from(from)..usize::from(to)].iter().find_map(|shape| {
-        if !text.starts(at, shape.prefix) {
+    let range = usize::from(from)..usize::from(to);
+    let second = text.at(at + 1)?;
+    SECOND[range.clone()].iter().zip(&SHAPES[range]).filter(|(byte, _)| **byte == second).find_map(
+        |(_, shape)| {
+            let end = shape.end(text, at)?;
+            Some((end, shape.rule))
+        },
+    )
+}
+
+impl Shape {
+    /// Where a secret of this shape ends that begins here.
+    fn end(&self, text: &Text<'_>, at: usize) -> Option<usize> {
+        if !text.starts(at, self.prefix) {
             return None;
         }
         let edge = !text.before(at).is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if shape.need != Prefix && !edge {
+        if self.need != Need::Prefix && !edge {
             return None;
         }
-        let from = at + shape.prefix.len();
-        let end = text.run(shape.class, from);
-        let (least, most) = shape.length;
-        let length = end - from;
+        let from = at + self.prefix.len();
+        let mut end = text.run(self.class, from);
+        // The full stop of a sentence is not a part of it.
+        if matches!(self.need, Need::Parts(_)) && text.before(end) == Some(b'.') {
+            end -= 1;
+        }
+        let (least, most) = self.length;
+        let length = end.checked_sub(from)?;
         if length < least || most > 0 && length > most {
             return None;
         }
         // An exact length that goes on in letters was something else.
         let goes_on = text.at(end).is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if most > 0 && goes_on || shape.need == Mixed && !worth::is_mixed(&text.text[from..end]) {
+        if most > 0 && goes_on {
             return None;
         }
-        Some((end, shape.rule))
-    })
+        let value = &text.text[from..end];
+        let fits = match self.need {
+            Need::Prefix | Need::Edge => true,
+            Need::Mixed => worth::is_mixed(value),
+            Need::Uuid => is_uuid(value),
+            Need::Parts(lengths) => {
+                value.split('.').map(str::len).eq(lengths.iter().copied()) && worth::is_mixed(value)
+            }
+        };
+        fits.then_some(end)
+    }
 }
 
-/// The rules of this table.
+fn is_uuid(value: &str) -> bool {
+    value.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+        && value.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
+}
+
+/// The rules of the table.
 pub(super) fn rules() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|shape| shape.rule)
 }
@@ -208,6 +142,28 @@ mod tests {
             for shape in &SHAPES[usize::from(*from)..usize::from(*to)] {
                 assert_eq!(usize::from(shape.prefix[0]), byte, "{}", shape.rule);
             }
+        }
+    }
+
+    /// Every line of the table finds something, and finds it under its own rule.
+    #[test]
+    fn no_shape_is_hidden_by_an_earlier_one() {
+        for shape in &SHAPES {
+            let (least, _) = shape.length;
+            let noise = match shape.class {
+                Class::Hex => "3f9a1c7e5b2d8046",
+                Class::Upper => "Q7ZK2XW9LM4RT8VB",
+                _ => "q7Zk2Xw9Lm4Rt8Vb",
+            };
+            let fill = |length: usize| noise.chars().cycle().take(length).collect::<String>();
+            let rest = match shape.need {
+                Need::Uuid => "3f9a1c7e-5b2d-4046-8f9a-1c7e5b2d8046".to_owned(),
+                Need::Parts(lengths) => lengths.iter().map(|n| fill(*n)).collect::<Vec<_>>().join("."),
+                _ => fill(least),
+            };
+            let secret = format!("{}{rest}", String::from_utf8_lossy(shape.prefix));
+            let text = Text::new(&secret);
+            assert_eq!(find(&text, 0, shape.prefix[0]), Some((secret.len(), shape.rule)), "{secret}");
         }
     }
 }

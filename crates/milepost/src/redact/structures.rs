@@ -1,12 +1,12 @@
 //! Secrets that their structure gives away: key blocks, signed tokens, addresses with a password, dotted tokens.
 
 use super::text::{Class, Text, is};
-use super::worth;
+use super::{anchored, worth};
 
 /// A secret: from where to where, and its rule.
 pub(super) type Hit = (usize, usize, &'static str);
 
-pub(super) const RULES: [&str; 9] = [
+pub(super) const RULES: [&str; 15] = [
     "private_key",
     "jwt",
     "url_password",
@@ -16,6 +16,12 @@ pub(super) const RULES: [&str; 9] = [
     "telegram_token",
     "azure_secret",
     "basic_auth",
+    "otpauth_secret",
+    "putty_key",
+    "teams_webhook",
+    "twitter_token",
+    "url_token",
+    "zapier_webhook",
 ];
 
 /// The bytes that follow this one where a structure is looked for, one bit each.
@@ -31,6 +37,10 @@ pub(super) const fn follows(byte: u8) -> u128 {
         b'?' | b'&' => 1 << b's',
         b'h' => 1 << b'o',
         b'd' => 1 << b'i',
+        b'A' => 1 << b'A',
+        b'P' => 1 << b'r',
+        b'o' => 1 << b't',
+        b'w' => 1 << b'e',
         _ => 0,
     }
 }
@@ -44,11 +54,17 @@ pub(super) fn find(text: &Text<'_>, at: usize, byte: u8) -> Option<Hit> {
         b'M' | b'N' | b'O' => discord(text, at),
         b'Q' => azure(text, at),
         b'?' | b'&' => signature(text, at),
-        b'h' => webhook(text, at, b"hooks.slack.com/", "slack_webhook"),
+        b'h' => webhook(text, at, b"hooks.slack.com/", "slack_webhook")
+            .or_else(|| webhook(text, at, b"hooks.zapier.com/hooks/catch/", "zapier_webhook")),
         b'd' => webhook(text, at, b"discord.com/api/webhooks/", "discord_webhook")
             .or_else(|| webhook(text, at, b"discordapp.com/api/webhooks/", "discord_webhook")),
+        b'w' => webhook(text, at, b"webhook.office.com/webhookb2/", "teams_webhook"),
+        b'A' => twitter(text, at),
+        b'P' => putty(text, at),
+        b'o' => otpauth(text, at),
         _ => None,
     }
+    .or_else(|| anchored::find(text, at, byte))
 }
 
 /// Whether a structure may begin here, also as one element of a list and its password as the next.
@@ -135,7 +151,7 @@ fn jwt(text: &Text<'_>, at: usize) -> Option<Hit> {
     Some((at, end, "jwt"))
 }
 
-/// `scheme://user:password@host`: the password, or a long user that stands alone.
+/// `scheme://user:password@host`: the password, or a long user that stands alone or has a password that says so.
 fn address(text: &Text<'_>, at: usize) -> Option<Hit> {
     if !text.starts(at, b"://") || !text.before(at).is_some_and(|b| b.is_ascii_alphanumeric()) {
         return None;
@@ -148,11 +164,20 @@ fn address(text: &Text<'_>, at: usize) -> Option<Hit> {
     let host = authority.iter().rposition(|b| *b == b'@')?;
     let Some(colon) = authority[..host].iter().position(|b| *b == b':') else {
         let user = text.text.get(from..from + host)?;
-        return (user.len() >= 20 && worth::is_mixed(user)).then_some((from, from + host, "url_password"));
+        return is_url_token(user).then_some((from, from + host, "url_token"));
     };
+    // What git accepts beside a token that is the user.
+    if [&b"x-oauth-basic"[..], b"x-oauth-token", b""].contains(&&authority[colon + 1..host]) {
+        let user = text.text.get(from..from + colon)?;
+        return is_url_token(user).then_some((from, from + colon, "url_token"));
+    }
     let password = text.text.get(from + colon + 1..from + host)?;
     let plain = !password.is_empty() && !worth::is_stand_in(password);
     plain.then_some((from + colon + 1, from + host, "url_password"))
+}
+
+fn is_url_token(user: &str) -> bool {
+    user.len() >= 20 && worth::is_mixed(user)
 }
 
 /// Eight to ten digits, a colon, and 35 more of which the first two are `AA`.
@@ -213,6 +238,49 @@ fn webhook(text: &Text<'_>, at: usize, host: &[u8], rule: &'static str) -> Optio
     let from = at + host.len();
     let end = text.run(Class::Value, from);
     (end - from >= 24).then_some((from, end, rule))
+}
+
+/// Zeros in base64, then a token that is percent-encoded; no other base64 has a `%` in it.
+fn twitter(text: &Text<'_>, at: usize) -> Option<Hit> {
+    if text.before(at).is_some_and(|b| is(b, Class::Base64)) || !text.starts(at, &[b'A'; 20]) {
+        return None;
+    }
+    let end = text.run(Class::Value, at);
+    let value = worth::head(&text.text[at..end]);
+    (end - at >= 90 && value.contains('%')).then_some((at, end, "twitter_token"))
+}
+
+/// The lines of a private key of PuTTY, between their number and the checksum.
+fn putty(text: &Text<'_>, at: usize) -> Option<Hit> {
+    const LINES: &[u8] = b"Private-Lines: ";
+    if !text.starts(at, LINES) {
+        return None;
+    }
+    let number = at + LINES.len();
+    let digits = text.bytes[number..].iter().take(4).take_while(|b| b.is_ascii_digit()).count();
+    let from = number + digits;
+    let gap = text.bytes[from..].iter().take(4).take_while(|b| b"\r\n\\".contains(b)).count();
+    let mut end = text.run(Class::Armour, from + gap);
+    if text.starts(end, b"-MAC: ") && text.bytes[..end].ends_with(b"Private") {
+        end -= b"Private".len();
+        end -= text.bytes[..end].iter().rev().take(2).take_while(|b| b"\r\n".contains(b)).count();
+    }
+    (gap > 0 && end >= from + gap + MATERIAL).then_some((from + gap, end, "putty_key"))
+}
+
+/// The secret in the address of a one-time password.
+fn otpauth(text: &Text<'_>, at: usize) -> Option<Hit> {
+    const LOOKED_AT: usize = 256;
+    let (name, parameter) = [("otpauth://", "secret="), ("otpauth-migration://", "data=")]
+        .into_iter()
+        .find(|(name, _)| text.starts(at, name.as_bytes()))?;
+    let from = at + name.len();
+    let end = text.run(Class::Quoted, from).min(from + LOOKED_AT);
+    let query = &text.text[from..text.text.floor_char_boundary(end)];
+    let from = from + query.find(parameter)? + parameter.len();
+    let end = text.run(Class::Value, from);
+    let secret = end - from >= 8 && !worth::is_stand_in(&text.text[from..end]);
+    secret.then_some((from, end, "otpauth_secret"))
 }
 
 /// `curl -u user:password`.

@@ -1,6 +1,8 @@
 //! A text under examination: which bytes belong to which class, and where a run of a class ends, found in linear time.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+
+use super::structures::Hit;
 
 /// A set of bytes that a secret, or something around it, may consist of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +112,10 @@ pub(super) struct Text<'a> {
     /// Where the last one that was looked for ends; asked from front to back.
     end: Cell<Option<usize>>,
     curl: Cell<Option<bool>>,
+    /// Up to here commands were taken apart.
+    pub(super) commands_end: Cell<usize>,
+    /// The secrets in commands, in order.
+    pub(super) commands: RefCell<Vec<Hit>>,
 }
 
 impl<'a> Text<'a> {
@@ -121,6 +127,8 @@ impl<'a> Text<'a> {
             no_end: Cell::new(usize::MAX),
             end: Cell::new(None),
             curl: Cell::new(None),
+            commands_end: Cell::new(0),
+            commands: RefCell::new(Vec::new()),
         }
     }
 

@@ -99,6 +99,48 @@ pub(super) fn is_secret(value: &str, weight: Weight, quoted: bool) -> bool {
     !name && !is_wordy(value)
 }
 
+/// Whether a value is a password where only a password can stand, such as after `--password=`: letters are enough.
+pub(super) fn is_plain_password(value: &str) -> bool {
+    const SHORTEST: usize = 4;
+    /// Words that stand for a value in help texts and types.
+    const WORDS: [&str; 16] = [
+        "arg", "ask", "env", "false", "file", "none", "null", "pass", "password", "prompt", "required",
+        "secret", "string", "text", "true", "value",
+    ];
+    let value = head(value);
+    let word = value.trim_end_matches(['.', '!', '?']);
+    value.len() >= SHORTEST
+        && !WORDS.iter().any(|one| one.eq_ignore_ascii_case(word))
+        && !is_stand_in(value)
+        // The name of something else that has a value.
+        && !value.contains([':', '='])
+        && !["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
+}
+
+/// Whether a value is `user:password` in base64.
+pub(super) fn is_encoded_pair(value: &str) -> bool {
+    let value = head(value).trim_end_matches('=');
+    let mut bits = 0_u32;
+    let mut decoded = Vec::with_capacity(96);
+    for (n, byte) in value.bytes().enumerate() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return false,
+        };
+        bits = bits << 6 | u32::from(six);
+        if n % 4 > 0 {
+            decoded.push((bits >> (6 - 2 * (n % 4))) as u8);
+        }
+    }
+    let colon = decoded.iter().position(|b| *b == b':');
+    colon.is_some_and(|colon| colon > 0 && colon + 1 < decoded.len())
+        && decoded.iter().all(|b| (b' '..=b'~').contains(b))
+}
+
 /// Something that stands for a value: a variable, a placeholder, a place that was redacted.
 pub(super) fn is_stand_in(value: &str) -> bool {
     let value = head(value);

@@ -136,7 +136,7 @@ fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
     let outbox = crate::engine::outbox(world.dir.path());
     let post = |id: &str, status| {
         let save = Save::new().change(StepChange::new(id, status));
-        outbox.post(&run("r"), save, Default::default(), &Default::default(), &world.clock).unwrap();
+        outbox.post(&run("r"), save, &Default::default(), &world.clock).unwrap();
     };
     for n in 0..20 {
         // In one millisecond, and then an hour earlier.

@@ -8,8 +8,8 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use milepost::capture::Scope;
-use milepost::engine::Reference;
-use milepost::model::{Body, Limits, PathText, Source};
+use milepost::engine::{Reference, Settings};
+use milepost::model::{Body, PathText, Source};
 use milepost::redact::Redaction;
 use milepost::run::{Overrides, SessionEvent, format_duration};
 use milepost::store::{OpenOptions, StoreUrl};
@@ -301,7 +301,8 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     write(&root.join("b"), "x");
     let seen = milepost::capture::look(&Scope::at(root), &Default::default());
     let waiting = Save::new().summary("waits").sighting(seen);
-    outbox.post(&run("r"), waiting, Redaction::On, &Limits::default(), &world.clock).unwrap();
+    let settings = Settings { redaction: Redaction::On, ..Settings::default() };
+    outbox.post(&run("r"), waiting, &settings, &world.clock).unwrap();
     std::fs::remove_file(root.join("b")).unwrap();
     assert_eq!(outbox.take_in(&world.mp).unwrap().saved.len(), 1);
     world.mp.save(&run("r"), Save::new().summary("after").sighting(look())).unwrap();

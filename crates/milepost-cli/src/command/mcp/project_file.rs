@@ -7,6 +7,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
+use milepost::redact::AllowList;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::failure::Failure;
@@ -41,8 +42,8 @@ impl From<rustix::io::Errno> for Refused {
 }
 
 /// Reads a file of the project at `root`. `given` is absolute, or relative to the current folder.
-pub(super) fn read(root: &Path, given: &str) -> Result<String, Failure> {
-    open(root, Path::new(given)).and_then(text).map_err(|refused| {
+pub(super) fn read(root: &Path, given: &str, allow: &AllowList) -> Result<String, Failure> {
+    open(root, Path::new(given)).and_then(|file| text(file, allow)).map_err(|refused| {
         let why = match refused {
             Refused::Outside => format!("it is outside the project at {}", root.display()),
             Refused::Parent => "its path contains `..`".to_owned(),
@@ -92,12 +93,12 @@ fn open_at(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> Result<OwnedFd, 
 }
 
 /// All of a file as text, its secrets replaced.
-fn text(file: File) -> Result<String, Refused> {
+fn text(file: File, allow: &AllowList) -> Result<String, Refused> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Refused::TooLarge);
     }
     let text = String::from_utf8(bytes).map_err(|_| Refused::NotText)?;
-    Ok(milepost::redact::text(&text).unwrap_or(text))
+    Ok(allow.redact_text(&text).unwrap_or(text))
 }

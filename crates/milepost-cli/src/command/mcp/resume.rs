@@ -30,7 +30,7 @@ pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<()
         ..ResumeArgs::default()
     };
     if let Some(file) = &given.from {
-        let text = project_file::read(&context.config.place.root, file)?;
+        let text = project_file::read(&context.config.place.root, file, &context.config.redact_allow)?;
         return resume::from_brief(Path::new(file), text.into_bytes(), &args, context);
     }
     if given.dismiss {

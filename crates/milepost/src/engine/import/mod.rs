@@ -14,7 +14,7 @@ use super::{Milepost, Whereabouts};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
 use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunOrigin, RunRecord, Token};
-use crate::redact::Redaction;
+use crate::redact::{AllowList, Redaction};
 use crate::seal;
 use crate::store::{Commit, Find, HeaderQuery, Verdict};
 use crate::{Error, ReasonCode};
@@ -94,7 +94,7 @@ pub fn preview_import(
     for run in &found.runs {
         let id = match engine {
             Some(engine) => engine.run_for(run, &mut report)?,
-            None => plain_name(run),
+            None => plain_name(run, &AllowList::EMPTY),
         };
         let known = engine.map_or(Ok(HashSet::new()), |engine| engine.ids_of(&id))?;
         run.checkpoints.iter().for_each(|one| report.count(known.contains(&derived(run, one))));
@@ -131,7 +131,10 @@ impl Milepost {
         };
         report.skipped = skipped;
         report.warnings = warnings;
-        let redaction = import.redaction.unwrap_or(self.settings.redaction);
+        let redaction = match import.redaction.unwrap_or(self.settings.redaction) {
+            Redaction::On => Some(&self.settings.redaction_allow),
+            Redaction::Off => None,
+        };
         let mut newest: HashMap<String, CheckpointId> = HashMap::new();
         for run in runs {
             let id = self.run_for(&run, &mut report)?;
@@ -195,7 +198,7 @@ impl Milepost {
 
     /// The run here for a run there: the one it was imported into before, or one that is nobody's.
     fn run_for(&self, run: &ForeignRun, report: &mut Imported) -> Result<RunId, Error> {
-        let plain = plain_name(run);
+        let plain = plain_name(run, &self.settings.redaction_allow);
         let ends = [String::new(), format!("-{}", run.format), format!("-{}", digits(run, None, 8))];
         for end in &ends {
             let cut: String = plain.as_str().chars().take(128 - end.len()).collect();
@@ -214,7 +217,7 @@ impl Milepost {
                     of.as_ref().and_then(|of| serde_json::from_str::<String>(of.get(name)?.get()).ok())
                 };
                 text("format").as_deref() == Some(run.format.as_str())
-                    && text("id").as_ref() == Some(&clean(&run.id))
+                    && text("id").as_ref() == Some(&clean(&run.id, &self.settings.redaction_allow))
             });
             if ours {
                 return Ok(id);
@@ -228,7 +231,7 @@ impl Milepost {
         id: &RunId,
         foreign: ForeignRun,
         continues: Option<CheckpointId>,
-        (redaction, origin): (Redaction, &RunOrigin),
+        (redaction, origin): (Option<&AllowList>, &RunOrigin),
         told: &mut dyn FnMut(usize),
         report: &mut Imported,
     ) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use crate::interop::{ForeignCheckpoint, ForeignRun, safe_name};
 use crate::model::{
     CheckpointId, Event, EventType, Fields, Moment, Path, Raw, RunId, RunRecord, Session, Working,
 };
-use crate::redact::{self, Redaction};
+use crate::redact::{self, AllowList};
 use crate::seal::Unsealed;
 
 /// A checkpoint that only needs its place in the store.
@@ -20,17 +20,17 @@ pub(super) struct Ready {
 }
 
 /// The text without secrets, for names that are compared.
-pub(super) fn clean(text: &str) -> String {
-    redact::text(text).unwrap_or_else(|| text.to_owned())
+pub(super) fn clean(text: &str, allow: &AllowList) -> String {
+    allow.redact_text(text).unwrap_or_else(|| text.to_owned())
 }
 
 /// What a run is called here, if nobody else is: its own name, or one that can be a name.
-pub(super) fn plain_name(run: &ForeignRun) -> RunId {
-    let own = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id).is_ok());
-    let safe = || format!("{}-{}", safe_name(&clean(&run.id)), digits(run, None, 8)).parse().ok();
+pub(super) fn plain_name(run: &ForeignRun, allow: &AllowList) -> RunId {
+    let own = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id, allow).is_ok());
+    let safe = || format!("{}-{}", safe_name(&clean(&run.id, allow)), digits(run, None, 8)).parse().ok();
     let number = || format!("imported-{}", digits(run, None, 12)).parse().ok();
     own.or_else(safe)
-        .filter(|id| check_run_name(id).is_ok())
+        .filter(|id| check_run_name(id, allow).is_ok())
         .or_else(number)
         .unwrap_or_else(|| RunId::fresh(Default::default()))
 }
@@ -89,7 +89,7 @@ pub(super) fn prepared(
     one: &ForeignCheckpoint,
     name: &CheckpointId,
     parent: Option<CheckpointId>,
-    redaction: Redaction,
+    redaction: Option<&AllowList>,
 ) -> Result<(Ready, u64), Error> {
     let mut draft = one.draft.clone();
     draft.run_id = None;
@@ -106,8 +106,8 @@ pub(super) fn prepared(
     metadata.set("imported", Raw::of(&imported)?);
     draft.metadata = Some(Raw::of(&metadata)?);
     let mut replaced = 0;
-    if redaction == Redaction::On {
-        (draft, replaced) = redact::draft(draft)?;
+    if let Some(allow) = redaction {
+        (draft, replaced) = allow.redact_draft(draft)?;
     }
     let session =
         draft.session_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| "unknown".to_owned());
@@ -127,7 +127,7 @@ pub(super) fn prepared(
     // Sources that it stands for, as they were.
     body.source_details.dedup();
     let mut unsealed = Unsealed::new(body, state_given)?;
-    if redaction == Redaction::On
+    if redaction.is_some()
         && let Some(places) = redact::located(unsealed.members())
     {
         let mut body = unsealed.into_body();
@@ -153,7 +153,11 @@ fn note_session(record: &mut RunRecord, id: &str, one: &ForeignCheckpoint) {
 }
 
 /// How the run stands after its newest checkpoint, where the format says more about it.
-pub(super) fn finish(record: &mut RunRecord, run: &ForeignRun, redaction: Redaction) -> Result<(), Error> {
+pub(super) fn finish(
+    record: &mut RunRecord,
+    run: &ForeignRun,
+    redaction: Option<&AllowList>,
+) -> Result<(), Error> {
     if let Some(tasks) = &run.tasks {
         record.working.tasks.clone_from(tasks);
     }
@@ -161,11 +165,11 @@ pub(super) fn finish(record: &mut RunRecord, run: &ForeignRun, redaction: Redact
         record.working.phase.clone_from(&run.phase);
     }
     record.working.log.extend(run.log.iter().cloned());
-    if redaction == Redaction::On {
-        record.title = redact::value(record.title.take(), "title")?.0;
-        record.plan = redact::value(record.plan.take(), "plan")?.0;
-        record.working = redact::value(std::mem::take(&mut record.working), "working")?.0;
-        record.extra = redact::value(std::mem::take(&mut record.extra), "extra")?.0;
+    if let Some(allow) = redaction {
+        record.title = allow.redact_value(record.title.take(), "title")?.0;
+        record.plan = allow.redact_value(record.plan.take(), "plan")?.0;
+        record.working = allow.redact_value(std::mem::take(&mut record.working), "working")?.0;
+        record.extra = allow.redact_value(std::mem::take(&mut record.extra), "extra")?.0;
     }
     Ok(())
 }
@@ -176,7 +180,7 @@ pub(super) fn happened(
     run: &ForeignRun,
     record: &RunRecord,
     names: &HashMap<String, CheckpointId>,
-    redaction: Redaction,
+    redaction: Option<&AllowList>,
 ) -> Result<Vec<Event>, Error> {
     let event = |at, kind, snapshot_id, data| Event { at, kind, run_id: id.clone(), snapshot_id, data };
     let begun = serde_json::json!({ "imported": run.format.as_str(), "id": run.id });
@@ -190,9 +194,9 @@ pub(super) fn happened(
         let about = one.about.as_ref().and_then(|name| names.get(name)).cloned();
         events.push(event(one.at, one.kind, about, one.data.clone()));
     }
-    if redaction == Redaction::On {
+    if let Some(allow) = redaction {
         for event in &mut events {
-            event.data = redact::value(event.data.clone(), "data")?.0;
+            event.data = allow.redact_value(event.data.clone(), "data")?.0;
         }
     }
     Ok(events)
