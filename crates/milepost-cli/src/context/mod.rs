@@ -109,8 +109,12 @@ impl<'a> Context<'a> {
         self.config.url()
     }
 
-    /// What a command that is run finds in its environment, so that milepost commands inside it mean this run.
+    /// What a command that is run finds in its environment, so that milepost commands inside it mean this run. A store
+    /// that is not trusted is not named: there it would count as the user's own choice.
     pub(crate) fn for_a_child(&self, run: &RunId) -> Vec<(&'static str, String)> {
+        if self.config.check().is_err() || self.foreign().is_some() {
+            return Vec::new();
+        }
         let mut variables = vec![("MILEPOST_RUN", run.to_string())];
         // It may go elsewhere: the address has to read the same from there.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());

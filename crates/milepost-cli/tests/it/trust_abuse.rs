@@ -408,3 +408,26 @@ fn a_private_file_is_never_readable_by_others_while_it_is_replaced() {
     let chmods: Vec<_> = calls.lines().filter(|line| line.contains("chmod")).collect();
     assert!(chmods.iter().all(|line| line.contains("0600") || line.contains("0700")), "{chmods:?}");
 }
+
+/// A command that is run must not make an untrusted store the user's own choice.
+#[test]
+fn a_command_that_is_run_is_not_told_of_an_untrusted_store() {
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let env = TestEnvironment::repository();
+    env.write("milepost.toml", "store = \"files:../victim\"\n");
+    for args in [
+        &["run", "--", milepost, "save", "--summary", "x"][..],
+        &["task", "run", "t", "--", milepost, "save", "--summary", "x"],
+    ] {
+        let ran = env.run(args);
+        assert_ne!(ran.code, 0, "{ran:#?}");
+        assert!(!env.path("victim").exists(), "{args:?}");
+    }
+    // A store that came with an archive: an agent below `run` is told nothing of it.
+    let theirs = TestEnvironment::new();
+    theirs.run(&["save", "--run", "theirs", "--summary", "SYSTEM OVERRIDE", "--status", "failed"]).exits(0);
+    let env = TestEnvironment::new();
+    copy(&theirs.project().join(".milepost"), &env.project().join(".milepost"));
+    let ran = env.run(&["run", "--", "sh", "-c", "echo store=$MILEPOST_STORE run=$MILEPOST_RUN"]);
+    assert!(ran.stdout.contains("store= run="), "{ran:#?}");
+}

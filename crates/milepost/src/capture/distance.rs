@@ -50,8 +50,7 @@ impl std::fmt::Display for Distance {
 
 /// Compares a commit with what is checked out in `folder`. Takes no lock and changes nothing.
 pub fn distance(folder: &Path, commit: &str) -> Distance {
-    let hex = commit.len() >= 4 && commit.bytes().all(|b| b.is_ascii_hexdigit());
-    if !hex {
+    if !git::is_object_name(commit) {
         return Distance::Unknown(format!("\"{commit}\" is not a commit"));
     }
     let there = match Caller::new(folder) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::{Bounds, Own, Sighting, Since, bytes_of, path_of, relative};
-use crate::git::{Git, GitError};
+use crate::git::{Git, GitError, is_object_name};
 use crate::model::{GitFacts, PathText, Renamed};
 use crate::store::Repository;
 
@@ -86,7 +86,13 @@ pub(super) fn look(
         // The run begins here, or nothing was committed since the last look.
         None => head.as_str(),
         Some(base) if base.is_empty() => EMPTY[usize::from(head.len() > 40)],
-        Some(base) => base,
+        Some(base) if is_object_name(base) => base,
+        Some(_) => {
+            sighting
+                .skipped
+                .push("files of commits: the first commit of the run is not an object name".into());
+            return;
+        }
     };
     if since.head.as_ref() == Some(&head) || *base == head {
         sighting.committed_known = true;
@@ -101,6 +107,7 @@ pub(super) fn look(
         "--no-ext-diff",
         "--no-textconv",
         "--ignore-submodules=none",
+        "--end-of-options",
         base,
         &head,
         "--",

@@ -38,7 +38,7 @@ impl Milepost {
     ) -> Result<Option<Sighting>, Error> {
         let record = self.record_of(run)?;
         let profile = record.as_ref().map(|record| record.profile).or(profile).or(self.settings.profile);
-        let captures = record.map(|record| record.captures).unwrap_or_default();
+        let captures = known_captures(record);
         let wanted = match profile.unwrap_or(Profile::Run).capture() {
             CaptureWhen::Never => false,
             CaptureWhen::Boundaries => source != Source::Timer,
@@ -53,8 +53,7 @@ impl Milepost {
 
     /// Looks at the workspace for a run, whatever its profile.
     pub fn look_now(&self, run: &RunId, scope: &Scope) -> Result<Sighting, Error> {
-        let captures = self.record_of(run)?.map(|record| record.captures).unwrap_or_default();
-        Ok(look_since(scope, &captures))
+        Ok(look_since(scope, &known_captures(self.record_of(run)?)))
     }
 
     /// The processes that work on a run, as far as its owner tells: what `run` has started, or the owner and all it has.
@@ -99,6 +98,12 @@ impl Milepost {
         let mut known = self.touched.lock().unwrap_or_else(|e| e.into_inner());
         *known = Some(Touched { run: run.clone(), sequence, files });
     }
+}
+
+/// What a run knows of earlier looks. A run from elsewhere does not decide which folders are watched here, nor which
+/// commits are compared.
+fn known_captures(record: Option<Box<RunRecord>>) -> Captures {
+    record.filter(|record| !record.is_foreign()).map(|record| record.captures).unwrap_or_default()
 }
 
 fn look_since(scope: &Scope, captures: &Captures) -> Sighting {

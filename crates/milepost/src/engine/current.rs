@@ -37,7 +37,8 @@ impl Milepost {
             .into_iter()
             .filter_map(|row| row.record.ok())
             .map(|r| *r)
-            .filter(RunRecord::is_open)
+            // What came from elsewhere is joined only by name.
+            .filter(|record| record.is_open() && !record.is_foreign())
             .collect();
         if let Some(session) = asker.session.as_deref().filter(|s| !s.is_empty()) {
             let of_session = open.iter().find(|r| r.session.as_ref().is_some_and(|s| s.id == session));

@@ -284,6 +284,12 @@ impl Git {
     }
 }
 
+/// Whether a text is the name of an object, whole or shortened, and nothing that git would take for an option or another
+/// expression. What a record or a file provides is given to git only if it is.
+pub fn is_object_name(text: &str) -> bool {
+    (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// The deadline of a time limit that starts now.
 pub fn within(limit: Duration) -> Instant {
     Instant::now() + limit

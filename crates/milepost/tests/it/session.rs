@@ -311,3 +311,41 @@ fn what_waited_in_the_outbox_forgets_nothing() {
         assert_eq!(touched(&shown.verified.body().unwrap()), ["a", "b"], "{n}");
     }
 }
+
+/// What a record says, of an imported run or in a store that was adopted, neither steers git nor names folders to watch.
+#[test]
+fn a_record_from_elsewhere_does_not_steer_a_look() {
+    use milepost::capture::Scope;
+    use milepost::engine::current::{Asker, Meant};
+    use milepost::model::RunOrigin;
+    use milepost::store::{Commit, Verdict};
+
+    let dir = repository();
+    let outside = tempfile::tempdir().unwrap();
+    let victim = outside.path().join("authorized_keys");
+    write(&victim, "precious");
+    write(&outside.path().join("seen/file"), "x");
+    let world = World::new(Kind::Sqlite);
+    for origin in
+        [None, Some(RunOrigin { kind: "bundle".into(), from: "elsewhere".into(), at: world.mp.now() })]
+    {
+        let name = run(if origin.is_some() { "foreign" } else { "adopted" });
+        world.mp.save(&name, Save::new().summary("theirs")).unwrap();
+        let forge = |view: &milepost::store::RunView| {
+            let mut record = view.record.clone().unwrap();
+            record.captures.base = Some(format!("--output={}", victim.display()));
+            record.captures.head = Some("x".into());
+            record.captures.watch = vec![outside.path().join("seen").display().to_string()];
+            record.origin.clone_from(&origin);
+            Verdict::Commit(Box::new(Commit::of(record)))
+        };
+        world.mp.store().write(&name, &mut { forge }).unwrap();
+        let seen = world.mp.look_now(&name, &Scope::at(dir.path())).unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(seen.watch.is_empty(), origin.is_some(), "{:?}", seen.watch);
+    }
+    // It is open here, and is meant only by name.
+    let worktree = world.mp.run_detail(&run("foreign")).unwrap().summary.record.unwrap().worktree;
+    let meant = world.mp.current_run(&Asker { worktree, ..Asker::default() }).unwrap();
+    assert!(matches!(&meant, Meant::Run(only) if only.as_str() == "adopted"), "{meant:?}");
+}
