@@ -8,11 +8,12 @@ mod brief;
 mod capture;
 mod config;
 mod current_run;
+mod disk_faults;
 mod documents;
 mod environment;
 mod escapes;
 mod exact;
-mod failed_sync;
+
 mod foreign;
 mod hook;
 mod hook_work;

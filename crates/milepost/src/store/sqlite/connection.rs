@@ -239,11 +239,10 @@ impl Db {
         self.snapshot(|tx| {
             let read = |name: &str| tx.pragma_query_value(None, name, |row| row.get(0));
             let is_empty = "SELECT count(*) = 0 FROM sqlite_schema";
-            Ok(Identity {
-                application: read("application_id")?,
-                version: read("user_version")?,
-                is_empty: tx.query_row(is_empty, [], |row| row.get(0))?,
-            })
+            let (application, version) = (read("application_id")?, read("user_version")?);
+            let is_ours = application == schema::APPLICATION_ID;
+            let is_empty = !is_ours && tx.query_row(is_empty, [], |row| row.get(0))?;
+            Ok(Identity { application, version, is_empty })
         })
     }
 

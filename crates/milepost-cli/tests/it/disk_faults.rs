@@ -1,5 +1,6 @@
-//! A disk that does not take what it is given: a failed sync is never acknowledged, and nothing later is built on it
-//! before all of it was written and synced again. The failures are injected into the real binary by strace.
+//! Disks that do not take or keep what they are given. A failed sync is never acknowledged, and nothing later is built on
+//! it before all of it was written and synced again; strace injects the failures into the real binary. A damaged WAL is
+//! reported until `doctor --fix` has recovered what it can.
 
 use std::process::Command;
 
@@ -102,4 +103,41 @@ fn after_a_failed_sync_the_next_save_first_writes_and_syncs_the_wal_again() {
     };
     assert!(rewrites(&env) >= 2, "the header and the frames are written again before the first sync");
     assert_eq!(rewrites(&env), 0, "once is enough");
+}
+
+#[test]
+fn a_damaged_wal_is_reported_until_the_doctor_has_recovered_what_it_can() {
+    let env = TestEnvironment::repository();
+    env.run(&["init", "--agents", "none"]).exits(0);
+    for n in ["one", "two", "three"] {
+        env.save(&save(n)[1..]);
+    }
+    let wal = env.project().join(".git/milepost/milepost.db-wal");
+    let mut bytes = std::fs::read(&wal).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    #[allow(clippy::disallowed_methods, reason = "the damage")]
+    std::fs::write(&wal, bytes).unwrap();
+    for read in [&["list"][..], &["status"], &["runs"]] {
+        let ran = env.run(read).exits(3);
+        assert!(ran.stderr.contains("missing from the store"), "{ran:#?}");
+    }
+    assert_eq!(env.run(&["verify", "--json"]).exits(5).reason(), "checkpoint_integrity_mismatch");
+    env.run(&["doctor"]).exits(5);
+    // A save goes on, with a warning and a number that nobody had.
+    let saved = env.run(&["save", "--run", "r", "--no-capture", "--summary", "four", "--json"]).exits(0);
+    assert_eq!(saved.json()["sequence"], 4);
+    assert!(saved.stderr.contains("missing from the store"), "{saved:#?}");
+    // The person is told when a session begins, and the hook does its work.
+    let payload = serde_json::json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": "SessionStart",
+        "source": "startup" });
+    let told = env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]).exits(0).json();
+    assert!(told["systemMessage"].as_str().unwrap().contains("missing from the store"), "{told}");
+    let fixed = env.run(&["doctor", "--fix"]).exits(0);
+    assert!(
+        fixed.stdout.contains("checkpoints recovered: ") && fixed.stdout.contains("milepost.db.damaged-1"),
+        "{fixed:#?}"
+    );
+    assert_eq!(summaries(&env), ["one", "two", "three", "four"]);
+    env.run(&["verify"]).exits(0);
 }
