@@ -26,7 +26,7 @@ impl AllowList {
                 .strip_suffix('*')
                 .is_some_and(|start| start.chars().count() < Self::SHORTEST_PREFIX)
             {
-                format!("{entry:?} needs at least {} characters before the `*`", Self::SHORTEST_PREFIX)
+                format!("\"{entry}\" needs at least {} characters before the `*`", Self::SHORTEST_PREFIX)
             } else {
                 continue;
             };

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::read::{self, EVENT_PLACES, RunLine, bytes, integer, number, text};
-use super::{frames, write};
+use super::{frames, rows};
 use crate::model::{Event, RunRecord};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
@@ -169,10 +169,10 @@ pub(super) fn append(
 ) -> Result<()> {
     let header = sealed.header();
     let data = frame::newest(sealed.bytes()).map_err(frames::packing)?;
-    let (text, sum) = write::header_text(line.n, sealed)?;
-    let (events, event) = (events.len() as u64, write::json(&events)?);
+    let (text, sum) = rows::header_text(line.n, sealed)?;
+    let (events, event) = (events.len() as u64, rows::json(&events)?);
     let event_sum = read::event_checksum(line.n, line.stamp * EVENT_PLACES, events, event.as_bytes());
-    let record_text = write::json(record)?;
+    let record_text = rows::json(record)?;
     tx.prepare_cached(
         "INSERT INTO fresh (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
          header_sum, event_sum, body_sum, header, record, event, body) \
@@ -243,7 +243,7 @@ pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
         let mut drops: Vec<_> =
             fresh.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
         drops.sort_unstable();
-        write::drop_checkpoints(tx, n, &drops)?;
+        rows::drop_checkpoints(tx, n, &drops)?;
     }
     Ok(())
 }
@@ -259,7 +259,7 @@ fn speak(tx: &Connection, fresh: &Fresh, row: &Appended) -> Result<()> {
     let mut line = line(tx, fresh, row, &before.run_id)?;
     // What was removed from the oldest is known to the run's own row only.
     line.events = events;
-    write::trim_events(tx, &mut line)?;
+    rows::trim_events(tx, &mut line)?;
     let text = tx
         .prepare_cached("SELECT record FROM fresh WHERE stamp = ?1")?
         .query_row([integer(row.stamp)], |found| text(found, 0))?;
@@ -267,7 +267,7 @@ fn speak(tx: &Connection, fresh: &Fresh, row: &Appended) -> Result<()> {
         Ok(record) => read::run_checksum(&line, record, &text).to_vec(),
         Err(_) => Vec::new(),
     };
-    write::set_run(tx, &line, &sum, &text)
+    rows::set_run(tx, &line, &sum, &text)
 }
 
 /// Moves the document of a row that was kept back to where documents are, for a header that is written anew.

@@ -11,6 +11,7 @@ mod mark;
 mod memo;
 mod read;
 mod recover;
+mod rows;
 mod salvage;
 mod schema;
 mod transact;
@@ -408,7 +409,7 @@ impl Store for SqliteStore {
         let mark = self.mark.read();
         let read = |tx: &rusqlite::Connection| {
             let losses = loss::load(tx)?;
-            let newest = write::newest_stamp(tx, &Fresh::load(tx)?)?.max(loss::newest(&losses));
+            let newest = rows::newest_stamp(tx, &Fresh::load(tx)?)?.max(loss::newest(&losses));
             let known: u64 = losses.iter().filter(|loss| !loss.acknowledged).map(loss::Loss::writes).sum();
             Ok(known + mark.ahead_of(newest).map_or(0, |expected| expected - newest))
         };

@@ -15,7 +15,7 @@ use super::read::{self, EVENT_PLACES, integer, number};
 use super::salvage;
 use super::transact::{Outcome, transact};
 use super::wal::{self, Unproven};
-use super::{SqliteStore, beside, frames, write};
+use super::{SqliteStore, beside, frames, rows};
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Verified;
 use crate::store::{EventQuery, Slot, StoreError};
@@ -183,7 +183,7 @@ fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Res
     let known = read::line(tx, &Fresh::load(tx)?, run)?;
     let mut line = match known {
         Some(line) => line,
-        None => write::new_run(tx, run, loss.found)?,
+        None => rows::new_run(tx, run, loss.found)?,
     };
     let written_since = line.stamp > loss.found;
     let mut count = 0;
@@ -199,7 +199,7 @@ fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Res
         by_stamp.entry(position / EVENT_PLACES).or_default().push(event.clone());
     }
     for (stamp, events) in by_stamp.iter().filter(|(stamp, _)| is_lost(loss, **stamp)) {
-        write::push_events(tx, &mut line, *stamp, events)?;
+        rows::push_events(tx, &mut line, *stamp, events)?;
     }
     let mut record = line.record.as_ref().ok().map(|record| (**record).clone());
     if let (false, Some(tail)) = (written_since, &found.tail) {
@@ -208,16 +208,16 @@ fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Res
         record = Some(tail.record.clone());
         tx.execute("DELETE FROM item WHERE run_n = ?1", [line.n])?;
         for (at, item) in (1..).zip(&tail.items) {
-            write::push_item(tx, line.n, at, item)?;
+            rows::push_item(tx, line.n, at, item)?;
         }
     }
     match record {
         Some(record) => {
-            let text = write::json(&record)?;
-            write::set_run(tx, &line, &read::run_checksum(&line, &record, &text), &text)?;
+            let text = rows::json(&record)?;
+            rows::set_run(tx, &line, &read::run_checksum(&line, &record, &text), &text)?;
         }
         // The engine rebuilds a record that does not prove itself from the run's checkpoints.
-        None => write::set_run(tx, &line, &[], "")?,
+        None => rows::set_run(tx, &line, &[], "")?,
     }
     Ok(count)
 }
@@ -228,7 +228,7 @@ fn put_back_checkpoint(tx: &Connection, n: i64, sequence: u64, recovered: &Recov
     let Ok(sealed) = recovered.document.clone().into_sealed(&slot) else { return Ok(false) };
     let place = params![n, integer(sequence)];
     let has_number = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
-    if tx.prepare_cached(has_number)?.exists(place)? || write::is_taken(tx, &sealed.header().snapshot_id)? {
+    if tx.prepare_cached(has_number)?.exists(place)? || rows::is_taken(tx, &sealed.header().snapshot_id)? {
         return Ok(false);
     }
     // The neighbours may be packed against each other, which must not go past the one between them.
@@ -239,9 +239,9 @@ fn put_back_checkpoint(tx: &Connection, n: i64, sequence: u64, recovered: &Recov
     if let Some(above) = above {
         frames::release(tx, n, above)?;
     }
-    write::put_whole(tx, n, &sealed)?;
+    rows::put_whole(tx, n, &sealed)?;
     if let Some(marks) = &recovered.marks {
-        write::set_marks(tx, n, sequence, marks)?;
+        rows::set_marks(tx, n, sequence, marks)?;
     }
     Ok(true)
 }

@@ -10,7 +10,7 @@ use super::connection::Access;
 use super::fresh::Fresh;
 use super::read::{self, number};
 use super::transact::{Outcome, transact};
-use super::{SqliteStore, beside, frames, list, write};
+use super::{SqliteStore, beside, frames, list, rows};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{Commit, Find, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, Verdict};
@@ -138,7 +138,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
 
 /// The newest stamp that the damaged store has given out, as far as it can still be told.
 fn newest_acknowledged(store: &SqliteStore, connection: &Connection) -> u64 {
-    let newest = Fresh::load(connection).and_then(|fresh| write::newest_stamp(connection, &fresh));
+    let newest = Fresh::load(connection).and_then(|fresh| rows::newest_stamp(connection, &fresh));
     let newest = newest.unwrap_or(0);
     store.mark.read().ahead_of(newest).unwrap_or(newest)
 }
@@ -148,7 +148,7 @@ fn raise_stamps(store: &SqliteStore, newest: u64) -> std::result::Result<(), Sto
     store.with(Access::Write, |db| {
         transact(store, db, &mut |tx, _, base| {
             let newest = newest.max(base.next_stamp());
-            write::set_floor(tx, newest).map_err(|e| store.write_error(e))?;
+            rows::set_floor(tx, newest).map_err(|e| store.write_error(e))?;
             Ok(Outcome::Changed { value: (), newest, adds: Vec::new() })
         })
     })

@@ -5,7 +5,7 @@ use super::connection::{Db, Tx};
 use super::fresh::Fresh;
 use super::loss::{self, Loss};
 use super::read::RunLine;
-use super::{SqliteStore, write};
+use super::{SqliteStore, rows};
 use crate::model::CheckpointId;
 use crate::store::{Damage, Part, StoreError};
 
@@ -83,7 +83,7 @@ fn attempt<T>(
         let tx = db.begin().map_err(failed)?;
         let fresh = Fresh::load(&tx).map_err(failed)?;
         let losses = loss::load(&tx).map_err(failed)?;
-        let newest = write::newest_stamp(&tx, &fresh).map_err(failed)?.max(loss::newest(&losses));
+        let newest = rows::newest_stamp(&tx, &fresh).map_err(failed)?.max(loss::newest(&losses));
         if !rewritten && mark.is_behind(newest) {
             drop(tx);
             rewrite_wal(store, db)?;

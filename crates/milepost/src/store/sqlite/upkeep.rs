@@ -6,7 +6,7 @@ use super::connection::Access;
 use super::fresh::{self, Fresh};
 use super::read::number;
 use super::transact::{Outcome, transact};
-use super::{SqliteStore, frames, list, recover, salvage, write};
+use super::{SqliteStore, frames, list, recover, rows, salvage};
 use crate::atomic;
 use crate::model::Marks;
 use crate::seal;
@@ -228,7 +228,7 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
         return Ok(false);
     }
     fresh::release(tx, n, sequence, stamp)?;
-    write::put_header(tx, n, &sealed)?;
+    rows::put_header(tx, n, &sealed)?;
     if list::headers(
         tx,
         &HeaderQuery { find: Find::Id(sealed.header().snapshot_id.as_str()), ..Default::default() },
@@ -236,7 +236,7 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     .iter()
     .any(|row| matches!(row, Row::Damaged { .. }))
     {
-        write::set_marks(tx, n, sequence, &Marks { revision: 1, pinned: true, ..Marks::default() })?;
+        rows::set_marks(tx, n, sequence, &Marks { revision: 1, pinned: true, ..Marks::default() })?;
     }
     Ok(true)
 }
