@@ -1,4 +1,4 @@
-//! The one place that decides which characters a terminal is not given as they are. Recorded text, file names, settings and
+//! The one place that decides how a terminal is given characters that are not safe. Recorded text, file names, settings and
 //! arguments can hold escape sequences that retitle a window, clear it, or reorder what stands on a line.
 //! In: text of any origin. Out: text that a terminal only displays, or JSON of the same value.
 

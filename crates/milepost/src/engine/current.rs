@@ -27,7 +27,8 @@ pub enum Meant {
 }
 
 impl Milepost {
-    /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here.
+    /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here. A run that
+    /// came from elsewhere is meant only by its name: what it says of its session and folder is a stranger's.
     pub fn current_run(&self, asker: &Asker) -> Result<Meant, Error> {
         if let Some(run) = &asker.named {
             return Ok(Meant::Run(run.clone()));
@@ -37,7 +38,7 @@ impl Milepost {
             .into_iter()
             .filter_map(|row| row.record.ok())
             .map(|r| *r)
-            .filter(RunRecord::is_open)
+            .filter(|record| record.is_open() && !record.is_foreign())
             .collect();
         if let Some(session) = asker.session.as_deref().filter(|s| !s.is_empty()) {
             let of_session = open.iter().find(|r| r.session.as_ref().is_some_and(|s| s.id == session));
