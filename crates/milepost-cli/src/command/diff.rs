@@ -34,6 +34,8 @@ pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), Failure>
     let mp = context.reader()?;
     let run = context.run_of_reference(&mp, &from)?;
     let diff = mp.diff(&from, to.as_ref(), run.as_ref())?;
+    context.check_shown(&mp, &diff.from.header.run_id)?;
+    context.check_shown(&mp, &diff.to.header.run_id)?;
     if context.screen.json {
         context.screen.document(&Document::of(&diff))?;
     } else {

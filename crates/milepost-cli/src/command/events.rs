@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use milepost::model::Event;
+use milepost::Milepost;
+use milepost::engine::Events;
+use milepost::model::{Event, RunId};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -40,9 +42,9 @@ struct Document<'a> {
 
 pub(crate) fn run(args: &EventsArgs, context: &Context<'_>) -> Result<(), Failure> {
     let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
+    let run = context.shown_run(&mp)?;
     let screen = context.screen;
-    let mut found = mp.events(run.as_ref(), args.after, args.limit)?;
+    let mut found = visible(&mp, run.as_ref(), args.after, args.limit, context)?;
     if !found.damaged.is_empty() {
         let n = words::counted(found.damaged.len() as u64, "damaged event");
         screen.talk(&format!("Warning: {n} left out; `milepost verify` names them"));
@@ -62,9 +64,30 @@ pub(crate) fn run(args: &EventsArgs, context: &Context<'_>) -> Result<(), Failur
     // Ends with a reader that goes away, or a signal.
     loop {
         std::thread::sleep(POLL);
-        found = mp.events(run.as_ref(), found.position, 0)?;
+        found = visible(&mp, run.as_ref(), found.position, 0, context)?;
         tell(screen, &found.events)?;
     }
+}
+
+/// The newest events of runs that may be shown.
+fn visible(
+    mp: &Milepost,
+    run: Option<&RunId>,
+    after: u64,
+    limit: usize,
+    context: &Context<'_>,
+) -> Result<Events, Failure> {
+    let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(mp)? };
+    if hidden.is_empty() {
+        return Ok(mp.events(run, after, limit)?);
+    }
+    // Events that are left out take no place of others.
+    let mut found = mp.events(run, after, 0)?;
+    found.events.retain(|event| !hidden.contains(&event.run_id));
+    if limit > 0 {
+        found.events.drain(..found.events.len().saturating_sub(limit));
+    }
+    Ok(found)
 }
 
 fn tell(screen: &Screen, events: &[Event]) -> Result<(), Failure> {

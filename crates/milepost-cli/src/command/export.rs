@@ -93,15 +93,17 @@ fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Opt
     if let Ok(run) = text.parse::<RunId>()
         && mp.store().run(&run)?.is_some()
     {
+        context.check_shown(mp, &run)?;
         return Ok((run, None));
     }
     let reference: Reference = text.parse()?;
-    let run = context.known_run(mp)?;
+    let run = context.run_of_reference(mp, &reference)?;
     let entry = mp.find(&reference, run.as_ref()).map_err(|e| match e {
         Error::NotFound { reference } => {
             Error::NotFound { reference: format!("{reference} (nor a run of that id)") }
         }
         other => other,
     })?;
+    context.check_shown(mp, &entry.header.run_id)?;
     Ok((entry.header.run_id, Some(reference)))
 }

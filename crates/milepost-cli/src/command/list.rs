@@ -94,17 +94,25 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
     let source = args.source.as_deref().map(|s| word(s, "--source", "/source")).transpose()?;
     let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
     let mp = context.reader()?;
+    let hidden = match &context.config.run {
+        Some(run) => {
+            context.check_shown(&mp, run)?;
+            Vec::new()
+        }
+        None => context.hidden_runs(&mp)?,
+    };
     let mut listing = mp.list(&ListQuery {
         run: context.config.run.clone(),
-        limit: args.limit,
+        // Checkpoints that are left out take no place of others.
+        limit: if hidden.is_empty() { args.limit } else { 0 },
         completed: (args.completed || args.incomplete).then_some(args.completed),
         source,
         status: wanted,
         tag: args.tag,
     })?;
-    if context.config.run.is_none() {
-        let hidden = context.hidden_runs(&mp)?;
-        listing.checkpoints.retain(|listed| !hidden.contains(&listed.entry.header.run_id));
+    listing.checkpoints.retain(|listed| !hidden.contains(&listed.entry.header.run_id));
+    if args.limit > 0 {
+        listing.checkpoints.truncate(args.limit);
     }
     if !listing.damaged.is_empty() {
         let n = words::counted(listing.damaged.len() as u64, "damaged row");

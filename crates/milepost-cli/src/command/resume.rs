@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::rerun;
 use crate::agents::Agent;
-use crate::config::agent_variable;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input;
@@ -63,6 +62,9 @@ pub(crate) struct ResumeArgs {
     /// Work from a brief in a file, or - for stdin; needs no store
     #[arg(long, value_name = "FILE", conflicts_with_all = ["act", "take_over"])]
     pub(super) from: Option<PathBuf>,
+    /// Whether the run is shown because the caller's own run continues it, as a person has decided.
+    #[arg(skip)]
+    pub(super) continued: bool,
 }
 
 /// A resume as programs see it.
@@ -112,7 +114,12 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
     let mp = if changes { context.reader()? } else { context.examiner()? };
     let named = args.target.as_deref().map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
     let (run, others) = match named {
-        Some(run) => (run, 0),
+        Some(run) => {
+            if !args.continued {
+                context.check_shown(&mp, &run)?;
+            }
+            (run, 0)
+        }
         None => match choose(&mp, context)? {
             Some(chosen) => chosen,
             None => return nothing(context),
@@ -151,9 +158,8 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
     let is_own =
         |candidate: &Candidate| candidate.summary.intact().is_some_and(|record| !record.is_foreign());
-    if context.is_for_agent() || agent_variable().is_some() {
-        stopped.retain(is_own);
-    }
+    let hidden = context.hidden_runs(mp)?;
+    stopped.retain(|candidate| !hidden.contains(&candidate.summary.run_id));
     let is_here = |candidate: &&Candidate| {
         let record = candidate.summary.intact();
         record.is_some_and(|record| record.place() == Some(&here) && !record.is_foreign())
@@ -279,7 +285,7 @@ struct Begun<'a> {
 
 fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
     let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.is_foreign());
-    if foreign && (context.is_for_agent() || agent_variable().is_some()) {
+    if foreign && context.is_for_agent() {
         let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
         return Err(Failure::told(ReasonCode::ConfirmationNeeded, message)
             .hint(format!("ask the user to run `milepost resume {run} --start`")));
@@ -342,7 +348,10 @@ fn with(
         context.screen.talk(&format!("{name} can also go back to its own conversation: {own}"));
     }
     let brief = resumption::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
-    let record = resumption::wrapped(&format!("{}\n{}", lead.facts(), brief.markdown));
+    let record = resumption::wrapped(
+        &format!("{}\n{}", lead.facts(), brief.markdown),
+        resumption::Voice::of(resumption::is_foreign(from)),
+    );
     let message = format!("{}{record}", lead.introduction());
     let (program, before): (_, &[&str]) = (
         agent.program(),

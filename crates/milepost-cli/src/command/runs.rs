@@ -54,6 +54,7 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
     let mp = context.reader()?;
     let now = mp.now();
     if let Some(run) = named {
+        context.check_shown(&mp, &run)?;
         let detail = mp.run_detail(&run)?;
         if context.screen.json {
             let runs = vec![RunDocument::in_full(&detail)];
@@ -63,9 +64,14 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
         return context.screen.text(&page(&detail, now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
-    let mut runs = mp.runs(&RunsQuery { status: wanted, since, limit: args.limit })?;
     let hidden = context.hidden_runs(&mp)?;
+    // Runs that are left out take no place of others.
+    let limit = if hidden.is_empty() { args.limit } else { 0 };
+    let mut runs = mp.runs(&RunsQuery { status: wanted, since, limit })?;
     runs.retain(|run| !hidden.contains(&run.run_id));
+    if args.limit > 0 {
+        runs.truncate(args.limit);
+    }
     if context.screen.json {
         let runs = runs.iter().map(RunDocument::of).collect();
         return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts: None });

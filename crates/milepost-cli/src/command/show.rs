@@ -38,6 +38,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context<'_>) -> Result<(), Failure>
     let run = context.run_of_reference(&mp, &reference)?;
     let shown = mp.show(&reference, run.as_ref())?;
     let header = &shown.entry.header;
+    context.check_shown(&mp, &header.run_id)?;
     if context.screen.json {
         let text = std::str::from_utf8(shown.verified.bytes()).map_err(|e| Invalid {
             path: String::new(),

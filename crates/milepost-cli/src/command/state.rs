@@ -55,9 +55,10 @@ struct Document<'a> {
 pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Failure> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
+    let run = context.run_of_reference(&mp, &reference)?;
     let found = mp.state(&reference, run.as_ref())?;
     let header = &found.entry.header;
+    context.check_shown(&mp, &header.run_id)?;
     let kept = match &args.to {
         Some(file) => {
             let how = Restore {

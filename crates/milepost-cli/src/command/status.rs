@@ -111,11 +111,14 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(mp: &Milepost) -> Result<Self, Error> {
+    fn of(mp: &Milepost, hidden: &[RunId]) -> Result<Self, Error> {
         let mut runs = Self::default();
         let mut known = mp.candidates()?.into_iter().peekable();
         for summary in mp.runs(&RunsQuery::default())? {
             let candidate = known.next_if(|candidate| candidate.summary.run_id == summary.run_id);
+            if hidden.contains(&summary.run_id) {
+                continue;
+            }
             let (decision, taken_by) = candidate.map_or((None, None), |c| (Some(c.decision), c.taken_by));
             runs.sort(Stands { summary, decision, taken_by }, mp.now());
         }
@@ -167,7 +170,7 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
         other => other?,
     };
     let info = mp.store().info()?;
-    let runs = Runs::of(&mp)?;
+    let runs = Runs::of(&mp, &context.hidden_runs(&mp)?)?;
     let (waiting, unsigned) = waiting(context);
     let next = match context.foreign() {
         Some(_) => "milepost trust".to_owned(),

@@ -32,7 +32,10 @@ pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), Failu
     let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.reader()?;
     let run = match named {
-        Some(run) => run,
+        Some(run) => {
+            context.check_shown(&mp, &run)?;
+            run
+        }
         None => meant(&mp, context)?,
     };
     let summary = mp.summary(&run)?;
@@ -44,8 +47,9 @@ pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), Failu
 
 /// The run that was named, or that of the checkpoint written last.
 fn meant(mp: &Milepost, context: &Context<'_>) -> Result<RunId, Failure> {
-    match context.known_run(mp)? {
+    let latest = Reference::Latest(0);
+    match context.run_of_reference(mp, &latest)? {
         Some(run) => Ok(run),
-        None => Ok(mp.find(&Reference::Latest(0), None)?.header.run_id),
+        None => Ok(mp.find(&latest, None)?.header.run_id),
     }
 }

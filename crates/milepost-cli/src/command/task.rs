@@ -117,6 +117,7 @@ fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, Failure> {
 fn ask(id: &str, status: TaskStatus, context: &Context<'_>) -> Result<(), Failure> {
     let mp = context.reader()?;
     let run = context.run_that_is_there(&mp)?;
+    context.check_shown(&mp, &run)?;
     let task = find(&mp, &run, id)?;
     let is = task.as_ref().is_some_and(|task| task.is(status));
     let stands = task.as_ref().map_or("not known", Task::status);

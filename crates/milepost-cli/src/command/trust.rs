@@ -83,6 +83,8 @@ struct RevokeDocument {
 }
 
 const SCHEMA: &str = "milepost.trust/1";
+/// Bytes of the longest value that a person is asked to trust.
+const MAX_VALUE: usize = 4096;
 
 pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), Failure> {
     if args.list {
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), Failure
     }
     let state = state(context)?;
     adoptable(context)?;
+    readable(&offer)?;
     page::show(context.screen, &offer);
     confirmed(context, "Trust this?")?;
     let record = adopt(context, state)?;
@@ -155,6 +158,21 @@ fn adoptable(context: &Context<'_>) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses values that nobody can read before they answer.
+fn readable(offer: &Offer) -> Result<(), Failure> {
+    let Some((key, value)) = offer.settings.iter().find(|(_, value)| value.len() > MAX_VALUE) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{key}` in {} has a value of {} bytes: more than {MAX_VALUE} cannot be trusted",
+        offer.config,
+        value.len()
+    );
+    Err(Failure::told(ReasonCode::ConfigUntrusted, message)
+        .exits(milepost::Exit::Untrusted)
+        .hint("shorten the value in the file, or remove it; `milepost trust --dry-run` shows all of it"))
 }
 
 fn state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, Failure> {

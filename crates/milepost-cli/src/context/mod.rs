@@ -2,6 +2,7 @@
 //! In: settings. Out: an engine, the run that is meant, what a run is opened with.
 
 mod store;
+mod visible;
 
 pub(crate) use self::store::lost_writes;
 
@@ -12,7 +13,7 @@ use milepost::capture::{Scope, Sighting, Since};
 use milepost::clock::SystemClock;
 use milepost::engine::current::{Asker, Meant};
 use milepost::engine::outbox::Queued;
-use milepost::engine::{Opening, Reference, RunSummary, RunsQuery, Settings, Whereabouts};
+use milepost::engine::{Opening, Settings, Whereabouts};
 use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
 use milepost::store::identity::Foreign;
@@ -30,6 +31,8 @@ pub(crate) struct Context<'a> {
     caller: Caller,
     /// Whether the person was told that the store is foreign.
     warned: Cell<bool>,
+    /// Whether it was said that runs are left out for an agent.
+    told_hidden: Cell<bool>,
     /// Why the store is foreign, once that was asked.
     foreign: OnceCell<Option<Foreign>>,
     /// Whether the command has read a store from which acknowledged writes are missing.
@@ -89,6 +92,7 @@ impl<'a> Context<'a> {
             screen,
             caller,
             warned: Cell::new(false),
+            told_hidden: Cell::new(false),
             foreign: OnceCell::new(),
             read_incomplete: Cell::new(false),
         }
@@ -97,11 +101,6 @@ impl<'a> Context<'a> {
     /// The end of a command that went well: its exit code still says if what it has read was incomplete.
     pub(crate) fn end(&self) -> Result<(), Failure> {
         if self.read_incomplete.get() { Err(Failure::Said(Exit::Partly)) } else { Ok(()) }
-    }
-
-    /// Whether what is shown goes to an agent.
-    pub(crate) fn is_for_agent(&self) -> bool {
-        self.caller != Caller::Person
     }
 
     /// The store's address.
@@ -191,37 +190,6 @@ impl<'a> Context<'a> {
         match mp.store().run(run)? {
             Some(_) => Ok(Some(run.clone())),
             None => Err(Error::NoRun(run.to_string()).into()),
-        }
-    }
-
-    /// Runs that an agent is not shown unless it names them: those that came from elsewhere.
-    pub(crate) fn hidden_runs(&self, mp: &Milepost) -> Result<Vec<RunId>, Error> {
-        if self.caller == Caller::Person {
-            return Ok(Vec::new());
-        }
-        let is_foreign = |run: &RunSummary| run.intact().is_none_or(|record| record.is_foreign());
-        Ok(mp.runs(&RunsQuery::default())?.into_iter().filter(is_foreign).map(|run| run.run_id).collect())
-    }
-
-    /// The run that a reference is resolved in. For an agent that names none, `latest` skips runs from elsewhere.
-    pub(crate) fn run_of_reference(
-        &self,
-        mp: &Milepost,
-        reference: &Reference,
-    ) -> Result<Option<RunId>, Failure> {
-        let known = self.known_run(mp)?;
-        if known.is_some() || self.caller == Caller::Person || !matches!(reference, Reference::Latest(_)) {
-            return Ok(known);
-        }
-        let hidden = self.hidden_runs(mp)?;
-        if hidden.is_empty() {
-            return Ok(None);
-        }
-        let runs = mp.runs(&RunsQuery::default())?;
-        let own = runs.iter().find(|run| run.checkpoints > 0 && !hidden.contains(&run.run_id));
-        match own {
-            Some(run) => Ok(Some(run.run_id.clone())),
-            None => Err(Error::NotFound { reference: "latest".to_owned() }.into()),
         }
     }
 

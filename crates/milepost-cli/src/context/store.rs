@@ -10,7 +10,7 @@ use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
 use super::{Caller, Context};
-use crate::config::{agent_variable, trusted_entry};
+use crate::config::trusted_entry;
 use crate::failure::Failure;
 use crate::present::words::counted;
 
@@ -186,7 +186,7 @@ impl Context<'_> {
         let place = self.url().to_string();
         // What a link leads to is not the project's, and reading it could write beside it.
         let linked = matches!(why, Foreign::NotRegular { .. });
-        if linked || self.caller != Caller::Person || agent_variable().is_some() {
+        if linked || self.is_for_agent() {
             return Err(StoreError::Untrusted { place, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use milepost::Milepost;
+use milepost::brief::one_line;
 use milepost::engine::{Candidate, Examined};
 use milepost::model::{RunId, RunRecord};
 use milepost::resume::Standing;
@@ -39,7 +40,8 @@ pub(super) struct Text {
 impl Text {
     /// A line that says why there is no more.
     pub(super) fn short(text: String) -> Self {
-        Self { agent: format!("Milepost: {text}."), person: format!("milepost: {}", words::clean(&text)) }
+        let text = one_line(&text);
+        Self { agent: format!("Milepost: {text}."), person: format!("milepost: {text}") }
     }
 }
 
@@ -50,7 +52,7 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
         let Candidate { summary, decision, .. } = &candidate;
         let Ok(record) = &summary.record else { continue };
         // What came from elsewhere is given to an agent only if a person asks for it.
-        if record.is_foreign() {
+        if !context.may_show(Some(record)) {
             continue;
         }
         // A session that was killed before anything happened in it is nothing to keep.
@@ -119,7 +121,10 @@ pub(super) fn whole(
     let (head, facts) = (lead.introduction(), lead.facts());
     let room = BYTES.saturating_sub(head.len() + facts.len() + resumption::OVERHEAD);
     let brief = resumption::brief(mp, from, context, tokens, room)?;
-    let record = resumption::wrapped(&format!("{facts}\n{}", brief.markdown));
+    let record = resumption::wrapped(
+        &format!("{facts}\n{}", brief.markdown),
+        resumption::Voice::of(resumption::is_foreign(from)),
+    );
     Ok(Some(Text { agent: format!("{head}{record}"), person: lead.for_a_person() }))
 }
 

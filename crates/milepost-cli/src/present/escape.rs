@@ -1,6 +1,8 @@
-//! The one place that decides which characters a terminal is not given as they are. Recorded text, file names, settings and
+//! The one place that decides how a terminal is given characters that are not safe. Recorded text, file names, settings and
 //! arguments can hold escape sequences that retitle a window, clear it, or reorder what stands on a line.
 //! In: text of any origin. Out: text that a terminal only displays, or JSON of the same value.
+
+use milepost::brief::is_unsafe;
 
 /// Shown in place of a character that is not safe.
 const REPLACEMENT: char = '·';
@@ -19,22 +21,6 @@ const STYLES: [&str; 11] = [
     "\x1b[38;5;11m",
     "\x1b[39m",
 ];
-
-/// Whether a character can do more than be displayed: control characters (C0, DEL, C1), marks that change the direction of
-/// text, line and paragraph separators, the byte order mark and the invisible tag characters.
-pub(crate) fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{61c}'
-                | '\u{200e}'
-                | '\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}'
-                | '\u{feff}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
-}
 
 /// Text for one line: every unsafe character is shown as `·`, line breaks among them.
 pub(crate) fn clean(text: &str) -> String {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use milepost::brief::one_line;
 use milepost::engine::outbox::{Pending, PendingState};
 use milepost::trust::StoreRecord;
 
@@ -54,19 +55,32 @@ fn described(offer: &Offer) -> String {
     if !offer.settings.is_empty() {
         let _ = writeln!(text, "{}  {}", bold("Settings"), clean(&offer.config));
         for (key, value) in &offer.settings {
-            let _ = writeln!(text, "          {} = {}", clean(key), short(value));
+            let _ = writeln!(text, "          {} = {}", clean(key), in_full(value));
         }
     }
     text
 }
 
-/// A value on one line: a long one must not push what is above the question off the screen.
-fn short(value: &str) -> String {
-    const SHOWN: usize = 300;
-    match value.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}… ({} bytes)", clean(&value[..at]), value.len()),
-        None => clean(value),
+/// A value in full: a list with one element on a line, and long texts over several lines.
+fn in_full(value: &str) -> String {
+    let parsed = format!("v = {value}").parse::<toml::Table>().ok();
+    let list = parsed.as_ref().and_then(|table| table.get("v")?.as_array());
+    match list {
+        Some(elements) => {
+            let lines =
+                elements.iter().map(|element| format!("\n            {}", broken(&element.to_string())));
+            format!("{}:{}", counted(elements.len() as u64, "value"), lines.collect::<String>())
+        }
+        None => broken(value),
     }
+}
+
+/// Text over as many lines as it needs.
+fn broken(text: &str) -> String {
+    const WIDTH: usize = 64;
+    let characters: Vec<char> = one_line(text).chars().collect();
+    let lines: Vec<String> = characters.chunks(WIDTH).map(|line| line.iter().collect()).collect();
+    lines.join("\n            ")
 }
 
 /// The stores of this user.

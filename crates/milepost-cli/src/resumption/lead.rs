@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use milepost::Milepost;
+use milepost::brief::one_line;
 use milepost::capture::distance::Distance;
 use milepost::capture::{Scope, Since};
 use milepost::engine::Examined;
@@ -72,12 +73,12 @@ impl Lead {
     /// What it is called.
     pub(crate) fn name(&self) -> String {
         let phase = self.phase.as_ref().map(|phase| match &phase.name {
-            Some(name) => format!("phase {} ({name})", phase.number),
+            Some(name) => format!("phase {} ({})", phase.number, one_line(name)),
             None => format!("phase {}", phase.number),
         });
         match (&self.title, phase) {
-            (Some(title), Some(phase)) => format!("{} from {phase}", words::clean(title)),
-            (Some(title), None) => words::clean(title),
+            (Some(title), Some(phase)) => format!("{} from {phase}", one_line(title)),
+            (Some(title), None) => one_line(title).into_owned(),
             (None, Some(phase)) => phase,
             (None, None) => self.run_id.to_string(),
         }
@@ -115,13 +116,13 @@ impl Lead {
     pub(crate) fn facts(&self) -> String {
         let mut text = String::new();
         if let Some(origin) = &self.origin {
-            text.push_str(&format!("It came from elsewhere: {}\n", words::clean(origin)));
+            text.push_str(&format!("It came from elsewhere: {}\n", one_line(origin)));
         }
         if let Some(doing) = &self.doing {
-            text.push_str(&format!("It was doing: {}\n", words::clean(doing)));
+            text.push_str(&format!("It was doing: {}\n", one_line(doing)));
         }
         if let Some(failed) = &self.failed {
-            text.push_str(&format!("What failed last: {}\n", words::clean(failed)));
+            text.push_str(&format!("What failed last: {}\n", one_line(failed)));
         }
         text
     }
@@ -205,7 +206,7 @@ pub(crate) fn workspace(from: &Examined, root: &Path) -> Option<(String, String)
             head.as_deref().map_or(String::new(), |head| format!(" at {}", short(head)))
         ),
     };
-    Some((uncommitted, branch))
+    Some((uncommitted, one_line(&branch).into_owned()))
 }
 
 /// How far what is checked out where the run works is from the commit that its checkpoint stood on.

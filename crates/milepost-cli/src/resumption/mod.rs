@@ -12,8 +12,8 @@ use milepost::engine::Examined;
 
 pub(crate) use self::lead::{Lead, distance, workspace};
 #[cfg(feature = "mcp")]
-pub(crate) use self::wrap::{NOTICE, wrapped_foreign};
-pub(crate) use self::wrap::{OVERHEAD, wrapped};
+pub(crate) use self::wrap::between_markers;
+pub(crate) use self::wrap::{OVERHEAD, Voice, wrapped};
 use crate::context::Context;
 use crate::failure::Failure;
 

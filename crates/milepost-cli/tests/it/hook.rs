@@ -36,7 +36,7 @@ fn recorded() -> Vec<(&'static str, Value)> {
 }
 
 /// A process that calls hooks as agents do, and that can be killed.
-struct FakeAgent {
+pub(crate) struct FakeAgent {
     name: &'static str,
     folder: String,
     child: Child,
@@ -53,7 +53,7 @@ for line in sys.stdin:
 ";
 
 impl FakeAgent {
-    fn new(env: &TestEnvironment, name: &'static str) -> Self {
+    pub(crate) fn new(env: &TestEnvironment, name: &'static str) -> Self {
         Self::within(env, name, &env.project())
     }
 
@@ -69,7 +69,7 @@ impl FakeAgent {
 
     /// Sends an event; gives what the hook printed.
     #[track_caller]
-    fn hears(&mut self, session: &str, event: &str, more: Value) -> Option<Value> {
+    pub(crate) fn hears(&mut self, session: &str, event: &str, more: Value) -> Option<Value> {
         let mut payload = json!({ "session_id": session, "cwd": self.folder, "hook_event_name": event });
         payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let line = json!({ "agent": self.name, "payload": payload });

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
 
+mod agent_text;
 mod agents;
 mod agents_setup;
 mod brief;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::artifact::plain_path;
 use super::blocks::{Block, Grain, blocks, code_span, normal, said};
 use super::front::written;
+use super::line::one_line;
 use super::{Brief, Kind};
 use crate::model::{
     Body, CriterionStatus, Decision, LogLine, Manifest, Outcome, OutcomeResult, PathText, RunRecord,
@@ -87,27 +88,34 @@ pub fn compose_update(facts: &Facts<'_>) -> String {
 }
 
 fn front(facts: &Facts<'_>) -> String {
-    let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", written(&facts.id), facts.created);
+    let value = |text: &str| written(&one_line(text));
+    let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", value(&facts.id), facts.created);
     if let Some(body) = facts.body {
-        let _ = writeln!(text, "anchor: {}", written(&anchor(body)));
+        let _ = writeln!(text, "anchor: {}", value(&anchor(body)));
     }
     if let Some(parent) = &facts.parent {
-        let _ = writeln!(text, "parent: {}", written(parent));
+        let _ = writeln!(text, "parent: {}", value(parent));
     }
     text + "---\n"
 }
 
+/// Adds a section. Every line passes here, so that no recorded value can begin a line or a heading of its own.
 fn section(text: &mut String, kind: Kind, lines: Vec<String>, unknown: &str) {
     let _ = write!(text, "\n{} {kind}\n", "#".repeat(usize::from(kind.level())));
     if lines.is_empty() {
         let _ = writeln!(text, "Unknown: {unknown}.");
     }
-    if kind == Kind::Next && !lines.iter().any(|line| line.starts_with("- Blocked:")) {
-        lines.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
-        text.push_str("- Blocked: None\n");
-        return;
+    for line in &lines {
+        let line = one_line(line);
+        match line.strip_prefix("- #") {
+            // An item that begins like a heading is shown as one.
+            Some(rest) => text.extend(["- \\#", rest, "\n"]),
+            None => text.extend([&line, "\n"]),
+        }
     }
-    lines.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
+    if kind == Kind::Next && !lines.iter().any(|line| line.starts_with("- Blocked:")) {
+        text.push_str("- Blocked: None\n");
+    }
 }
 
 /// One line, and not without end.
@@ -328,8 +336,8 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
     lines.extend(rows.iter().take(FILES).map(row));
     if rows.len() > FILES {
         let more = rows.len() - FILES;
-        lines
-            .push(format!("\n{more} more files are in the checkpoint: `milepost show {}`", body.snapshot_id));
+        lines.push(String::new());
+        lines.push(format!("{more} more files are in the checkpoint: `milepost show {}`", body.snapshot_id));
     }
     lines
 }

@@ -27,7 +27,8 @@ pub enum Meant {
 }
 
 impl Milepost {
-    /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here.
+    /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here. A run that
+    /// came from elsewhere is meant only by its name: what it says of its session and folder is a stranger's.
     pub fn current_run(&self, asker: &Asker) -> Result<Meant, Error> {
         if let Some(run) = &asker.named {
             return Ok(Meant::Run(run.clone()));

@@ -46,8 +46,10 @@ fn continued(
 ) -> Result<BriefOf, Failure> {
     let reference: Reference = from.unwrap_or("latest").parse()?;
     let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
-    Ok(mp.new_brief(&reference, run.as_ref(), manifests)?)
+    let run = context.run_of_reference(&mp, &reference)?;
+    let made = mp.new_brief(&reference, run.as_ref(), manifests)?;
+    context.check_shown(&mp, &made.entry.header.run_id)?;
+    Ok(made)
 }
 
 fn is_first(e: &Error) -> bool {

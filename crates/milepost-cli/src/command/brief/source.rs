@@ -41,6 +41,7 @@ impl Source {
         let run = context.run_of_reference(&mp, &reference)?;
         let of = mp.brief(&reference, run.as_ref(), &manifests(&context.config.place.root))?;
         let header = &of.entry.header;
+        context.check_shown(&mp, &header.run_id)?;
         let command = Some(format!("milepost brief show {}@{}", header.run_id, header.sequence));
         Ok(Self { brief: Brief::parse(of.markdown.as_str()), command, of: Some(of) })
     }

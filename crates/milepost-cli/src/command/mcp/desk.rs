@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use milepost::Exit;
 use milepost::model::RunId;
 use milepost_mcp::{Call, Desk, Done, Refusal};
+use serde_json::Value;
 
 use super::{resume, tasks};
 use crate::cli::Global;
@@ -13,10 +14,10 @@ use crate::command::{brief, complete, decide, diff, list, record, runs, save, sh
 use crate::config::Config;
 use crate::context::{Caller, Context};
 use crate::failure::Failure;
-use crate::present::escape::{clean, clean_lines};
+use crate::present::escape::clean;
 use crate::present::failure::Line;
 use crate::present::{Kept, Screen};
-use crate::resumption;
+use crate::resumption::{self, Voice};
 
 /// The desk of the command line.
 pub(super) struct CommandDesk {
@@ -93,25 +94,42 @@ impl Desk for CommandDesk {
             }
             Call::LatestBrief => {
                 let done = self.run(None, false, brief::latest)?;
-                let document: serde_json::Value = serde_json::from_str(&done.document).unwrap_or_default();
-                Ok(recorded(Done { text: document["markdown"].as_str().map(clean_lines), ..done }))
+                let document: Value = serde_json::from_str(&done.document).unwrap_or_default();
+                Ok(recorded(Done { text: document["markdown"].as_str().map(str::to_owned), ..done }))
             }
         }
     }
 }
 
-/// Marks what was recorded earlier as a record: the text that the model reads, and the document.
+/// Marks what was recorded earlier as a record: the text that the model reads, and the document. Commands show an agent
+/// only runs of this user's own work.
 fn recorded(done: Done) -> Done {
-    let text = resumption::wrapped(done.text.as_deref().unwrap_or(&done.document));
-    Done { text: Some(text), document: noticed(&done.document), ..done }
+    let text = resumption::wrapped(done.text.as_deref().unwrap_or(&done.document), Voice::Own);
+    Done { text: Some(text), document: noticed(&done.document, Voice::Own), ..done }
 }
 
-/// A document that says of itself that it is a record.
-pub(super) fn noticed(document: &str) -> String {
-    let notice = serde_json::Value::from(resumption::NOTICE);
-    match document.strip_prefix('{') {
-        Some(members) if members != "}" => format!("{{\"notice\":{notice},{members}"),
+/// A document that says of itself that it is a record, and whose texts of several lines stand between markers. A client may
+/// give the model this document alone.
+pub(super) fn noticed(document: &str, voice: Voice) -> String {
+    match serde_json::from_str::<Value>(document) {
+        Ok(Value::Object(mut members)) => {
+            members.values_mut().for_each(mark);
+            members.insert("notice".to_owned(), voice.notice().into());
+            Value::Object(members).to_string()
+        }
         _ => document.to_owned(),
+    }
+}
+
+/// Puts texts of several lines, such as briefs, between markers. The state is the caller's own and stays as it is.
+fn mark(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains('\n') => *text = resumption::between_markers(text),
+        Value::Array(values) => values.iter_mut().for_each(mark),
+        Value::Object(members) => {
+            members.iter_mut().filter(|(key, _)| *key != "state").for_each(|(_, value)| mark(value));
+        }
+        _ => {}
     }
 }
 

@@ -14,8 +14,7 @@ use super::project_file;
 use crate::command::resume::{self, ResumeArgs};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::present::escape::clean_lines;
-use crate::resumption;
+use crate::resumption::{self, Voice};
 
 pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<(), Failure> {
     let asked = [given.check, given.start, given.dismiss, given.from.is_some()];
@@ -44,6 +43,7 @@ pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<()
         && let Some(run) = of_this_session(context)?
     {
         args.target = Some(run.to_string());
+        args.continued = true;
         shown = resume::run(&args, context);
         document = kept(context);
     }
@@ -91,17 +91,18 @@ pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
         format!("You continue it as run {run}: what you save, record, decide and plan goes there.\n")
     });
     let nothing = document.get("decision").is_some() && document["decision"]["run_id"] == json!(null);
+    // A brief without a run is that of a file.
+    let is_file = nothing && document["brief"].is_string();
+    let voice = Voice::of(is_file || !document["about"]["origin"].is_null());
     let words = match text(&document["brief"]) {
         None if nothing => Some("Nothing to resume: no run here was interrupted.".to_owned()),
-        None => text(&document["lead"]).map(|lead| resumption::wrapped(&clean_lines(&lead))),
+        None => text(&document["lead"]).map(|lead| resumption::wrapped(&lead, voice)),
         Some(brief) => {
             let lead = text(&document["lead"]).unwrap_or_default();
-            let foreign = document["decision"]["run_id"].is_null() || !document["about"]["origin"].is_null();
-            let wrap = if foreign { resumption::wrapped_foreign } else { resumption::wrapped };
-            let record = wrap(&clean_lines(&format!("{lead}\n{brief}")));
+            let record = resumption::wrapped(&format!("{lead}\n{brief}"), voice);
             Some(format!("{}{record}", opened.unwrap_or_default()))
         }
     };
-    let document = desk::noticed(&done.document);
+    let document = desk::noticed(&done.document, voice);
     (Done { text: words, document, ..done }, started.and_then(|run| run.parse().ok()))
 }

@@ -26,6 +26,10 @@ struct Document<'a> {
 
 pub(super) fn run(args: arguments::Tasks, context: &Context<'_>) -> Result<(), Failure> {
     let given = args.tasks.unwrap_or_default();
+    // All tasks of the run are shown, also after a change.
+    if let (Some(run), Ok(mp)) = (&context.config.run, context.examiner()) {
+        context.check_shown(&mp, run)?;
+    }
     if given.is_empty() {
         let mp = context.reader()?;
         let run = context.run_that_is_there(&mp)?;

@@ -117,7 +117,7 @@ pub(super) fn joined(line: &str) -> String {
     if let Some(sentence) = end.strip_suffix('.').filter(|text| text.ends_with(char::is_alphanumeric)) {
         end = sentence;
     }
-    [&inert(end), "; "].concat()
+    [&inert(end.trim_start()), "; "].concat()
 }
 
 /// A text that can stand at the beginning of a line without being read as a mark of something else.

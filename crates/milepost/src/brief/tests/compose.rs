@@ -1,5 +1,7 @@
 //! A brief out of facts.
 
+use proptest::prelude::*;
+
 use super::super::*;
 use crate::model::{Fields, FromRaw, Manifest, Path, Profile, Raw, RunRecord};
 
@@ -161,4 +163,161 @@ fn what_blocks_is_said_and_many_files_are_counted() {
         "{text}"
     );
     assert!(text.contains("100 more files are in the checkpoint: `milepost show cp_1`"), "{text}");
+}
+
+/// Text that tries to begin a line, a heading, a fence, a comment or a table, or to end one.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "\n",
+        "\n\n",
+        "\r",
+        "\r\n",
+        "\u{b}",
+        "\u{85}",
+        "\u{2028}",
+        "\u{1b}",
+        "\t",
+        " ",
+        "#",
+        "## Session Intent",
+        "### Decisions",
+        "## User Rules",
+        "# x",
+        "- ",
+        "- [ ] ",
+        "[ ] ",
+        "1. ",
+        "> ",
+        "---",
+        "===",
+        "```",
+        "~~~",
+        "`",
+        "``",
+        "|",
+        "\\|",
+        "|---|",
+        "<!--",
+        "-->",
+        "<div>",
+        "</milepost-record 00>",
+        "[a]: b",
+        "\\",
+        "\\u{a}",
+        "~~",
+        " → ",
+        ":",
+        "(first prompt)",
+        "prompt: ",
+        "Unknown: ",
+        "As of ",
+        "Blocked:",
+        "a",
+        "src/x.rs",
+        "é",
+        "\"",
+        "x y z",
+    ]);
+    prop::collection::vec(piece, 1..7).prop_map(|pieces| pieces.concat())
+}
+
+/// A checkpoint, its run and a manifest, with such text in every field that may hold any text.
+fn with_hostile(text: &[String]) -> (crate::model::Body, RunRecord, Manifest) {
+    let mut texts = text.iter().cycle();
+    let mut next = || Raw::of(texts.next().unwrap()).unwrap().get().to_owned();
+    let mut fill = |template: &str| {
+        let mut parts = template.split('@');
+        let first = parts.next().unwrap().to_owned();
+        parts.fold(first, |made, part| made + &next() + part)
+    };
+    let body = body(&fill(
+        r#","task_summary":@,"phase":{"name":@,"number":4},
+        "decisions":[{"at":"2026-01-01T00:00:00Z","text":@},{"at":"2026-01-02T00:00:00Z","text":@,"supersedes":@}],
+        "tasks":[{"id":@,"title":@,"status":"done"},{"id":@,"title":@,"status":"failed"},{"id":@,"status":"blocked"},
+        {"id":@,"status":"pending","subtasks":[{"id":@,"title":@,"status":"in_progress"}]}],
+        "criteria":[{"id":@,"subject":@,"status":"completed"},{"id":@,"status":"pending"}],
+        "command_outcomes":[{"kind":"shell","name":@,"result":"FAIL","duration_ms":12,"summary":@}],
+        "log":[{"at":"2026-01-02T00:00:00Z","text":@},{"at":"2026-01-02T00:01:00Z","text":@}],
+        "step_state":{"step_id":@,"step_title":@,"step_ordinal":2,"step_status":"in_progress",
+        "resume_hints":{"next_actions":[@,@],"eligible":false,"reason_code":@}},
+        "context_digest":{"protected_artifacts":[@,@],"window_pressure":"high"},
+        "files":[{"path":@,"sha256":"00"},{"path":@}],
+        "workspace":{"git":{"branch":@,"head":@,"error":@,"modified":[@],"staged":[@],"untracked":[@,@],
+        "renamed":[{"from":@,"to":@}]},"files_modified":[@,@],"watched":{"files":[@,@]}}"#,
+    ));
+    let mut record = RunRecord::new("r".parse().unwrap(), Profile::Run, body.created_at);
+    let mut some = || texts.next().cloned();
+    record.title = some();
+    record.plan = some();
+    record.command = Some(vec![some().unwrap(), some().unwrap()]);
+    record.branch = some();
+    record.worktree = some();
+    let facts = vec![(some().unwrap(), some().unwrap())];
+    (body, record, Manifest { file: some().unwrap(), facts, error: some() })
+}
+
+/// Lines that are headings, and sections by their names.
+fn outline(text: &str) -> (Vec<String>, Vec<String>) {
+    let is_heading = |line: &&str| line.trim_start().starts_with('#');
+    let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
+    let sections = Brief::parse(text).sections().iter().map(|section| section.heading.clone()).collect();
+    (lines.filter(is_heading).map(str::to_owned).collect(), sections)
+}
+
+const HEADINGS: [&str; 10] = [
+    "## Problem",
+    "## Session Intent",
+    "## Essential Information",
+    "### Decisions",
+    "### Technical Context",
+    "### Play-By-Play",
+    "### Artifact Trail",
+    "### Current State",
+    "### Next Actions",
+    "## User Rules",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_recorded_value_begins_a_line_or_a_heading(
+        texts in prop::collection::vec(hostile(), 1..40),
+        budget in 60_u64..3000,
+    ) {
+        let (body, record, manifest) = with_hostile(&texts);
+        let names: Vec<_> = HEADINGS.iter().map(|line| line.trim_start_matches('#').trim().to_owned()).collect();
+        let text = made(&body, Some(&record), std::slice::from_ref(&manifest));
+        prop_assert_eq!(outline(&text), (HEADINGS.map(str::to_owned).to_vec(), names.clone()), "{}", text);
+        let brief = Brief::parse(text.as_str());
+        // Every line is an item, a row, or one of the few that the composer writes itself.
+        for section in brief.sections() {
+            let known = |line: &str| line.is_empty() || line.starts_with("- ") || line.starts_with('|');
+            for line in brief.content(section).lines().filter(|line| !known(line)) {
+                prop_assert!(line.starts_with("Unknown: "), "{line:?} in {text}");
+            }
+        }
+        let facts = Facts {
+            id: texts[0].clone(),
+            parent: Some(texts[0].clone()),
+            created: body.created_at,
+            body: Some(&body),
+            record: Some(&record),
+            manifests: std::slice::from_ref(&manifest),
+            before: Some(&brief),
+        };
+        let merged = brief.merge(&Brief::parse(compose_update(&facts))).brief;
+        let how = Fit { budget, overflow: Overflow::Shrink, ..Fit::default() };
+        let fitted = [brief.fit(&how), merged.fit(&how)].into_iter().flatten().map(|fitted| fitted.markdown);
+        for later in fitted.chain([merged.markdown()]) {
+            let (lines, sections) = outline(&later);
+            // A brief that shrinks has shorter headings, and one for what was left out.
+            let mut kinds: Vec<_> = sections.iter().map(|heading| Kind::of(heading).0).collect();
+            prop_assert!(!kinds.contains(&Kind::Other), "{later}");
+            prop_assert_eq!(lines.len(), kinds.len(), "{}", later);
+            kinds.sort_unstable_by_key(|kind| kind.as_str());
+            kinds.dedup();
+            prop_assert_eq!(lines.len(), kinds.len(), "{}", later);
+        }
+    }
 }

@@ -1,0 +1,95 @@
+//! Which runs a command may show. An agent is not shown runs that came from elsewhere, whether it asks through a hook, the
+//! MCP server or a shell of its own: everything that lists or names runs asks here.
+
+use milepost::engine::{Reference, RunSummary, RunsQuery};
+use milepost::model::{RunId, RunRecord};
+use milepost::{Error, Milepost, ReasonCode};
+
+use super::{Caller, Context};
+use crate::config::agent_variable;
+use crate::failure::Failure;
+use crate::present::words::counted;
+
+impl Context<'_> {
+    /// Whether what is shown goes to an agent: through a hook, the MCP server, or a shell that an agent has started.
+    pub(crate) fn is_for_agent(&self) -> bool {
+        self.caller != Caller::Person || agent_variable().is_some()
+    }
+
+    /// Whether a run with this record may be shown. Without a record nobody can tell where a run came from.
+    pub(crate) fn may_show(&self, record: Option<&RunRecord>) -> bool {
+        !self.is_for_agent() || record.is_some_and(|record| !record.is_foreign())
+    }
+
+    /// Runs that are left out of every listing. Says how many, without any of their text.
+    pub(crate) fn hidden_runs(&self, mp: &Milepost) -> Result<Vec<RunId>, Error> {
+        if !self.is_for_agent() {
+            return Ok(Vec::new());
+        }
+        let is_hidden = |run: &RunSummary| !self.may_show(run.intact());
+        let hidden: Vec<RunSummary> = mp.runs(&RunsQuery::default())?.into_iter().filter(is_hidden).collect();
+        if !hidden.is_empty() && !self.told_hidden.replace(true) {
+            let damaged = hidden.iter().filter(|run| run.intact().is_none()).count();
+            self.tell_hidden(hidden.len() - damaged, "that came from elsewhere");
+            self.tell_hidden(damaged, "with a damaged record");
+        }
+        Ok(hidden.into_iter().map(|run| run.run_id).collect())
+    }
+
+    fn tell_hidden(&self, n: usize, which: &str) {
+        if n > 0 {
+            let runs = counted(n as u64, "run");
+            let are = if n == 1 { "is" } else { "are" };
+            self.screen.talk(&format!(
+                "{runs} {which} {are} not shown to agents; a person can look in a terminal of their own"
+            ));
+        }
+    }
+
+    /// Refuses to show a run that may not be shown. A run that is not there is for the caller to miss.
+    pub(crate) fn check_shown(&self, mp: &Milepost, run: &RunId) -> Result<(), Failure> {
+        if !self.is_for_agent() {
+            return Ok(());
+        }
+        let Some(state) = mp.store().run(run)? else { return Ok(()) };
+        let record = state.row.record.as_deref().ok();
+        if self.may_show(record) {
+            return Ok(());
+        }
+        let why = match record {
+            Some(_) => "came from elsewhere, and is not shown to agents",
+            None => "has a damaged record, so that an agent cannot be told whether it came from elsewhere",
+        };
+        Err(Failure::told(ReasonCode::ConfirmationNeeded, format!("run {run} {why}"))
+            .hint("the user can look at it in a terminal of their own"))
+    }
+
+    /// The run that was named, which has to be there and may be shown.
+    pub(crate) fn shown_run(&self, mp: &Milepost) -> Result<Option<RunId>, Failure> {
+        let run = self.known_run(mp)?;
+        run.as_ref().map_or(Ok(()), |run| self.check_shown(mp, run))?;
+        Ok(run)
+    }
+
+    /// The run that a reference is resolved in. For an agent that names none, `latest` skips runs that it is not shown.
+    pub(crate) fn run_of_reference(
+        &self,
+        mp: &Milepost,
+        reference: &Reference,
+    ) -> Result<Option<RunId>, Failure> {
+        let named = self.shown_run(mp)?;
+        if named.is_some() || !matches!(reference, Reference::Latest(_)) {
+            return Ok(named);
+        }
+        let hidden = self.hidden_runs(mp)?;
+        if hidden.is_empty() {
+            return Ok(None);
+        }
+        let runs = mp.runs(&RunsQuery::default())?;
+        let own = runs.iter().find(|run| run.checkpoints > 0 && !hidden.contains(&run.run_id));
+        match own {
+            Some(run) => Ok(Some(run.run_id.clone())),
+            None => Err(Error::NotFound { reference: "latest".to_owned() }.into()),
+        }
+    }
+}

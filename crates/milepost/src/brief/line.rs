@@ -1,0 +1,54 @@
+//! A recorded value on one line: file names, branches, titles and prompts can hold line breaks and control characters.
+//! In: text of any origin. Out: the same text with those characters escaped, so that it can neither start a line of its
+//! own nor hide one. Everything that is composed for a brief or for an agent passes this.
+
+use std::borrow::Cow;
+
+/// Whether a character can do more than be displayed: control characters (C0, DEL, C1), marks that change the direction of
+/// text, line and paragraph separators, the byte order mark and the invisible tag characters.
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Text on one line. An unsafe character is written as `\u{…}` with its code in hex, a line break as `\u{a}`. A backslash
+/// that would begin such an escape is written as `\u{5c}`, so that two different texts never read the same.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) && !text.contains("\\u{") {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        let begins_escape = || text.get(at..).is_some_and(|rest| rest.starts_with("\\u{"));
+        if is_unsafe(c) || c == '\\' && begins_escape() {
+            line.extend(c.escape_unicode());
+        } else {
+            line.push(c);
+        }
+    }
+    Cow::Owned(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_breaks_and_control_characters_are_escaped() {
+        assert_eq!(one_line("a\n\n## b"), r"a\u{a}\u{a}## b");
+        assert_eq!(one_line("a\r\u{1b}[2J\u{85}\u{2028}\u{202e}"), r"a\u{d}\u{1b}[2J\u{85}\u{2028}\u{202e}");
+        assert_eq!(one_line(r"a\u{a}"), r"a\u{5c}u{a}", "a name that looks escaped is told from one that is");
+        for plain in ["src/a b.rs", r"C:\users\x", "שלום 👩‍💻 é", "# x | `y`"] {
+            assert_eq!(one_line(plain), plain);
+        }
+    }
+}
