@@ -181,12 +181,14 @@ impl Context<'_> {
         Ok(mp)
     }
 
-    /// A foreign store is read with a warning by people, and not at all by agents.
+    /// A foreign store is read with a warning by people, and not at all by agents. Another user's store, and one behind a
+    /// link, is not read at all.
     fn tell_foreign(&self, why: &Foreign) -> Result<(), Error> {
         let place = self.url().to_string();
-        // What a link leads to is not the project's, and reading it could write beside it.
-        let linked = matches!(why, Foreign::NotRegular { .. });
-        if linked || self.caller != Caller::Person || agent_variable().is_some() {
+        // What a link leads to is not the project's, and reading it could write beside it. Another user may have put a
+        // store above folders that are not theirs, as git's `safe.directory` assumes.
+        let unreadable = matches!(why, Foreign::NotRegular { .. } | Foreign::OtherOwner { .. });
+        if unreadable || self.caller != Caller::Person || agent_variable().is_some() {
             return Err(StoreError::Untrusted { place, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {

@@ -4,6 +4,7 @@
 
 mod agents;
 mod agents_setup;
+mod bounds;
 mod brief;
 mod capture;
 mod config;

@@ -3,6 +3,7 @@
 //! configuration says. Settings of the user's own (global, system, environment) stay in force where they run nothing.
 
 mod drivers;
+mod find;
 mod program;
 
 use std::ffi::{OsStr, OsString};
@@ -142,7 +143,9 @@ pub enum GitError {
 impl fmt::Display for GitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotInstalled => f.write_str("git is not installed, or not in PATH"),
+            Self::NotInstalled => {
+                f.write_str("git is not installed, or not in an absolute folder of PATH outside the project")
+            }
             Self::Io(e) => write!(f, "git could not be run: {e}"),
             Self::TooSlow => f.write_str("git took too long"),
             Self::TooLarge(limit) => write!(f, "git printed more than {limit} bytes"),
@@ -157,6 +160,8 @@ impl std::error::Error for GitError {}
 #[derive(Debug, Clone)]
 pub struct Git {
     repository: Repository,
+    /// The program itself.
+    program: find::Program,
     /// Settings that take the place of the repository's own.
     overrides: Vec<(OsString, OsString)>,
 }
@@ -165,7 +170,8 @@ impl Git {
     /// Prepares to run git. Costs no process, unless the repository belongs to another user or its configuration may
     /// define programs that run by name.
     pub fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
-        let mut git = Self { repository: repository.clone(), overrides: Vec::new() };
+        let program = find::find(repository).ok_or(GitError::NotInstalled)?;
+        let mut git = Self { repository: repository.clone(), program, overrides: Vec::new() };
         if is_of_another_user(repository) {
             git.ask_about_owner(deadline)?;
         }
@@ -241,8 +247,8 @@ impl Git {
     fn command(&self, explicit: bool) -> Command {
         let repository = &self.repository;
         let worktree = repository.worktree();
-        let mut command = Command::new("git");
-        command.current_dir(worktree);
+        let mut command = Command::new(&self.program.path);
+        command.current_dir(worktree).env("PATH", &self.program.search_path);
         for name in REMOVED {
             command.env_remove(name);
         }

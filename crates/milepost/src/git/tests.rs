@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::store::place::Place;
 
-fn repository(dir: &Path) -> Repository {
+pub(super) fn repository(dir: &Path) -> Repository {
     let done = Command::new("git").args(["init", "--quiet", "-b", "trunk"]).arg(dir).status().unwrap();
     assert!(done.success());
     Place::find(dir).unwrap().repository.unwrap()
