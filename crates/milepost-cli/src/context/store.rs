@@ -113,11 +113,10 @@ impl Context<'_> {
     pub(crate) fn is_tracked(&self) -> bool {
         let url = self.url();
         let place = &self.config.place;
-        let Some(repository) = &place.repository else { return false };
         let need_not_ask = self.config.store_trust == StoreTrust::New
             || self.config.trust.covers(url.resolved().path())
             || url == StoreUrl::Sqlite(place.database.clone());
-        !need_not_ask && milepost::capture::is_tracked(repository, &url)
+        !need_not_ask && milepost::capture::is_tracked(place.repository.as_ref(), &url)
     }
 
     /// How the store is opened.

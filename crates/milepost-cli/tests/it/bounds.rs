@@ -199,3 +199,92 @@ fn a_configuration_file_is_small() {
     let ran = env.run(&["save", "--json"]).exits(12);
     assert!(ran.stderr.contains("larger than 64 KiB"), "{ran:#?}");
 }
+
+/// A repository with a submodule, and a trusted store in it.
+#[test]
+fn a_store_that_a_submodule_tracks_is_foreign() {
+    let env = TestEnvironment::repository();
+    let origin = env.path("origin");
+    let commit = ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "one"];
+    env.git(&["init", "-q", origin.to_str().unwrap()]);
+    env.git(&[&["-C", origin.to_str().unwrap()][..], &commit].concat());
+    let add =
+        ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", origin.to_str().unwrap(), "sub"];
+    env.git(&add);
+    env.run(&["init", "--agents", "none", "--store", "files:sub/st"]).exits(0);
+    env.save(&["--run", "r"]);
+    assert_eq!(env.run(&["list"]).exits(0).stderr, "");
+    env.git(&["-C", "sub", "add", "-f", "st/r"]);
+    let ran = env.run(&["save", "--run", "r", "--json"]).exits(12);
+    assert!(ran.stderr.contains("git tracks it"), "{ran:#?}");
+}
+
+#[test]
+fn no_file_of_a_database_may_be_tracked() {
+    let env = TestEnvironment::repository();
+    env.run(&["init", "--agents", "none", "--store", "sqlite:st/x.db"]).exits(0);
+    env.run(&["run", "--run", "r", "--", "true"]).exits(0);
+    let mut files: Vec<_> = std::fs::read_dir(env.project().join("st")).unwrap().flatten().collect();
+    files.retain(|entry| entry.file_type().unwrap().is_file() && entry.file_name() != ".gitignore");
+    assert!(files.len() >= 4, "{files:?}");
+    for file in files {
+        let name = format!("st/{}", file.file_name().to_string_lossy());
+        env.git(&["add", "-f", &name]);
+        let ran = env.run(&["save", "--run", "r", "--json"]);
+        assert!(ran.code == 12 && ran.stderr.contains("git tracks it"), "{name}: {ran:#?}");
+        env.git(&["rm", "-q", "--cached", &name]);
+    }
+}
+
+#[test]
+fn watched_folders_are_bounded_in_depth_and_number() {
+    let env = TestEnvironment::new();
+    let mut deep = env.project().join(".aiwg");
+    for _ in 0..80 {
+        deep.push("d");
+    }
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::File::create(deep.join("hidden")).unwrap();
+    for n in 0..21_000 {
+        std::fs::File::create(env.project().join(format!(".aiwg/{n}"))).unwrap();
+    }
+    env.save(&["--run", "r"]);
+    let workspace = env.json(&["show"])["checkpoint"]["workspace"].clone();
+    assert_eq!(workspace["watched"]["files"].as_array().unwrap().len(), 20_000);
+    let skipped = workspace["skipped"].to_string();
+    assert!(skipped.contains("1000 more files") && skipped.contains("lies too deep"), "{skipped}");
+    for n in 0..30_000 {
+        std::fs::File::create(env.project().join(format!(".aiwg/more-{n}"))).unwrap();
+    }
+    env.save(&["--run", "r", "--summary", "two"]);
+    let error = env.json(&["show"])["checkpoint"]["workspace"]["watched"]["error"].clone();
+    assert!(error.as_str().unwrap().contains("more than 50000 entries"), "{error}");
+}
+
+#[test]
+fn a_pipe_in_the_git_directory_does_not_make_a_save_wait() {
+    let env = TestEnvironment::repository();
+    let pipe = env.project().join(".git/packed-refs");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    let begun = Instant::now();
+    env.save(&["--run", "r"]);
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let git = env.json(&["show"])["checkpoint"]["workspace"]["git"].clone();
+    assert!(git["error"].as_str().unwrap().contains("is not a regular file"), "{git}");
+}
+
+#[test]
+fn imports_of_huge_files_take_little_memory() {
+    let env = TestEnvironment::new();
+    env.write("nested.md", format!("---\ncheckpoint: a\n---\n{}", "[".repeat(5 << 20)));
+    let ran = within(&env, 100, b"", &["import", "markdown", "nested.md"]);
+    assert!(ran.code > 0 && ran.code != 101, "{ran:#?}");
+    assert!(ran.stderr.contains("larger than 1 MiB") || ran.stdout.contains("larger than 1 MiB"), "{ran:#?}");
+    let mut line = b"{\"brief\":\"".to_vec();
+    line.resize(400_000_000, b'x');
+    env.write("long.jsonl", line);
+    let ran = within(&env, 150, b"", &["import", "jsonl", "long.jsonl"]);
+    assert!(ran.code > 0 && ran.code != 101, "{ran:#?}");
+    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("longer than 80 MiB"), "{ran:#?}");
+}
