@@ -43,7 +43,7 @@ impl Budget {
         if text.len() <= SHORT_TEXT {
             return text.to_owned();
         }
-        let most = self.long_texts.min(LONG_TEXT).max(SHORT_TEXT);
+        let most = self.long_texts.clamp(SHORT_TEXT, LONG_TEXT);
         let kept = shortened(text, most);
         self.long_texts = self.long_texts.saturating_sub(kept.len());
         kept

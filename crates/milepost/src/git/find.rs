@@ -22,6 +22,7 @@ pub(super) struct Program {
 }
 
 /// Finds git in the search path of this process.
+#[allow(clippy::disallowed_methods, reason = "starting a program by its name alone would read PATH, too")]
 pub(super) fn find(repository: &Repository) -> Option<Program> {
     find_in(std::env::var_os("PATH").unwrap_or_else(|| USUAL.into()), repository)
 }
