@@ -460,6 +460,9 @@ impl Error {
                 StoreError::ReadOnly { .. } => {
                     "check the permissions, or name another store with --store".into()
                 }
+                StoreError::Write { source, .. } if is_refused_file(source.as_ref()) => {
+                    "earlier checkpoints are intact; remove what is there instead of a regular file and try again".into()
+                }
                 StoreError::Write { .. } => {
                     "earlier checkpoints are intact; free some space and try again".into()
                 }
@@ -475,6 +478,11 @@ impl Error {
 /// Whether it is too large by what can be set; other bounds are fixed.
 fn is_over_a_setting(invalid: &Invalid) -> bool {
     ["for one field", "for a checkpoint"].iter().any(|end| invalid.message.ends_with(end))
+}
+
+/// Whether a file was refused because it is a link or no regular file.
+fn is_refused_file(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::InvalidInput)
 }
 
 fn untrusted_hint(why: &Foreign) -> String {

@@ -84,7 +84,8 @@ fn refused(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-fn shown(limit: u64) -> String {
+/// A limit for people.
+pub(crate) fn shown(limit: u64) -> String {
     match limit {
         _ if limit > 0 && limit.is_multiple_of(1 << 20) => format!("{} MiB", limit >> 20),
         _ if limit > 0 && limit.is_multiple_of(1 << 10) => format!("{} KiB", limit >> 10),

@@ -9,7 +9,7 @@ use milepost::trust::user_id;
 use crate::failure::Failure;
 
 /// Maximum size of a configuration file.
-const LIMIT: u64 = 1 << 20;
+const LIMIT: u64 = 64 << 10;
 /// Unknown keys that are named.
 const SHOWN: usize = 20;
 

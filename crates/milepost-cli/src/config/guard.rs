@@ -66,20 +66,17 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         "retain.max_store" => {
             compare(value::raw_size, theirs, ours, house.max_bytes, |a, b| unbounded(a) < unbounded(b))
         }
-        "limits.field" => {
-            let usual = Limits::default().field;
-            compare(value::raw_size, theirs, ours, usual, |a, b| unbounded(a) > unbounded(b))
-        }
+        // More of it costs more, less of it refuses or keeps less than the user's own settings.
+        "limits.field" => compare(value::raw_size, theirs, ours, Limits::default().field, |a, b| a != b),
         "limits.checkpoint" => {
-            let usual = Limits::default().checkpoint;
-            compare(value::raw_size, theirs, ours, usual, |a, b| unbounded(a) > unbounded(b))
+            compare(value::raw_size, theirs, ours, Limits::default().checkpoint, |a, b| a != b)
         }
-        "wait" => compare(value::seconds, theirs, ours, DEFAULT_WAIT, |a, b| a > b),
+        "wait" => compare(value::seconds, theirs, ours, DEFAULT_WAIT, |a, b| a != b),
         "resume.attempts" => {
-            compare(value::count, theirs, ours, ResumePolicy::default().attempts, |a, b| a > b)
+            compare(value::count, theirs, ours, ResumePolicy::default().attempts, |a, b| a != b)
         }
         "resume.cooldown" => {
-            compare(value::seconds, theirs, ours, ResumePolicy::default().cooldown, |a, b| a < b)
+            compare(value::seconds, theirs, ours, ResumePolicy::default().cooldown, |a, b| a != b)
         }
         "session.interval" => {
             let usual = Profile::Session.interval().unwrap_or(Duration::MAX);
@@ -92,7 +89,7 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
             let is_own = |entry: &String| ours.entries().contains(entry);
             entries(theirs).is_some_and(|theirs| !theirs.entries().iter().all(is_own))
         }
-        "hooks.prompts" => compare(Prompts::parse, theirs, ours, Prompts::Full, |a, b| a > b),
+        "hooks.prompts" => compare(Prompts::parse, theirs, ours, Prompts::Full, |a, b| a != b),
         _ => false,
     }
 }

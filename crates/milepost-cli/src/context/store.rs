@@ -113,11 +113,10 @@ impl Context<'_> {
     pub(crate) fn is_tracked(&self) -> bool {
         let url = self.url();
         let place = &self.config.place;
-        let Some(repository) = &place.repository else { return false };
         let need_not_ask = self.config.store_trust == StoreTrust::New
             || self.config.trust.covers(url.resolved().path())
             || url == StoreUrl::Sqlite(place.database.clone());
-        !need_not_ask && milepost::capture::is_tracked(repository, &url)
+        !need_not_ask && milepost::capture::is_tracked(place.repository.as_ref(), &url)
     }
 
     /// How the store is opened.
@@ -181,12 +180,14 @@ impl Context<'_> {
         Ok(mp)
     }
 
-    /// A foreign store is read with a warning by people, and not at all by agents.
+    /// A foreign store is read with a warning by people, and not at all by agents. Another user's store, and one behind a
+    /// link, is not read at all.
     fn tell_foreign(&self, why: &Foreign) -> Result<(), Error> {
         let place = self.url().to_string();
-        // What a link leads to is not the project's, and reading it could write beside it.
-        let linked = matches!(why, Foreign::NotRegular { .. });
-        if linked || self.is_for_agent() {
+        // What a link leads to is not the project's, and reading it could write beside it. Another user may have put a
+        // store above folders that are not theirs, as git's `safe.directory` assumes.
+        let unreadable = matches!(why, Foreign::NotRegular { .. } | Foreign::OtherOwner { .. });
+        if unreadable || self.is_for_agent() {
             return Err(StoreError::Untrusted { place, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {

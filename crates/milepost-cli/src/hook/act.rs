@@ -2,7 +2,7 @@
 //! look for nothing.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use milepost::capture::Sighting;
 use milepost::engine::{Due, Finish, Opening, Start};
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 
 /// Bytes of a prompt that are kept.
 const PROMPT: usize = 16 * 1024;
-/// How long a look at the workspace may take.
+/// How long a hook may read the workspace and the agent's record of the conversation.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// One event on its way into a run.
@@ -31,12 +31,14 @@ struct Hook<'a> {
     event: HookEvent,
     context: &'a Context<'a>,
     run: RunId,
+    /// Until when files may be read.
+    deadline: Instant,
 }
 
 /// Acts on an event; gives what the agent is answered.
 pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Result<Option<String>, Failure> {
     let run = run_of(agent, &event.session);
-    let hook = Hook { agent, event, context, run };
+    let hook = Hook { agent, event, context, run, deadline: Instant::now() + LOOK };
     match hook.event.what.clone() {
         What::Start(Beginning::Resume) => hook.open(&context.writer()?).map(|_| None),
         What::Start(Beginning::Compact) => hook.again(),
@@ -215,7 +217,7 @@ impl Hook<'_> {
     /// Looks at the workspace, but not for long: the agent waits.
     fn look(&self, mp: &Milepost) -> Result<Option<Box<Sighting>>, Failure> {
         let Some(mut scope) = self.context.scope() else { return Ok(None) };
-        scope.bounds.time = LOOK;
+        scope.bounds.time = self.deadline.saturating_duration_since(Instant::now());
         Ok(Some(Box::new(mp.look_now(&self.run, &scope)?)))
     }
 
@@ -296,6 +298,6 @@ impl Hook<'_> {
     /// The agent's own record of the conversation, by reference.
     fn transcript(&self) -> Option<FileRef> {
         let path = self.event.transcript.as_ref()?;
-        milepost::capture::reference(path).ok()
+        milepost::capture::reference(path, self.deadline).ok()
     }
 }

@@ -6,14 +6,12 @@ mod act;
 mod event;
 pub(crate) mod failures;
 mod offer;
+mod payload;
 mod todo;
 mod tool;
 mod transcript;
 
-use std::io::Read as _;
-
 use milepost::store::identity::Foreign;
-use serde_json::Value;
 
 use self::event::HookEvent;
 use crate::agents::Agent;
@@ -22,9 +20,6 @@ use crate::config::Config;
 use crate::context::{Caller, Context};
 use crate::failure::Failure;
 use crate::present::{Screen, words};
-
-/// Bytes of a payload at most: the largest file that a tool writes is in it.
-const LARGEST: u64 = 64 << 20;
 
 /// Reads one event and acts on it.
 pub(crate) fn run(agent: Agent, global: &Global, strict: bool, screen: &Screen) -> Result<(), Failure> {
@@ -45,9 +40,7 @@ fn attend(
     screen: &Screen,
     told: &mut Option<HookEvent>,
 ) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    std::io::stdin().lock().take(LARGEST).read_to_end(&mut text).map_err(Failure::Output)?;
-    let payload: Value = serde_json::from_slice(&text)
+    let payload = payload::read(std::io::stdin().lock())
         .map_err(|e| Failure::usage(format!("{} sent what is no JSON: {e}", agent.name())))?;
     let Some(event) = event::read(agent, &payload) else { return Ok(()) };
     drop(payload);
@@ -59,8 +52,19 @@ fn attend(
         (None, Some(folder)) => drop(std::env::set_current_dir(folder)),
         (None, None) => {}
     }
-    let config = Config::load(global)?;
     let begins = event.begins();
+    let config = match Config::load(global) {
+        Ok(config) => config,
+        Err(failure) => {
+            // The person is told, without the value at fault: it may be meant for an agent.
+            let message = "milepost: a configuration file cannot be used; nothing is recorded. Run `milepost config show` \
+                           to see why";
+            if begins && let Some(answer) = offer::message(agent, message) {
+                screen.json_text(&answer)?;
+            }
+            return Err(failure);
+        }
+    };
     let context = Context::for_caller(config, screen, Caller::Hook);
     // Where nothing may be read or written, the person is told when a session begins, and the agent is told nothing.
     if let Some(message) = refused(&context, begins) {

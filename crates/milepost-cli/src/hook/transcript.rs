@@ -42,7 +42,7 @@ fn of_line(line: &[u8], call: &str) -> Option<Ended> {
     if call.is_empty() || !is_there(call) || !is_there("exit_code") {
         return None;
     }
-    let line: Value = serde_json::from_slice(line).ok()?;
+    let line = super::payload::read(line).ok()?;
     let payload = line.get("payload")?;
     let item = payload.get("item").filter(|item| item.get("id").and_then(Value::as_str) == Some(call))?;
     let time = |key: &str| payload.get(key).and_then(Value::as_u64);

@@ -150,7 +150,7 @@ fn seen(workspace: &Workspace) -> Vec<String> {
         lines.extend(renamed.take(NAMED));
     }
     if let Some(watched) = &workspace.watched {
-        let size = words::bytes(watched.sizes.values().sum());
+        let size = words::bytes(watched.sizes.values().fold(0, |sum, size| sum.saturating_add(*size)));
         let n = watched.files.len();
         lines.extend((n > 0).then(|| format!("watched: {}, {size}", words::counted(n as u64, "file"))));
         lines.extend(watched.error.iter().map(|e| format!("watched: {e}")));

@@ -159,8 +159,8 @@ fn the_nearest_file_of_a_repository_counts() {
     for folder in ["pkg", "pkg/src", "other"] {
         std::fs::create_dir(env.project().join(folder)).unwrap();
     }
-    env.write("milepost.toml", "wait = 4\n");
-    env.write("pkg/milepost.toml", "wait = 3\n[capture]\nwatch = [\"logs\"]\n");
+    env.write("milepost.toml", "[retain]\nkeep_weekly = 4\n");
+    env.write("pkg/milepost.toml", "[retain]\nkeep_weekly = 3\n[capture]\nwatch = [\"logs\"]\n");
     let within = |env: &TestEnvironment, folder: &str, key: &str| {
         let folder = env.project().join(folder);
         setting(env, key, &["-C", &folder.to_string_lossy()])
@@ -171,7 +171,7 @@ fn the_nearest_file_of_a_repository_counts() {
         ("other", "4", "project/milepost.toml"),
         ("", "4", "project/milepost.toml"),
     ] {
-        let (found, origin) = within(&env, folder, "wait");
+        let (found, origin) = within(&env, folder, "retain.keep_weekly");
         assert!(found == value && origin.ends_with(file), "{folder}: {found} {origin}");
     }
     assert_eq!(within(&env, "pkg/src", "capture.watch").0, "pkg/logs", "from its own folder");

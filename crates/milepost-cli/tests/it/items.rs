@@ -127,7 +127,7 @@ fn what_is_said_is_in_the_run_at_once_and_in_the_next_checkpoint() {
 
 #[test]
 fn values_that_no_run_takes_are_wrong_arguments() {
-    let env = TestEnvironment::new();
+    let mut env = TestEnvironment::new();
     env.save(&["--run", "r"]);
     let (long, huge) = ("i".repeat(257), "x".repeat(300_000 / 4));
     let cases: [&[&str]; 6] = [
@@ -143,6 +143,7 @@ fn values_that_no_run_takes_are_wrong_arguments() {
         assert_eq!(ran.reason(), "checkpoint_schema_invalid", "{args:?}");
         assert!(!ran.stderr.contains("[limits]"), "no setting helps: {ran:#?}");
     }
+    env.trust_project();
     env.write("milepost.toml", "[limits]\nfield = \"1KiB\"\n");
     let ran = env.run(&["note", &huge]).exits(2);
     assert!(ran.stderr.contains("[limits]"), "a setting helps: {ran:#?}");

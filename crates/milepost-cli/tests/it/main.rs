@@ -5,6 +5,7 @@
 mod agent_text;
 mod agents;
 mod agents_setup;
+mod bounds;
 mod brief;
 mod capture;
 mod config;

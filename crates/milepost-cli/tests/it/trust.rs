@@ -519,6 +519,12 @@ fn a_store_and_settings_of_another_user_are_refused() {
     assert_eq!(ran.reason(), "store_untrusted");
     assert!(ran.stderr.contains("another user (uid 12345)"), "{ran:#?}");
     assert!(ran.stderr.contains("MILEPOST_TRUST"), "{ran:#?}");
+    for args in [&["status", "--json"][..], &["list", "--json"], &["show", "latest", "--json"]] {
+        let ran = env.run_in(&below, args).exits(12);
+        assert!(ran.stdout.is_empty() && ran.reason() == "store_untrusted", "{args:?}: {ran:#?}");
+    }
+    let store = env.project().join(".milepost/milepost.db");
+    env.run_in(&below, &["list", "--store", store.to_str().unwrap()]).exits(0);
     let project = env.project();
     env.run_with(&[("MILEPOST_TRUST", project.to_str().unwrap())], &["save", "--run", "r"]).exits(0);
     // A configuration file, a repository without a store, and a home of the caller's under sudo.

@@ -1,43 +1,75 @@
 //! A file by reference: where it is, how large, and what it holds, without holding it.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::time::Instant;
 
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::FileRef;
+use crate::model::{FileRef, Raw};
+use crate::small_file;
 
-/// Reads a file to its end once. One that grows meanwhile is told as it was read; what is no file, and may have no end, is
-/// refused.
-pub fn reference(path: &Path) -> io::Result<FileRef> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
+/// Size up to which a file is read for its digest.
+const LARGEST: u64 = 64 << 20;
+
+/// Refers to a file, with its digest if it is at most 64 MiB and can be read until the deadline. Otherwise the reference has
+/// the time of its last change (`modified`), and why there is no digest (`sha256_omitted`). What is no file, and may have
+/// no end, is refused.
+pub fn reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
+    // Links on the way are the agent's own.
+    let mut file = small_file::open(&std::fs::canonicalize(path)?)?;
+    let about = file.metadata()?;
+    let mut reference = FileRef {
+        path: path.to_string_lossy().into_owned(),
+        sha256: None,
+        size: Some(about.len()),
+        extra: Default::default(),
+    };
+    match digest(&mut file, deadline)? {
+        Ok((digest, size)) => {
+            reference.sha256 = Some(digest);
+            reference.size = Some(size);
+        }
+        Err(why) => {
+            let modified = about.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+            let modified = modified.and_then(|time| Raw::of(&time.to_string()).ok());
+            for (name, value) in [("modified", modified), ("sha256_omitted", Raw::of(why).ok())] {
+                value.into_iter().for_each(|value| reference.extra.set(name, value));
+            }
+        }
     }
-    let mut file = File::open(path)?;
+    Ok(reference)
+}
+
+/// Reads a file to its end once, and gives the digest and size of what was read; or why it was not.
+fn digest(file: &mut std::fs::File, deadline: Instant) -> io::Result<Result<(String, u64), &'static str>> {
+    if file.metadata()?.len() > LARGEST {
+        return Ok(Err("the file is larger than 64 MiB"));
+    }
     let (mut hasher, mut size) = (Sha256::new(), 0);
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let n = match file.read(&mut buffer) {
+        if Instant::now() >= deadline {
+            return Ok(Err("there was no time to read the file"));
+        }
+        match file.read(&mut buffer) {
             Ok(0) => break,
-            Ok(n) => n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(n) => {
+                hasher.update(&buffer[..n]);
+                size += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
-        };
-        hasher.update(&buffer[..n]);
-        size += n as u64;
+        }
     }
-    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(FileRef {
-        path: path.to_string_lossy().into_owned(),
-        sha256: Some(sha256),
-        size: Some(size),
-        extra: Default::default(),
-    })
+    Ok(Ok((hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), size)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -45,11 +77,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
         io::Write::write_all(&mut file, b"abc").unwrap();
-        let told = reference(file.path()).unwrap();
+        let later = Instant::now() + Duration::from_secs(60);
+        let told = reference(file.path(), later).unwrap();
         assert_eq!(told.size, Some(3));
         assert!(told.sha256.unwrap().starts_with("ba7816bf"));
         for other in [folder.path(), Path::new("/dev/zero"), &folder.path().join("none")] {
-            assert!(reference(other).is_err(), "{}", other.display());
+            assert!(reference(other, later).is_err(), "{}", other.display());
         }
+        let late = reference(file.path(), Instant::now()).unwrap();
+        assert!(late.sha256.is_none() && late.size == Some(3), "{late:?}");
+        assert!(late.extra.get("sha256_omitted").is_some() && late.extra.get("modified").is_some());
+        file.as_file().set_len(LARGEST + 1).unwrap();
+        let large = reference(file.path(), later).unwrap();
+        assert_eq!((large.sha256, large.size), (None, Some(LARGEST + 1)));
     }
 }

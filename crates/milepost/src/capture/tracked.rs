@@ -2,31 +2,52 @@
 
 use std::ffi::OsString;
 use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::git::{self, Git, GitError};
+use crate::store::place::Place;
 use crate::store::{Repository, StoreUrl};
 
 /// How long git may take.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Whether git tracks any file of a store. Returns true if git fails.
-pub fn is_tracked(repository: &Repository, store: &StoreUrl) -> bool {
-    let Ok(path) = store.path().strip_prefix(repository.worktree()) else { return false };
-    let suffixes: &[&str] = match store {
-        StoreUrl::Sqlite(_) => &["", "-wal", "-shm", "-journal", "-id", "-owners"],
-        StoreUrl::Files(_) => &[""],
+/// Whether git tracks any file of a store: in the project's repository, or in the one that the store's folder belongs to,
+/// such as a submodule. Returns true if git fails.
+pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
+    let store = store.resolved();
+    let folder = match &store {
+        StoreUrl::Sqlite(file) => file.parent().unwrap_or(Path::new("/")),
+        StoreUrl::Files(folder) => folder,
     };
-    let with = |suffix: &&str| {
-        let mut path = path.as_os_str().to_owned();
-        path.push(suffix);
-        path
+    let nearest = match Place::find(folder) {
+        Ok(place) if place.repository.is_none() && place.root.join(".git").symlink_metadata().is_ok() => {
+            // What leads to its git directory is not followed here, but git follows it.
+            return true;
+        }
+        Ok(place) => place.repository,
+        Err(_) => return true,
+    };
+    let other = nearest.as_ref().filter(|nearest| Some(*nearest) != project);
+    project.into_iter().chain(other).any(|repository| tracks(repository, &store))
+}
+
+fn tracks(repository: &Repository, store: &StoreUrl) -> bool {
+    let files = store.files();
+    let Ok(paths) =
+        files.iter().map(|file| file.strip_prefix(repository.worktree())).collect::<Result<Vec<_>, _>>()
+    else {
+        return false;
     };
     let args = ["ls-files", "-z", "--cached", "--"].map(OsString::from);
+    let paths = paths.into_iter().map(|path| match path.as_os_str() {
+        root if root.is_empty() => ".".into(),
+        path => path.to_owned(),
+    });
     let deadline = git::within(TIME_LIMIT);
     let first_byte = |out: &mut dyn std::io::BufRead| out.take(1).read_to_end(&mut Vec::new());
     let asked = Git::new(repository, deadline)
-        .and_then(|git| git.run(args.into_iter().chain(suffixes.iter().map(with)), deadline, first_byte));
+        .and_then(|git| git.run(args.into_iter().chain(paths), deadline, first_byte));
     match asked {
         Ok(done) => done.output > 0 || !done.status.success(),
         // Without git nothing was pulled here either.

@@ -16,6 +16,10 @@ const LEADS_OUT: &str = "leads out of the project";
 
 /// Maximum number of folders that are watched.
 const FOLDERS: usize = 200;
+/// Maximum number of files that are listed, of entries that are looked at, and of folders one in another.
+const FILES: usize = 20_000;
+const ENTRIES: usize = 50_000;
+const DEPTH: usize = 64;
 
 /// A folder to watch.
 pub(super) struct Folder {
@@ -58,7 +62,8 @@ pub(super) fn look(
         root,
         top: PathBuf::new(),
         own,
-        most: bounds.paths,
+        most: bounds.paths.min(FILES),
+        entries: ENTRIES,
         bytes: bounds.bytes,
         deadline,
         seen: HashSet::new(),
@@ -97,6 +102,8 @@ struct Walk<'a> {
     top: PathBuf,
     own: &'a Own,
     most: usize,
+    /// How many entries may still be looked at.
+    entries: usize,
     bytes: usize,
     deadline: Instant,
     /// Folders that were listed, by what they really are.
@@ -111,13 +118,18 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Goes through a folder. Links to folders come last, so that a folder is listed under its own name first.
     fn through(&mut self, top: &Path) {
+        let depth = top.components().count();
         let mut folders = VecDeque::from([top.to_owned()]);
         let mut links = VecDeque::new();
         while let Some((folder, by_link)) =
             folders.pop_front().map(|f| (f, false)).or_else(|| links.pop_front().map(|f| (f, true)))
         {
-            if self.late {
+            if self.late || self.entries == 0 {
                 return;
+            }
+            if folder.components().count() > depth + DEPTH {
+                self.note(&folder, "lies too deep");
+                continue;
             }
             let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
             if self.own.holds(&real) {
@@ -143,6 +155,10 @@ impl Walk<'_> {
                 self.late = true;
                 return;
             }
+            if self.entries == 0 {
+                return;
+            }
+            self.entries -= 1;
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(e) => return self.note(folder, &e.to_string()),
@@ -213,6 +229,11 @@ impl Walk<'_> {
         }
         if self.left_out > 0 {
             skipped.push(format!("watched: {} more files", self.left_out));
+        }
+        if self.entries == 0 {
+            errors.push(format!(
+                "the watched folders hold more than {ENTRIES} entries: not everything is listed"
+            ));
         }
         if self.late {
             errors.push("the watched folders took too long: not everything is listed".to_owned());

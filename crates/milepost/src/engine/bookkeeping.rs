@@ -71,8 +71,8 @@ pub(super) fn enter_session(
 
 /// Begins a session; the one before it is summed up.
 pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, events: &mut Vec<Event>) {
-    record.earlier_ms += record.session.as_ref().map_or(0, |s| s.elapsed_ms);
-    record.sessions += 1;
+    record.earlier_ms = record.total_ms();
+    record.sessions = record.sessions.saturating_add(1);
     record.session =
         Some(Session { id: id.to_owned(), started: moment.clone(), elapsed_ms: 0, checkpoints: 0 });
     // The profile is said here as well, for a record that has to be rebuilt.
@@ -114,7 +114,7 @@ pub(super) fn note_checkpoint(record: &mut RunRecord, header: &Header, now: Time
         record.completed_through = sequence;
     }
     if let Some(session) = &mut record.session {
-        session.checkpoints += 1;
+        session.checkpoints = session.checkpoints.saturating_add(1);
     }
 }
 

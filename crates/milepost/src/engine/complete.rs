@@ -76,7 +76,7 @@ impl Milepost {
             if entry.marks.completed == Some(false) {
                 let mut marks = entry.marks.clone();
                 marks.completed = Some(true);
-                marks.revision += 1;
+                marks.revision = marks.revision.saturating_add(1);
                 commit.marks.push((sequence, marks));
             }
             Verdict::Commit(Box::new(commit))
@@ -96,7 +96,7 @@ impl Milepost {
         let run = &entry.header.run_id;
         let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
         let mut found = Vec::new();
-        let mut after = Some(Cursor { sequence: entry.header.sequence + 1, stamp: u64::MAX });
+        let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
         loop {
             let query = HeaderQuery { run: Some(run), after, limit: PAGE, ..HeaderQuery::default() };
             let rows = self.store.headers(&query)?;

@@ -66,7 +66,7 @@ impl Milepost {
                 gone = view.record.is_none();
                 let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
                 record.updated_at = now;
-                record.marks_changed += 1;
+                record.marks_changed = record.marks_changed.saturating_add(1);
                 let mut commit = Commit::of(record);
                 commit.marks.push((sequence, marks.clone()));
                 commit.events.push(Event {
@@ -106,7 +106,7 @@ fn changed(marks: &Marks, change: &MarkChange) -> Marks {
         }
     }
     if new != *marks {
-        new.revision += 1;
+        new.revision = new.revision.saturating_add(1);
     }
     new
 }

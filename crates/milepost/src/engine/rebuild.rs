@@ -89,8 +89,8 @@ impl Milepost {
         record.heartbeat = Some(header.created_at);
         let same = record.session.as_ref().is_some_and(|s| s.id == header.session_id);
         if !same {
-            record.earlier_ms += record.session.as_ref().map_or(0, |s| s.elapsed_ms);
-            record.sessions += 1;
+            record.earlier_ms = record.total_ms();
+            record.sessions = record.sessions.saturating_add(1);
             let elapsed = jiff::SignedDuration::from_millis(i64::try_from(header.elapsed_ms).unwrap_or(0));
             let at = header.created_at.checked_sub(elapsed).unwrap_or(header.created_at);
             let started = Moment { at, boot_id: None, uptime_ms: None };

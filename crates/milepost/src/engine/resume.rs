@@ -182,7 +182,7 @@ impl Milepost {
                 return Verdict::Nothing;
             }
             // One that never began has used nothing up.
-            record.attempts += u64::from(record.claim.is_none());
+            record.attempts = record.attempts.saturating_add(u64::from(record.claim.is_none()));
             record.attempted_at = Some(now);
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
             hold = Some(Hold { attempts: record.attempts, anew: true });

@@ -77,7 +77,7 @@ impl Milepost {
 
     fn holder(&self, entry: Entry) -> Result<Entry, Error> {
         let run = entry.header.run_id.clone();
-        let mut after = Some(Cursor { sequence: entry.header.sequence + 1, stamp: u64::MAX });
+        let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
         loop {
             let rows = self.store.headers(&HeaderQuery {
                 run: Some(&run),

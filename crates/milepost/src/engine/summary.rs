@@ -168,8 +168,13 @@ impl Milepost {
 
 /// How long the run lasted: by its record, which also knows sessions whose checkpoints are gone.
 fn total(record: Option<&RunRecord>, sessions: &[SessionSummary]) -> u64 {
-    let seen = sessions.iter().map(|session| session.total_duration).sum();
+    let seen = together(sessions);
     record.map_or(seen, |record| record.total_ms().max(seen))
+}
+
+/// Milliseconds of all sessions. The numbers may be a stranger's, so that their sum may have no end.
+fn together(sessions: &[SessionSummary]) -> u64 {
+    sessions.iter().fold(0, |sum, session| sum.saturating_add(session.total_duration))
 }
 
 fn most(counts: HashMap<PathText, u64>) -> Vec<Touched> {
@@ -209,7 +214,7 @@ impl Summary {
         self.sessions.retain(|session| session.first >= first);
         self.damaged.retain(|number| *number >= first);
         self.total = (self.checkpoints.len() + self.damaged.len()) as u64;
-        self.total_duration = self.sessions.iter().map(|session| session.total_duration).sum();
+        self.total_duration = together(&self.sessions);
         self
     }
 

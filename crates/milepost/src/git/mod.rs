@@ -2,19 +2,20 @@
 //! A repository is data of strangers: git is told where it is, reads its files and runs no program, whatever its
 //! configuration says. Settings of the user's own (global, system, environment) stay in force where they run nothing.
 
+mod check;
 mod drivers;
+mod find;
 mod program;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub use program::Done;
 
-use crate::small_file;
 use crate::store::Repository;
 
 /// Settings that keep git from running programs, reaching a network, or looking into submodules.
@@ -142,7 +143,9 @@ pub enum GitError {
 impl fmt::Display for GitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotInstalled => f.write_str("git is not installed, or not in PATH"),
+            Self::NotInstalled => {
+                f.write_str("git is not installed, or not in an absolute folder of PATH outside the project")
+            }
             Self::Io(e) => write!(f, "git could not be run: {e}"),
             Self::TooSlow => f.write_str("git took too long"),
             Self::TooLarge(limit) => write!(f, "git printed more than {limit} bytes"),
@@ -157,6 +160,8 @@ impl std::error::Error for GitError {}
 #[derive(Debug, Clone)]
 pub struct Git {
     repository: Repository,
+    /// The program itself.
+    program: find::Program,
     /// Settings that take the place of the repository's own.
     overrides: Vec<(OsString, OsString)>,
 }
@@ -165,7 +170,9 @@ impl Git {
     /// Prepares to run git. Costs no process, unless the repository belongs to another user or its configuration may
     /// define programs that run by name.
     pub fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
-        let mut git = Self { repository: repository.clone(), overrides: Vec::new() };
+        let program = find::find(repository).ok_or(GitError::NotInstalled)?;
+        check::readable(repository)?;
+        let mut git = Self { repository: repository.clone(), program, overrides: Vec::new() };
         if is_of_another_user(repository) {
             git.ask_about_owner(deadline)?;
         }
@@ -215,25 +222,7 @@ impl Git {
 
     /// Refuses a git directory through which a commit would be written elsewhere.
     pub fn check_writable(&self) -> Result<(), GitError> {
-        let (own, common) = (self.repository.git_dir(), self.repository.common_dir());
-        let branch = self.branch().unwrap_or_default();
-        let refs = Path::new(&branch).ancestors().filter(|name| !name.as_os_str().is_empty());
-        let below_refs = refs.flat_map(|name| [common.join(name), common.join("logs").join(name)]);
-        let others = ["objects", "refs", "logs", "packed-refs"].map(|name| common.join(name));
-        let of_worktree = ["HEAD", "index", "logs", "logs/HEAD", "COMMIT_EDITMSG"].map(|name| own.join(name));
-        let is_link = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
-        match below_refs.chain(others).chain(of_worktree).find(is_link) {
-            Some(link) => Err(GitError::Refused(format!("{} is a symbolic link", link.display()))),
-            None => Ok(()),
-        }
-    }
-
-    /// The name of the ref that `HEAD` leads to.
-    fn branch(&self) -> Option<String> {
-        let head = small_file::read(&self.repository.git_dir().join("HEAD"), 4096).ok()?;
-        let name = String::from_utf8(head.strip_prefix(b"ref:")?.trim_ascii().to_vec()).ok()?;
-        let is_plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
-        is_plain.then_some(name)
+        check::writable(&self.repository)
     }
 
     /// The one function that makes git's command. `explicit` names the git directory; without it git looks for it in the
@@ -241,8 +230,8 @@ impl Git {
     fn command(&self, explicit: bool) -> Command {
         let repository = &self.repository;
         let worktree = repository.worktree();
-        let mut command = Command::new("git");
-        command.current_dir(worktree);
+        let mut command = Command::new(&self.program.path);
+        command.current_dir(worktree).env("PATH", &self.program.search_path);
         for name in REMOVED {
             command.env_remove(name);
         }

@@ -17,6 +17,8 @@ use crate::model::{Draft, Fields, LogLine, Path as Place, Raw, Source, Status};
 const FORMAT: Format = Format::Markdown;
 const LEARNINGS: &str = "LEARNINGS.md";
 const ARCHIVE: &str = "archive";
+/// Maximum size of a brief. Parsing takes many times as much memory.
+const LARGEST: usize = 1 << 20;
 
 /// Whether a file is a brief by its name and its first lines.
 pub(super) fn is_brief(path: &Path) -> bool {
@@ -89,6 +91,9 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
 fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
     let Some(source) = folder.text(file) else { return };
     let name = folder.name(file);
+    if source.len() > LARGEST {
+        return folder.found.skip(name, "it is larger than 1 MiB");
+    }
     let brief = Brief::parse(source);
     if brief.front().is_none() {
         return folder.found.skip(name, "it has no front matter");

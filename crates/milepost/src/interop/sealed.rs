@@ -13,12 +13,12 @@ use super::parcel::{ExportRun, Found};
 use super::{Format, InteropError, Progress};
 use crate::model::{Body, Event, Item, Marks, RunRecord};
 use crate::seal::{self, SealError, Verified};
-use crate::small_file;
+use crate::{ReasonCode, small_file};
 
 /// The version of the bundle's own form.
 const VERSION: u64 = 1;
-/// The longest line that is read.
-const LONGEST: u64 = 256 << 20;
+/// The longest line that is read: stores hold no larger document.
+const LONGEST: u64 = 80 << 20;
 
 /// What was not committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +175,19 @@ pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Resu
     Ok(out)
 }
 
+/// Reads to the end of a line, and keeps none of it.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let buffer = reader.fill_buf()?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let (n, done) = end.map_or((buffer.len(), buffer.is_empty()), |end| (end + 1, true));
+        reader.consume(n);
+        if done {
+            return Ok(());
+        }
+    }
+}
+
 /// What a line stands for: itself, or the text of a string.
 fn document(line: &[u8]) -> Vec<u8> {
     serde_json::from_slice::<String>(line).map_or_else(|_| line.to_vec(), String::into_bytes)
@@ -206,9 +219,18 @@ pub fn read(
             break;
         }
         progress(n);
-        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         let broken =
             |why: String| InteropError::Nothing { path: path.to_owned(), why: format!("line {n}: {why}") };
+        if bytes.len() as u64 == LONGEST && !bytes.ends_with(b"\n") {
+            let why = format!("longer than {}", small_file::shown(LONGEST));
+            if format == Format::Bundle {
+                return Err(broken(why));
+            }
+            found.refuse(format!("line {n}"), ReasonCode::CheckpointSchemaInvalid, why);
+            skip_line(&mut reader).map_err(failed)?;
+            continue;
+        }
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         match format {
             Format::Bundle if n == 1 => {
                 let head: Head =

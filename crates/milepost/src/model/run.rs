@@ -296,6 +296,6 @@ impl RunRecord {
 
     /// Milliseconds over all sessions.
     pub fn total_ms(&self) -> u64 {
-        self.earlier_ms + self.session.as_ref().map_or(0, |s| s.elapsed_ms)
+        self.earlier_ms.saturating_add(self.session.as_ref().map_or(0, |s| s.elapsed_ms))
     }
 }

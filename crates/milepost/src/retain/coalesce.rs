@@ -74,8 +74,8 @@ pub fn fold_into(
     memory: Option<Memory>,
     now: Timestamp,
 ) {
-    marks.revision += 1;
-    marks.folded += 1;
+    marks.revision = marks.revision.saturating_add(1);
+    marks.folded = marks.folded.saturating_add(1);
     marks.refreshed_at = Some(now);
     if memory.is_some() {
         marks.memory = memory;

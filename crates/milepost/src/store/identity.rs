@@ -81,7 +81,25 @@ impl fmt::Display for Foreign {
     }
 }
 
+/// How the names of a database's own files end.
+pub(super) const DATABASE_FILES: [&str; 9] =
+    ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners"];
+
 impl StoreUrl {
+    /// Everything that the store consists of: the files and folders of a database, or the one folder.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let ends: &[&str] = match self {
+            Self::Sqlite(_) => &DATABASE_FILES,
+            Self::Files(_) => &[""],
+        };
+        let named = |end: &&str| {
+            let mut path = self.path().as_os_str().to_owned();
+            path.push(end);
+            PathBuf::from(path)
+        };
+        ends.iter().map(named).collect()
+    }
+
     /// The database file or the folder.
     pub fn path(&self) -> &Path {
         match self {

@@ -140,8 +140,8 @@ pub(super) fn prepared(
 fn note_session(record: &mut RunRecord, id: &str, one: &ForeignCheckpoint) {
     let same = record.session.as_ref().is_some_and(|session| session.id == id);
     if !same {
-        record.earlier_ms += record.session.as_ref().map_or(0, |session| session.elapsed_ms);
-        record.sessions += 1;
+        record.earlier_ms = record.total_ms();
+        record.sessions = record.sessions.saturating_add(1);
         let ago = jiff::SignedDuration::from_millis(i64::try_from(one.elapsed_ms).unwrap_or_default());
         let at = one.created_at.checked_sub(ago).unwrap_or(one.created_at);
         let started = Moment { at, boot_id: None, uptime_ms: None };

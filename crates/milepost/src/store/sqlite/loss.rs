@@ -30,7 +30,7 @@ pub(super) struct Loss {
 impl Loss {
     /// How many writes are missing. A row that is damaged itself counts as one.
     pub(super) fn writes(&self) -> u64 {
-        (self.expected - self.found).max(1)
+        self.expected.saturating_sub(self.found).max(1)
     }
 
     /// The copy of the damaged database, which lies in the same folder.
@@ -95,7 +95,11 @@ pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
         Some(stamp) => stamp <= loss.found,
         None => !loss.acknowledged,
     };
-    losses.iter().filter(concerns).map(|loss| loss.expected - loss.found).sum()
+    losses
+        .iter()
+        .filter(concerns)
+        .map(|loss| loss.expected.saturating_sub(loss.found))
+        .fold(0, u64::saturating_add)
 }
 
 /// Copies the database and its WAL beside them, before a write overwrites what they still hold. Gives the copy's name.

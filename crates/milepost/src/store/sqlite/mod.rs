@@ -410,8 +410,9 @@ impl Store for SqliteStore {
         let read = |tx: &rusqlite::Connection| {
             let losses = loss::load(tx)?;
             let newest = rows::newest_stamp(tx, &Fresh::load(tx)?)?.max(loss::newest(&losses));
-            let known: u64 = losses.iter().filter(|loss| !loss.acknowledged).map(loss::Loss::writes).sum();
-            Ok(known + mark.ahead_of(newest).map_or(0, |expected| expected - newest))
+            let known = losses.iter().filter(|loss| !loss.acknowledged).map(loss::Loss::writes);
+            let known = known.fold(0, u64::saturating_add);
+            Ok(known.saturating_add(mark.ahead_of(newest).map_or(0, |expected| expected - newest)))
         };
         self.with(Access::Any, |db| db.snapshot(read).map_err(|e| self.error(e)))
     }

@@ -99,7 +99,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
     let with = |suffix: &str| beside(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
     let fresh_path = with("-salvaged");
-    for suffix in ["", "-wal", "-shm", "-turn", "-lock", "-id", "-mark"] {
+    for suffix in crate::store::identity::DATABASE_FILES {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     let options = OpenOptions { create: true, user_state: None, ..store.options.clone() };
