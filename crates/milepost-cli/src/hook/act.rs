@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use milepost::capture::Sighting;
 use milepost::engine::{Due, Finish, Opening, Start};
-use milepost::model::{
-    Change, Class, FileRef, Interruption, LogLine, Owner, RunId, RunRecord, Source, Status,
-};
+use milepost::model::{Change, Class, FileRef, Interruption, Owner, RunId, RunRecord, Source, Status};
 use milepost::owner;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost, ReasonCode, Save};
@@ -52,7 +50,7 @@ pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Resu
             if text.trim().is_empty() {
                 return hook.keep(Vec::new()).map(|()| None);
             }
-            hook.keep(vec![Change::Note(format!("{}{text}", LogLine::PROMPT))]).map(|()| None)
+            hook.keep(vec![Change::Prompt(text.to_owned())]).map(|()| None)
         }
         What::Tool(mut tool) => {
             let ended = match (&hook.event.transcript, &tool.call) {

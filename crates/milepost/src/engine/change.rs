@@ -33,7 +33,7 @@ pub(super) fn check(changes: &[Change], limits: &Limits) -> Result<(), Invalid> 
         Change::Task(change) => named(&change.id, "/tasks/id"),
         Change::Criterion(change) => named(&change.id, "/criteria/id"),
         Change::Step(change) => named(&change.id, "/step_state/step_id"),
-        Change::Note(text) => said(text, "/log/text", limits),
+        Change::Note(text) | Change::Prompt(text) => said(text, "/log/text", limits),
         Change::Decision { text, .. } => said(text, "/decisions/text", limits),
         Change::Item(Item::Outcome(outcome)) => check_outcome(outcome, &Path::Root.key("command_outcomes")),
         Change::Context(_) | Change::Item(_) => Ok(()),
@@ -44,7 +44,7 @@ pub(super) fn check(changes: &[Change], limits: &Limits) -> Result<(), Invalid> 
 pub(super) fn depends_on_waiting(change: &Change) -> bool {
     match change {
         Change::Task(_) | Change::Criterion(_) | Change::Step(_) | Change::Context(_) => true,
-        Change::Note(_) | Change::Decision { .. } => false,
+        Change::Note(_) | Change::Prompt(_) | Change::Decision { .. } => false,
         Change::Item(item) => match item {
             Item::Task(_) | Item::Todo(_) | Item::Criterion(_) | Item::Step(_) | Item::Context(_) => true,
             Item::Outcome(_) | Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => false,
@@ -91,6 +91,7 @@ fn one(change: &Change, working: &Working, now: Timestamp) -> Result<Item, Error
         Change::Step(change) => Item::Step(step(change, working)?),
         Change::Context(change) => Item::Context(context(change, working)),
         Change::Note(text) => Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() }),
+        Change::Prompt(text) => Item::Note(LogLine::of_prompt(now, text)?),
         Change::Decision { text, supersedes } => {
             let supersedes = supersedes.clone();
             Item::Decision(Decision { at: now, supersedes, text: text.clone(), extra: Default::default() })

@@ -22,6 +22,8 @@ pub enum Change {
     Context(ContextChange),
     /// A line for the log.
     Note(String),
+    /// What the user said to an agent: a line for the log that counts as the user's word.
+    Prompt(String),
     /// A decision.
     Decision {
         /// What was decided.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Raw, closed_enum, record};
+use super::{Invalid, Raw, closed_enum, record};
 
 closed_enum! {
     /// What made a checkpoint happen.
@@ -273,12 +273,24 @@ record! {
 }
 
 impl LogLine {
-    /// How a line begins that is what a person said to an agent.
-    pub const PROMPT: &str = "prompt: ";
+    /// How a line begins that is what the user said to an agent.
+    const PROMPT: &str = "prompt: ";
+    /// The member that says whose words a line holds, and its value for the user.
+    const SAID_BY: (&str, &str) = ("said_by", "\"user\"");
 
-    /// What a person said to an agent, if the line is that.
+    /// A line that holds what the user said to an agent.
+    pub fn of_prompt(at: Timestamp, text: &str) -> Result<Self, Invalid> {
+        let (name, user) = Self::SAID_BY;
+        let mut line = Self { at, text: format!("{}{text}", Self::PROMPT), extra: Default::default() };
+        line.extra.set(name, Raw::parse(user)?);
+        Ok(line)
+    }
+
+    /// What the user said to an agent, if the line is that. The words alone do not make it so: an agent can write them.
     pub fn prompt(&self) -> Option<&str> {
-        self.text.strip_prefix(Self::PROMPT)
+        let (name, user) = Self::SAID_BY;
+        let is_user = self.extra.get(name).is_some_and(|value| value.get() == user);
+        self.text.strip_prefix(Self::PROMPT).filter(|_| is_user)
     }
 }
 
