@@ -47,6 +47,7 @@ pub(crate) enum Caller {
     /// An agent's hook, which must be quick.
     Hook,
     /// An agent, through the MCP server.
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the server works for agents"))]
     Agent,
 }
 
