@@ -99,7 +99,7 @@ pub(super) fn compose(
     }
     outcomes.extend(draft.command_outcomes.iter().cloned());
     working.decisions.extend(draft.decisions.iter().cloned());
-    working.log.extend(draft.log.iter().cloned());
+    working.log.extend(draft.log.iter().cloned().map(LogLine::without_speaker));
     working.trim_log();
     macro_rules! given {
         ($($name:ident),*) => { $( if draft.$name.is_some() { working.$name.clone_from(&draft.$name); } )* };

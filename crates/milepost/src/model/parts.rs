@@ -286,6 +286,13 @@ impl LogLine {
         Ok(line)
     }
 
+    /// The line as somebody else's words: what a caller gives as input is not what the user said.
+    #[must_use]
+    pub fn without_speaker(mut self) -> Self {
+        self.extra.take(Self::SAID_BY.0);
+        self
+    }
+
     /// What the user said to an agent, if the line is that. The words alone do not make it so: an agent can write them.
     pub fn prompt(&self) -> Option<&str> {
         let (name, user) = Self::SAID_BY;

@@ -108,8 +108,8 @@ fn recorded(done: Done) -> Done {
     Done { text: Some(text), document: noticed(&done.document, Voice::Own), ..done }
 }
 
-/// A document that says of itself that it is a record, and whose texts of several lines stand between markers. A client may
-/// give the model this document alone.
+/// Adds the notice to a document and puts its texts of several lines between markers: a client may give the model this
+/// document alone.
 pub(super) fn noticed(document: &str, voice: Voice) -> String {
     match serde_json::from_str::<Value>(document) {
         Ok(Value::Object(mut members)) => {
