@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use milepost::model::RunId;
 use milepost::store::{
-    Decide, EventPage, EventQuery, HeaderQuery, Outline, Receipt, Row, RunQuery, RunRow, RunState, RunView,
-    Store, StoreError, StoreInfo, Upkeep, UpkeepReport, Verdict,
+    Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, Receipt, RetentionEntry, Row,
+    RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun, WriteDecision,
 };
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// Passes everything but `write` on to `self.inner`; with `but_body` also everything but `body`.
 macro_rules! pass_on {
@@ -22,7 +22,7 @@ macro_rules! pass_on {
         pass_on!(but_body);
     };
     (but_body) => {
-        fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+        fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
             self.inner.run(run)
         }
 
@@ -38,16 +38,20 @@ macro_rules! pass_on {
             self.inner.events(query)
         }
 
-        fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError> {
-            self.inner.outline(run, newest)
+        fn retention_entries(
+            &self,
+            run: &RunId,
+            newest: Option<u64>,
+        ) -> Result<Vec<RetentionEntry>, StoreError> {
+            self.inner.retention_entries(run, newest)
         }
 
         fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
             self.inner.delete_run(run, only_at)
         }
 
-        fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
-            self.inner.upkeep(what)
+        fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+            self.inner.maintain(what)
         }
 
         fn info(&self) -> Result<StoreInfo, StoreError> {
@@ -60,25 +64,25 @@ macro_rules! pass_on {
 #[derive(Debug)]
 pub struct AskAgain<S> {
     inner: S,
-    chance: Chance,
+    rng: Rng,
 }
 
 impl<S: Store> AskAgain<S> {
     /// Wraps a store.
     pub fn new(inner: S, seed: u64) -> Self {
-        Self { inner, chance: Chance::new(seed) }
+        Self { inner, rng: Rng::new(seed) }
     }
 }
 
 impl<S: Store> Store for AskAgain<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        let extra = self.chance.below(3);
+        let extra = self.rng.below(3);
         // Half of the retries come from a transaction that was given up, so that others may write in between.
-        let given_up = self.chance.below(2) == 0;
+        let given_up = self.rng.below(2) == 0;
         if extra > 0 && given_up {
             self.inner.write(run, &mut |view| match decide(&view.clone()) {
-                Verdict::More => Verdict::More,
-                _ => Verdict::Nothing,
+                WriteDecision::NeedDetails => WriteDecision::NeedDetails,
+                _ => WriteDecision::NoChange,
             })?;
         }
         let here = extra - u64::from(extra > 0 && given_up);
@@ -97,14 +101,14 @@ impl<S: Store> Store for AskAgain<S> {
 #[derive(Debug)]
 pub struct LoseReplies<S> {
     inner: S,
-    chance: Chance,
+    rng: Rng,
     per_mille: u64,
 }
 
 impl<S: Store> LoseReplies<S> {
     /// Wraps a store; so many commits in a thousand lose their reply.
     pub fn new(inner: S, seed: u64, per_mille: u64) -> Self {
-        Self { inner, chance: Chance::new(seed), per_mille }
+        Self { inner, rng: Rng::new(seed), per_mille }
     }
 }
 
@@ -113,10 +117,10 @@ impl<S: Store> Store for LoseReplies<S> {
         let mut commits = false;
         let receipt = self.inner.write(run, &mut |view| {
             let verdict = decide(view);
-            commits = matches!(verdict, Verdict::Commit(_));
+            commits = matches!(verdict, WriteDecision::Commit(_));
             verdict
         })?;
-        if commits && self.chance.per_mille(self.per_mille) { Err(lost()) } else { Ok(receipt) }
+        if commits && self.rng.per_mille(self.per_mille) { Err(lost()) } else { Ok(receipt) }
     }
 
     pass_on!();
@@ -126,27 +130,27 @@ impl<S: Store> Store for LoseReplies<S> {
 #[derive(Debug)]
 pub struct LoseRequests<S> {
     inner: S,
-    chance: Chance,
+    rng: Rng,
     per_mille: u64,
 }
 
 impl<S: Store> LoseRequests<S> {
     /// Wraps a store; so many commits in a thousand never happen.
     pub fn new(inner: S, seed: u64, per_mille: u64) -> Self {
-        Self { inner, chance: Chance::new(seed), per_mille }
+        Self { inner, rng: Rng::new(seed), per_mille }
     }
 }
 
 impl<S: Store> Store for LoseRequests<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        if !self.chance.per_mille(self.per_mille) {
+        if !self.rng.per_mille(self.per_mille) {
             return self.inner.write(run, decide);
         }
         let mut lose = false;
         let receipt = self.inner.write(run, &mut |view| {
             let verdict = decide(view);
-            lose = matches!(verdict, Verdict::Commit(_));
-            if let Verdict::More = verdict { verdict } else { Verdict::Nothing }
+            lose = matches!(verdict, WriteDecision::Commit(_));
+            if let WriteDecision::NeedDetails = verdict { verdict } else { WriteDecision::NoChange }
         })?;
         if lose { Err(lost()) } else { Ok(receipt) }
     }

@@ -5,11 +5,11 @@
 // A test's only way to report is to panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-pub mod chance;
 pub mod conformance;
-pub mod doc;
 pub mod fault;
-pub mod ledger;
+pub mod fixtures;
+pub mod oracle;
+pub mod rng;
 
-pub use doc::Doc;
-pub use ledger::Ledger;
+pub use fixtures::TestCheckpoint;
+pub use oracle::Oracle;

@@ -6,7 +6,7 @@ use crate::brief::OverBudget;
 use crate::interop::InteropError;
 use crate::model::{IdError, Invalid, RunId, closed_enum};
 use crate::seal::SealError;
-use crate::store::identity::Foreign;
+use crate::store::identity::ForeignReason;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
 use crate::trigger::TimerError;
 
@@ -485,15 +485,15 @@ fn is_refused_file(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::InvalidInput)
 }
 
-fn untrusted_hint(why: &Foreign) -> String {
+fn untrusted_hint(why: &ForeignReason) -> String {
     match why {
-        Foreign::OtherOwner { .. } => {
+        ForeignReason::OtherOwner { .. } => {
             "work as that user, or set MILEPOST_TRUST to a folder above it if you trust them".into()
         }
-        Foreign::Tracked => "take it out of git (`git rm --cached`) and ignore it".into(),
-        Foreign::NotRegular { .. } => "remove it, or name another store with --store".into(),
-        Foreign::NoState { .. } => "set MILEPOST_TRUST to a folder above it if you trust it".into(),
-        Foreign::NoRecord | Foreign::Copy { .. } | Foreign::OtherMachine => {
+        ForeignReason::Tracked => "take it out of git (`git rm --cached`) and ignore it".into(),
+        ForeignReason::NotRegular { .. } => "remove it, or name another store with --store".into(),
+        ForeignReason::NoState { .. } => "set MILEPOST_TRUST to a folder above it if you trust it".into(),
+        ForeignReason::NoRecord | ForeignReason::Copy { .. } | ForeignReason::OtherMachine => {
             "`milepost trust` shows what it holds and asks; MILEPOST_TRUST names folders to trust".into()
         }
     }

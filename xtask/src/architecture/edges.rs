@@ -31,16 +31,24 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "kernel", "atomic", "small_file"]),
     ("redact", &["model"]),
-    ("git", &["small_file", "store::place", "store::Repository"]),
+    ("git", &["small_file", "store::project_paths", "store::Repository"]),
     (
         "capture",
-        &["model", "kernel", "git", "small_file", "store::place", "store::Repository", "store::StoreUrl"],
+        &[
+            "model",
+            "kernel",
+            "git",
+            "small_file",
+            "store::project_paths",
+            "store::Repository",
+            "store::StoreUrl",
+        ],
     ),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
     ("seal", &["model", "brief::id_of", "store::Slot", "ReasonCode"]),
     ("diff", &["model", "brief"]),
-    ("retain", &["model", "clock", "seal", "store::Entry", "store::Outline"]),
+    ("retain", &["model", "clock", "seal", "store::CheckpointEntry", "store::RetentionEntry"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("trust", &["model", "atomic", "owner", "small_file"]),
     ("database", &[]),
@@ -185,9 +193,8 @@ mod tests {
 
     #[test]
     fn names_are_taken_apart() {
-        let text =
-            "use crate::store::{Slot, Entry}; use crate::{Error, atomic}; let x = crate::seal::verify(y);";
-        let expected = ["Error", "atomic", "seal::verify", "store::Entry", "store::Slot"];
+        let text = "use crate::store::{Slot, CheckpointEntry}; use crate::{Error, atomic}; let x = crate::seal::verify(y);";
+        let expected = ["Error", "atomic", "seal::verify", "store::CheckpointEntry", "store::Slot"];
         assert!(named(text).iter().map(String::as_str).eq(expected));
     }
 }

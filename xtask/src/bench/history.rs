@@ -7,7 +7,7 @@ use milepost::Milepost;
 use milepost::engine::{ListQuery, Reference};
 use milepost::model::{Profile, RunId, RunRecord};
 use milepost::seal::{self, Unsealed};
-use milepost::store::{Commit, OpenOptions, StoreUrl, Verdict};
+use milepost::store::{Commit, OpenOptions, StoreUrl, WriteDecision};
 
 use super::measure::{Line, folder, pairs};
 
@@ -30,7 +30,7 @@ pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
                 .record
                 .clone()
                 .unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Pai, body.created_at));
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             for i in 0..batch {
                 let mut body = body.clone();
                 let id = format!("cp_seed_{:07}", done + i).parse();
@@ -44,7 +44,7 @@ pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
                 }
                 slot = slot.next();
             }
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         if let Some(e) = failed {
             return Err(e);

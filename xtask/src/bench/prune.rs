@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use milepost::engine::{Prune, Settings};
 use milepost::model::{Keep, Profile};
-use milepost::store::{OpenOptions, StoreUrl, Upkeep};
+use milepost::store::{Maintenance, OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
 
 use super::history::seed;
@@ -72,7 +72,7 @@ fn counts() -> Result<Vec<Line>> {
         lines.push(Line::count(what, left as f64, LEFT as f64, 1.0));
         let lean = open(&lean, Keep::Last(LEFT as u64))?;
         fill(&lean, LEFT)?;
-        lean.store().upkeep(Upkeep::Compact)?;
+        lean.store().maintain(Maintenance::Compact)?;
         let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes as f64);
         let what = format!("bytes after that, beside a store that never held more than 50, {name}");
         // Both keep their events, of which the pruned one has four times as many.
@@ -150,7 +150,7 @@ fn sqlite() -> Result<Line> {
     let db = folder.path().join("full.db");
     let full = StoreUrl::Sqlite(db.clone());
     let copy = |place: &Path| {
-        open(&full, Keep::All)?.store().upkeep(Upkeep::Compact)?;
+        open(&full, Keep::All)?.store().maintain(Maintenance::Compact)?;
         fs::copy(&db, place.join("copy.db")).context("copying the store")?;
         Ok(StoreUrl::Sqlite(place.join("copy.db")))
     };

@@ -7,7 +7,7 @@ use milepost::engine::RunsQuery;
 use milepost::engine::outbox::{Pending, PendingState};
 use milepost::model::StoreId;
 use milepost::store::OpenOptions;
-use milepost::store::identity::{self, Foreign, StoreTrust};
+use milepost::store::identity::{self, ForeignReason, StoreTrust};
 use milepost::trust::{StoreRecord, UserState};
 use milepost::{Error, Milepost, ReasonCode};
 use serde::Serialize;
@@ -122,14 +122,14 @@ fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
     let foreign = context.foreign();
     let read = || -> Result<(u64, u64), Error> {
         let options = OpenOptions {
-            foreign: foreign.clone().or(Some(Foreign::NoRecord)),
+            foreign: foreign.clone().or(Some(ForeignReason::NoRecord)),
             ..context.open_options(false)
         };
         let runs = Milepost::at(&url, &options)?.runs(&RunsQuery::default())?;
         Ok((runs.len() as u64, runs.iter().map(|run| run.checkpoints).sum()))
     };
     let counts = match &foreign {
-        Some(Foreign::NotRegular { .. }) => None,
+        Some(ForeignReason::NotRegular { .. }) => None,
         _ => read().ok(),
     };
     Ok(Offer {

@@ -19,8 +19,8 @@ use milepost::Error;
 use milepost::engine::pointer::Pointer;
 use milepost::model::{Invalid, Limits, Profile, RunId};
 use milepost::redact::AllowList;
-use milepost::store::identity::{Foreign, StoreTrust};
-use milepost::store::place::Place;
+use milepost::store::identity::{ForeignReason, StoreTrust};
+use milepost::store::project_paths::ProjectPaths;
 use milepost::store::{DEFAULT_WAIT, StoreUrl};
 use milepost::trust::StoreRecord;
 
@@ -103,7 +103,7 @@ pub(crate) struct Setting {
 /// Everything a command needs to know before it opens the store.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) place: Place,
+    pub(crate) place: ProjectPaths,
     /// The store's address, where one is given.
     pub(crate) store: Option<StoreUrl>,
     /// Whether a flag or the environment names the store: then it is the user's own choice.
@@ -174,7 +174,7 @@ impl Config {
     /// Reads the environment and the files.
     pub(crate) fn load(global: &Global) -> Result<Self, Failure> {
         let here = Path::new(".");
-        let place = Place::find(here).map_err(|source| Error::File {
+        let place = ProjectPaths::find(here).map_err(|source| Error::File {
             path: here.to_owned(),
             what: "read",
             source,
@@ -344,7 +344,7 @@ impl Config {
     }
 
     /// Why the store is foreign, if it is.
-    pub(crate) fn foreign(&self) -> Option<&Foreign> {
+    pub(crate) fn foreign(&self) -> Option<&ForeignReason> {
         match &self.store_trust {
             StoreTrust::Foreign(why) if !self.store_is_chosen => Some(why),
             _ => None,

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use milepost::store::StoreUrl;
-use milepost::store::identity::{self, Foreign, StoreTrust};
-use milepost::store::place::Place;
+use milepost::store::identity::{self, ForeignReason, StoreTrust};
+use milepost::store::project_paths::ProjectPaths;
 use milepost::trust::{StoreRecord, TrustedProject, UserState};
 
 use super::file::File;
@@ -66,23 +66,23 @@ impl Trust {
     }
 
     /// Decides whether the project's store is trusted, when no flag or variable names one.
-    pub(crate) fn judge(&self, url: &StoreUrl, place: &Place) -> (StoreTrust, Option<StoreRecord>) {
+    pub(crate) fn judge(&self, url: &StoreUrl, place: &ProjectPaths) -> (StoreTrust, Option<StoreRecord>) {
         let base = base(url, place);
-        let (trust, record) = identity::judge(url, &base, self.state.as_ref().map_err(String::as_str));
+        let (trust, record) = identity::check_trust(url, &base, self.state.as_ref().map_err(String::as_str));
         let trust = match trust {
             StoreTrust::New => self.judge_new(url, place),
             other => other,
         };
         match trust {
             // A link may lead out of the trusted folder.
-            StoreTrust::Foreign(Foreign::NotRegular { .. }) => (trust, record),
+            StoreTrust::Foreign(ForeignReason::NotRegular { .. }) => (trust, record),
             StoreTrust::Foreign(_) if self.covers(url.resolved().path()) => (StoreTrust::Trusted, record),
             trust => (trust, record),
         }
     }
 
     /// A store is not made inside a repository of another user's.
-    fn judge_new(&self, url: &StoreUrl, place: &Place) -> StoreTrust {
+    fn judge_new(&self, url: &StoreUrl, place: &ProjectPaths) -> StoreTrust {
         let base = base(url, place);
         let folder = url.path().parent().map(Path::to_owned);
         let repository = place.worktree.is_some().then_some(base.clone());
@@ -90,7 +90,7 @@ impl Trust {
         for path in below.into_iter().chain(repository) {
             let owner = std::fs::metadata(&path).ok().as_ref().and_then(milepost::small_file::owner);
             if let Some(owner) = owner.filter(|owner| Some(*owner) != milepost::trust::user_id()) {
-                return StoreTrust::Foreign(Foreign::OtherOwner { path, owner });
+                return StoreTrust::Foreign(ForeignReason::OtherOwner { path, owner });
             }
         }
         StoreTrust::New
@@ -98,18 +98,18 @@ impl Trust {
 }
 
 /// The folder below which no link is followed on the way to a store.
-fn base(url: &StoreUrl, place: &Place) -> PathBuf {
+fn base(url: &StoreUrl, place: &ProjectPaths) -> PathBuf {
     let own = project(place);
     if url.path().starts_with(&own) { own } else { place.root.clone() }
 }
 
 /// What identifies a project: the git directory that its worktrees share, or its root outside git.
-pub(crate) fn project(place: &Place) -> PathBuf {
+pub(crate) fn project(place: &ProjectPaths) -> PathBuf {
     place.database.parent().and_then(Path::parent).unwrap_or(&place.root).to_owned()
 }
 
 /// The entry that a record has, or gets, for a project.
-pub(crate) fn entry(place: &Place, values: &Guarded) -> TrustedProject {
+pub(crate) fn entry(place: &ProjectPaths, values: &Guarded) -> TrustedProject {
     TrustedProject {
         project: project(place).to_string_lossy().into_owned(),
         root: place.root.to_string_lossy().into_owned(),
@@ -119,7 +119,7 @@ pub(crate) fn entry(place: &Place, values: &Guarded) -> TrustedProject {
 
 /// The name under which an accepted value is recorded. Values of a file below the root are its own: the same words mean
 /// another path there.
-fn accepted_key(place: &Place, key: &str) -> String {
+fn accepted_key(place: &ProjectPaths, key: &str) -> String {
     match place.config_folder().to_string_lossy() {
         root if root.is_empty() => key.to_owned(),
         folder => format!("{folder}/{key}"),
@@ -130,7 +130,7 @@ fn accepted_key(place: &Place, key: &str) -> String {
 /// noted under its new place.
 pub(super) fn untrusted(
     record: Option<&StoreRecord>,
-    place: &Place,
+    place: &ProjectPaths,
     guarded: &Guarded,
     state: &Result<UserState, String>,
 ) -> Guarded {

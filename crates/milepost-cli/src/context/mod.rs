@@ -16,7 +16,7 @@ use milepost::engine::outbox::Queued;
 use milepost::engine::{Opening, Settings, Whereabouts};
 use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
-use milepost::store::identity::Foreign;
+use milepost::store::identity::ForeignReason;
 use milepost::store::{StoreError, StoreUrl};
 use milepost::{Error, Exit, Milepost, Save, Saved, trigger};
 
@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
     /// Whether it was said that runs are left out for an agent.
     told_hidden: Cell<bool>,
     /// Why the store is foreign, once that was asked.
-    foreign: OnceCell<Option<Foreign>>,
+    foreign: OnceCell<Option<ForeignReason>>,
     /// Whether the command has read a store from which acknowledged writes are missing.
     read_incomplete: Cell<bool>,
 }

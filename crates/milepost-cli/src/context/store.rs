@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use milepost::engine::outbox::Outbox;
-use milepost::store::identity::{Foreign, StoreTrust};
+use milepost::store::identity::{ForeignReason, StoreTrust};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
@@ -84,19 +84,21 @@ impl Context<'_> {
 
     /// Why the store is foreign, if it is. For a store inside a worktree git is asked whether it tracks it, but not at
     /// every event of an agent's.
-    pub(crate) fn foreign(&self) -> Option<Foreign> {
+    pub(crate) fn foreign(&self) -> Option<ForeignReason> {
         self.foreign.get_or_init(|| self.find_foreign()).clone()
     }
 
-    fn find_foreign(&self) -> Option<Foreign> {
+    fn find_foreign(&self) -> Option<ForeignReason> {
         if self.config.store_is_chosen {
             return None;
         }
         match self.config.foreign() {
             // No trust makes these safe, so that git need not be asked.
-            Some(why @ (Foreign::OtherOwner { .. } | Foreign::NotRegular { .. })) => Some(why.clone()),
+            Some(why @ (ForeignReason::OtherOwner { .. } | ForeignReason::NotRegular { .. })) => {
+                Some(why.clone())
+            }
             other if self.caller == Caller::Hook => other.cloned(),
-            _ if self.is_tracked() => Some(Foreign::Tracked),
+            _ if self.is_tracked() => Some(ForeignReason::Tracked),
             other => other.cloned(),
         }
     }
@@ -182,11 +184,11 @@ impl Context<'_> {
 
     /// A foreign store is read with a warning by people, and not at all by agents. Another user's store, and one behind a
     /// link, is not read at all.
-    fn tell_foreign(&self, why: &Foreign) -> Result<(), Error> {
+    fn tell_foreign(&self, why: &ForeignReason) -> Result<(), Error> {
         let place = self.url().to_string();
         // What a link leads to is not the project's, and reading it could write beside it. Another user may have put a
         // store above folders that are not theirs, as git's `safe.directory` assumes.
-        let unreadable = matches!(why, Foreign::NotRegular { .. } | Foreign::OtherOwner { .. });
+        let unreadable = matches!(why, ForeignReason::NotRegular { .. } | ForeignReason::OtherOwner { .. });
         if unreadable || self.is_for_agent() {
             return Err(StoreError::Untrusted { place, why: why.clone() }.into());
         }

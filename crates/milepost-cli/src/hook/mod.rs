@@ -11,7 +11,7 @@ mod todo;
 mod tool;
 mod transcript;
 
-use milepost::store::identity::Foreign;
+use milepost::store::identity::ForeignReason;
 
 use self::event::HookEvent;
 use crate::agents::Agent;
@@ -93,7 +93,7 @@ fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
     if tracked {
         context.forget_record();
     }
-    let foreign = context.foreign().or(tracked.then_some(Foreign::Tracked))?;
+    let foreign = context.foreign().or(tracked.then_some(ForeignReason::Tracked))?;
     let place = context.url();
     let message = format!(
         "milepost: {place} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"

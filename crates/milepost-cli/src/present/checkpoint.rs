@@ -25,7 +25,7 @@ pub(crate) struct MarksDocument {
 
 impl MarksDocument {
     /// The marks of a checkpoint.
-    pub(crate) fn of(entry: &milepost::store::Entry, completed: bool) -> Self {
+    pub(crate) fn of(entry: &milepost::store::CheckpointEntry, completed: bool) -> Self {
         Self {
             completed,
             pinned: entry.marks.pinned,

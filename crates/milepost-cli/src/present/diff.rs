@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use milepost::diff::{Change, FileChanges};
 use milepost::engine::Diff;
 use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, Raw};
-use milepost::store::Entry;
+use milepost::store::CheckpointEntry;
 use serde::Serialize;
 
 use super::words::{self, bold, clean, counted, dim, green, red};
@@ -63,7 +63,7 @@ impl<'a> Document<'a> {
     }
 }
 
-fn place(entry: &Entry) -> String {
+fn place(entry: &CheckpointEntry) -> String {
     format!("{}@{}", entry.header.run_id, entry.header.sequence)
 }
 

@@ -2,21 +2,21 @@
 
 use milepost::store::Store;
 
-use crate::chance::{edited, text};
-use crate::ledger::{Ledger, shown};
+use crate::oracle::{Oracle, shown};
+use crate::rng::{edited, text};
 
 const LARGE: usize = 64 * 1024;
 
 /// Puts checkpoints with these states and compares all bodies at several distances.
-fn put_states(ledger: &mut Ledger<'_>, states: impl IntoIterator<Item = String>) {
+fn put_states(oracle: &mut Oracle<'_>, states: impl IntoIterator<Item = String>) {
     for (n, state) in states.into_iter().enumerate() {
-        let doc = ledger.doc(format!("body-{n}")).state(state);
-        ledger.put(&doc);
+        let doc = oracle.doc(format!("body-{n}")).state(state);
+        oracle.put(&doc);
         if [0, 1, 2, 15, 16, 17, 33].contains(&n) {
-            ledger.check();
+            oracle.check();
         }
     }
-    ledger.check();
+    oracle.check();
 }
 
 fn edits(count: usize, size: usize) -> impl Iterator<Item = String> {
@@ -29,26 +29,26 @@ fn edits(count: usize, size: usize) -> impl Iterator<Item = String> {
 
 /// Forty-two of 64 KB, each differing by 5% from the one before.
 pub fn large_with_small_changes(store: &dyn Store) {
-    put_states(&mut Ledger::begin(store, "bodies-large"), edits(42, LARGE));
+    put_states(&mut Oracle::begin(store, "bodies-large"), edits(42, LARGE));
 }
 
 /// Fifty of some 300 bytes.
 pub fn tiny(store: &dyn Store) {
-    put_states(&mut Ledger::begin(store, "bodies-tiny"), edits(50, 30));
+    put_states(&mut Oracle::begin(store, "bodies-tiny"), edits(50, 30));
 }
 
 /// Each the one before with something appended.
 pub fn growing(store: &dyn Store) {
     let all = text(LARGE, 3);
     let states = (1..=40).map(|n| all[..n * LARGE / 40].to_owned());
-    put_states(&mut Ledger::begin(store, "bodies-growing"), states);
+    put_states(&mut Oracle::begin(store, "bodies-growing"), states);
 }
 
 /// Each the one before with something cut off.
 pub fn shrinking(store: &dyn Store) {
     let all = text(LARGE, 4);
     let states = (0..40).rev().map(|n| all[..n * LARGE / 40].to_owned());
-    put_states(&mut Ledger::begin(store, "bodies-shrinking"), states);
+    put_states(&mut Oracle::begin(store, "bodies-shrinking"), states);
 }
 
 /// Nothing in common with the one before, in size neither.
@@ -59,26 +59,26 @@ pub fn alternating(store: &dyn Store) {
         2 => String::new(),
         _ => text(5000, n),
     });
-    put_states(&mut Ledger::begin(store, "bodies-alternating"), states);
+    put_states(&mut Oracle::begin(store, "bodies-alternating"), states);
 }
 
 /// A run of forty edited checkpoints, from which `choose` says what to drop, in one commit and one by one.
 fn drop_from(store: &dyn Store, name: &str, choose: impl Fn(&[u64]) -> Vec<u64>) {
-    let mut ledger = Ledger::begin(store, name);
-    put_states(&mut ledger, edits(40, 8 * 1024));
-    let chosen = choose(&ledger.sequences());
+    let mut oracle = Oracle::begin(store, name);
+    put_states(&mut oracle, edits(40, 8 * 1024));
+    let chosen = choose(&oracle.sequences());
     let (together, apart) = chosen.split_at(chosen.len() / 2);
-    ledger.drop_all(together);
-    ledger.check();
+    oracle.drop_all(together);
+    oracle.check();
     for sequence in apart {
-        ledger.drop_all(&[*sequence]);
+        oracle.drop_all(&[*sequence]);
     }
-    ledger.check();
+    oracle.check();
     let size = 8 * 1024;
     for n in 0..3 {
-        let doc = ledger.doc(format!("after-{n}")).state(text(size, n));
-        ledger.put(&doc);
-        ledger.check();
+        let doc = oracle.doc(format!("after-{n}")).state(text(size, n));
+        oracle.put(&doc);
+        oracle.check();
     }
 }
 
@@ -109,11 +109,11 @@ pub fn after_dropping_the_newest(store: &dyn Store) {
 
 /// A put and the drop of the oldest in one commit, with some protected ones left standing between.
 pub fn after_pruning_at_every_put(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "bodies-prune");
+    let mut oracle = Oracle::begin(store, "bodies-prune");
     for (n, state) in edits(60, 8 * 1024).enumerate() {
-        let doc = ledger.doc(n).state(state);
+        let doc = oracle.doc(n).state(state);
         let pinned = n % 7 == 0;
-        ledger.commit(|view, commit| {
+        oracle.commit(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
             if pinned {
                 let marks = milepost::model::Marks { revision: 1, pinned, ..Default::default() };
@@ -125,8 +125,8 @@ pub fn after_pruning_at_every_put(store: &dyn Store) {
             }
         });
         if n % 10 == 9 {
-            ledger.check();
+            oracle.check();
         }
     }
-    ledger.check();
+    oracle.check();
 }

@@ -6,24 +6,24 @@ use std::thread;
 
 use milepost::model::RunId;
 use milepost::seal::Verified;
-use milepost::store::{Commit, HeaderQuery, Store, StoreError, Verdict};
+use milepost::store::{Commit, HeaderQuery, Store, StoreError, WriteDecision};
 
-use crate::chance::text;
-use crate::doc::{self, Doc};
-use crate::ledger::{Ledger, good, shown, view};
+use crate::fixtures::{self, TestCheckpoint};
+use crate::oracle::{Oracle, good, shown, view};
+use crate::rng::text;
 
 const WRITERS: usize = 8;
 const WRITES: usize = 25;
 
 /// One write that counts itself in the record and puts one checkpoint.
 fn count_one(store: &dyn Store, run: &RunId, label: &str) {
-    let doc = Doc::new(run, label).state(text(500, label.len() as u64));
+    let doc = TestCheckpoint::new(run, label).state(text(500, label.len() as u64));
     let receipt = store.write(run, &mut |view| {
-        let mut commit = Commit::of(doc::next_record(run, view));
+        let mut commit = Commit::new(fixtures::next_record(run, view));
         commit.puts.push(doc.seal(&view.slot));
-        commit.push.push(doc::item(label));
-        commit.events.push(doc::event(run, view.count));
-        Verdict::Commit(Box::new(commit))
+        commit.push.push(fixtures::item(label));
+        commit.events.push(fixtures::event(run, view.count));
+        WriteDecision::Commit(Box::new(commit))
     });
     receipt.unwrap_or_else(|e| panic!("{run}: write {label}: {e}"));
 }
@@ -47,7 +47,7 @@ fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
 }
 
 fn one_run(handles: &[&dyn Store], name: &str) {
-    let run = Ledger::begin(handles[0], name).run().clone();
+    let run = Oracle::begin(handles[0], name).run().clone();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (store, run) = (handles[writer % handles.len()], &run);
@@ -65,7 +65,7 @@ fn one_run(handles: &[&dyn Store], name: &str) {
 
 fn many_runs(handles: &[&dyn Store], name: &str) {
     let names: Vec<_> =
-        (0..3).map(|n| Ledger::begin(handles[0], &format!("{name}-{n}")).run().clone()).collect();
+        (0..3).map(|n| Oracle::begin(handles[0], &format!("{name}-{n}")).run().clone()).collect();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (store, names) = (handles[writer % handles.len()], &names);
@@ -111,8 +111,8 @@ fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
 }
 
 fn prune_and_read(handles: &[&dyn Store], name: &str) {
-    let mut ledger = Ledger::begin(handles[0], name);
-    let run = ledger.run().clone();
+    let mut oracle = Oracle::begin(handles[0], name);
+    let run = oracle.run().clone();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for store in handles.iter().chain(handles) {
@@ -122,8 +122,8 @@ fn prune_and_read(handles: &[&dyn Store], name: &str) {
         // The readers must end where the writer panics, too.
         let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for n in 0..60 {
-                let doc = ledger.doc(n).state(text(3000, n));
-                ledger.commit(|view, commit| {
+                let doc = oracle.doc(n).state(text(3000, n));
+                oracle.commit(|view, commit| {
                     commit.puts.push(doc.seal(&view.slot));
                     if view.count >= 10 {
                         commit.drops.push(shown(view).oldest[0].header.sequence);
@@ -135,7 +135,7 @@ fn prune_and_read(handles: &[&dyn Store], name: &str) {
         wrote.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
     for store in handles {
-        ledger.check_on(*store);
+        oracle.check_on(*store);
     }
 }
 
@@ -156,26 +156,26 @@ pub fn readers_beside_a_pruning_writer(store: &dyn Store) {
 
 /// What one handle committed, the other sees at once.
 pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
-    let mut ledger = Ledger::begin(a, "handles-see");
-    Ledger::begin(a, "handles-see-other");
-    ledger.check_on(b);
+    let mut oracle = Oracle::begin(a, "handles-see");
+    Oracle::begin(a, "handles-see-other");
+    oracle.check_on(b);
     for n in 0..10 {
-        ledger.put_many(2);
-        ledger.check_on(b);
-        count_one(b, &doc::run_id("handles-see-other"), &format!("{n}"));
-        let seen = view(a, &doc::run_id("handles-see-other"));
+        oracle.put_many(2);
+        oracle.check_on(b);
+        count_one(b, &fixtures::run_id("handles-see-other"), &format!("{n}"));
+        let seen = view(a, &fixtures::run_id("handles-see-other"));
         assert_eq!(seen.record.as_ref().unwrap().attempts, seen.count);
         assert_eq!(seen.count, n + 1);
         if n % 3 == 2 {
-            let oldest = ledger.sequences()[0];
-            ledger.drop_all(&[oldest]);
-            ledger.check_on(b);
+            let oldest = oracle.sequences()[0];
+            oracle.drop_all(&[oldest]);
+            oracle.check_on(b);
         }
     }
-    assert!(b.delete_run(&doc::run_id("handles-see-other"), None).unwrap());
-    assert!(a.run(&doc::run_id("handles-see-other")).unwrap().is_none());
-    ledger.delete();
-    ledger.check_on(b);
+    assert!(b.delete_run(&fixtures::run_id("handles-see-other"), None).unwrap());
+    assert!(a.run(&fixtures::run_id("handles-see-other")).unwrap().is_none());
+    oracle.delete();
+    oracle.check_on(b);
 }
 
 /// Eight writers of one run over two handles lose nothing.

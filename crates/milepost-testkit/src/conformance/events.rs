@@ -3,8 +3,8 @@
 use milepost::model::{Event, RunId};
 use milepost::store::{EVENTS_KEPT, EventQuery, Store};
 
-use crate::doc;
-use crate::ledger::Ledger;
+use crate::fixtures;
+use crate::oracle::Oracle;
 
 /// How many events beyond `EVENTS_KEPT` a store may be late in letting go.
 pub const SLACK: u64 = EVENTS_KEPT / 4;
@@ -18,40 +18,40 @@ fn ask(store: &dyn Store, run: Option<&RunId>, after: u64, limit: usize) -> Vec<
 
 fn numbers(run: &RunId, events: &[(u64, Event)]) -> Vec<u64> {
     let own = events.iter().map(|(_, event)| event).filter(|event| event.run_id == *run);
-    own.map(|event| event.at.duration_since(doc::at(0)).as_secs() as u64).collect()
+    own.map(|event| event.at.duration_since(fixtures::at(0)).as_secs() as u64).collect()
 }
 
-fn add(ledger: &mut Ledger<'_>, numbers: std::ops::Range<u64>) {
-    let run = ledger.run().clone();
-    ledger.commit(|_, commit| commit.events.extend(numbers.clone().map(|n| doc::event(&run, n))));
+fn add(oracle: &mut Oracle<'_>, numbers: std::ops::Range<u64>) {
+    let run = oracle.run().clone();
+    oracle.commit(|_, commit| commit.events.extend(numbers.clone().map(|n| fixtures::event(&run, n))));
 }
 
 /// Events come back verbatim and in order, by run and over all runs.
 pub fn come_in_order(store: &dyn Store) {
-    let mut ledgers = [Ledger::begin(store, "events-order-a"), Ledger::begin(store, "events-order-b")];
+    let mut ledgers = [Oracle::begin(store, "events-order-a"), Oracle::begin(store, "events-order-b")];
     for n in 0..6u64 {
         add(&mut ledgers[n as usize % 2], n * 10..n * 10 + 3);
     }
-    for ledger in &ledgers {
-        ledger.check();
+    for oracle in &ledgers {
+        oracle.check();
     }
-    let names: Vec<_> = ledgers.iter().map(|ledger| ledger.run().clone()).collect();
+    let names: Vec<_> = ledgers.iter().map(|oracle| oracle.run().clone()).collect();
     let mut all = ask(store, None, 0, 0);
     all.retain(|(_, event)| names.contains(&event.run_id));
     let seconds: Vec<_> = all.iter().map(|(_, event)| event.at).collect();
     assert!(seconds.is_sorted(), "events of several runs in the order of their writes");
     assert_eq!(seconds.len(), 18);
-    for (run, ledger) in names.iter().zip(&ledgers) {
+    for (run, oracle) in names.iter().zip(&ledgers) {
         let own: Vec<_> = all.iter().filter(|(_, event)| event.run_id == *run).cloned().collect();
-        assert_eq!(own, ask(store, Some(ledger.run()), 0, 0), "the same positions by run and over all");
+        assert_eq!(own, ask(store, Some(oracle.run()), 0, 0), "the same positions by run and over all");
     }
 }
 
 /// `after` leaves out what stands at or before a position; positions are never used again.
 pub fn page_by_position(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "events-after");
-    add(&mut ledger, 0..10);
-    let run = ledger.run().clone();
+    let mut oracle = Oracle::begin(store, "events-after");
+    add(&mut oracle, 0..10);
+    let run = oracle.run().clone();
     let all = ask(store, Some(&run), 0, 0);
     for (at, (position, _)) in all.iter().enumerate() {
         assert_eq!(ask(store, Some(&run), *position, 0), all[at + 1..], "events after {position}");
@@ -63,23 +63,23 @@ pub fn page_by_position(store: &dyn Store) {
     }
     let last = all.last().unwrap().0;
     assert!(ask(store, Some(&run), u64::MAX, 0).is_empty());
-    ledger.delete();
+    oracle.delete();
     assert!(ask(store, Some(&run), 0, 0).is_empty());
-    add(&mut ledger, 20..21);
+    add(&mut oracle, 20..21);
     assert_eq!(
         numbers(&run, &ask(store, Some(&run), last, 0)),
         [20],
         "a follower sees what comes after a delete"
     );
-    ledger.check();
+    oracle.check();
 }
 
 /// `limit` takes the newest, still oldest first, also together with `after`.
 pub fn limit_takes_the_newest(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "events-limit");
-    add(&mut ledger, 0..7);
-    add(&mut ledger, 7..20);
-    let run = ledger.run().clone();
+    let mut oracle = Oracle::begin(store, "events-limit");
+    add(&mut oracle, 0..7);
+    add(&mut oracle, 7..20);
+    let run = oracle.run().clone();
     let all = ask(store, Some(&run), 0, 0);
     for limit in [1, 2, 19, 20, 21, 1000] {
         let from = 20usize.saturating_sub(limit);
@@ -92,27 +92,27 @@ pub fn limit_takes_the_newest(store: &dyn Store) {
 
 /// A run keeps its newest thousand, and not many more.
 pub fn are_bounded(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "events-bounded");
-    let mut other = Ledger::begin(store, "events-bounded-other");
+    let mut oracle = Oracle::begin(store, "events-bounded");
+    let mut other = Oracle::begin(store, "events-bounded-other");
     add(&mut other, 0..5);
-    let run = ledger.run().clone();
+    let run = oracle.run().clone();
     let mut written = 0;
     for size in [400, 400, 199, 1, 1, 1, 100, 400, 700, 30] {
-        add(&mut ledger, written..written + size);
+        add(&mut oracle, written..written + size);
         written += size;
         bounded(store, &run, written);
     }
-    ledger.check();
+    oracle.check();
     other.check();
     assert_eq!(ask(store, Some(other.run()), 0, 0).len(), 5, "another run's events");
 }
 
 /// One commit may bring more than a run keeps.
 pub fn are_bounded_in_one_commit(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "events-flood");
-    let run = ledger.run().clone();
-    add(&mut ledger, 0..1700);
-    add(&mut ledger, 1700..1701);
+    let mut oracle = Oracle::begin(store, "events-flood");
+    let run = oracle.run().clone();
+    add(&mut oracle, 0..1700);
+    add(&mut oracle, 1700..1701);
     bounded(store, &run, 1701);
 }
 

@@ -1,12 +1,12 @@
 //! Checkpoints are found by number, id, start of id, tag and foreign id: exactly those, each once.
 
 use milepost::model::{Marks, RunId};
-use milepost::store::{Find, HeaderQuery, Store};
+use milepost::store::{CheckpointFilter, HeaderQuery, Store};
 
-use crate::ledger::{Ledger, good};
+use crate::oracle::{Oracle, good};
 
 /// The ids a query gives, without the part that this suite puts before its labels.
-fn found(store: &dyn Store, run: Option<&RunId>, find: Find<'_>) -> Vec<String> {
+fn found(store: &dyn Store, run: Option<&RunId>, find: CheckpointFilter<'_>) -> Vec<String> {
     ids(store, HeaderQuery { run, find, ..HeaderQuery::default() })
 }
 
@@ -18,49 +18,55 @@ fn ids(store: &dyn Store, query: HeaderQuery<'_>) -> Vec<String> {
 
 /// By number, within a run.
 pub fn by_sequence(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-sequence");
-    let mut other = Ledger::begin(store, "find-sequence-other");
-    ledger.put_many(5);
+    let mut oracle = Oracle::begin(store, "find-sequence");
+    let mut other = Oracle::begin(store, "find-sequence-other");
+    oracle.put_many(5);
     other.put_many(5);
-    ledger.drop_all(&[2]);
-    let run = Some(ledger.run());
+    oracle.drop_all(&[2]);
+    let run = Some(oracle.run());
     for sequence in [1, 3, 4, 5] {
-        assert_eq!(found(store, run, Find::Sequence(sequence)), [format!("cp_find-sequence_{sequence}")]);
+        assert_eq!(
+            found(store, run, CheckpointFilter::Sequence(sequence)),
+            [format!("cp_find-sequence_{sequence}")]
+        );
     }
     for sequence in [0, 2, 6, i64::MAX as u64, u64::MAX] {
-        assert!(found(store, run, Find::Sequence(sequence)).is_empty(), "number {sequence}");
+        assert!(found(store, run, CheckpointFilter::Sequence(sequence)).is_empty(), "number {sequence}");
     }
 }
 
 /// By the whole id, in one run and in all.
 pub fn by_id(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-id");
-    let mut other = Ledger::begin(store, "find-id-other");
-    ledger.put_many(12);
+    let mut oracle = Oracle::begin(store, "find-id");
+    let mut other = Oracle::begin(store, "find-id-other");
+    oracle.put_many(12);
     other.put_many(1);
-    let (run, elsewhere) = (Some(ledger.run()), Some(other.run()));
-    assert_eq!(found(store, None, Find::Id("cp_find-id_1")), ["cp_find-id_1"]);
-    assert_eq!(found(store, run, Find::Id("cp_find-id_1")), ["cp_find-id_1"]);
-    assert!(found(store, elsewhere, Find::Id("cp_find-id_1")).is_empty(), "an id of another run");
+    let (run, elsewhere) = (Some(oracle.run()), Some(other.run()));
+    assert_eq!(found(store, None, CheckpointFilter::Id("cp_find-id_1")), ["cp_find-id_1"]);
+    assert_eq!(found(store, run, CheckpointFilter::Id("cp_find-id_1")), ["cp_find-id_1"]);
+    assert!(found(store, elsewhere, CheckpointFilter::Id("cp_find-id_1")).is_empty(), "an id of another run");
     for id in ["cp_find-id_", "cp_find-id_99", "CP_find-id_1", "cp_find-id_1 ", "cp%", "", "é", "../x", "a/b"]
     {
-        assert!(found(store, None, Find::Id(id)).is_empty(), "id {id:?}");
+        assert!(found(store, None, CheckpointFilter::Id(id)).is_empty(), "id {id:?}");
     }
-    ledger.drop_all(&[1]);
-    assert!(found(store, None, Find::Id("cp_find-id_1")).is_empty(), "the id of a dropped checkpoint");
+    oracle.drop_all(&[1]);
+    assert!(
+        found(store, None, CheckpointFilter::Id("cp_find-id_1")).is_empty(),
+        "the id of a dropped checkpoint"
+    );
 }
 
 /// By the start of the id, newest first.
 pub fn by_prefix(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-prefix");
-    let mut other = Ledger::begin(store, "find-prefix-other");
+    let mut oracle = Oracle::begin(store, "find-prefix");
+    let mut other = Oracle::begin(store, "find-prefix-other");
     for label in ["a", "ab", "abz", "abzz", "b", "a-z"] {
-        let doc = ledger.doc(label).id(&format!("findprefix.{label}"));
-        ledger.put(&doc);
+        let doc = oracle.doc(label).id(&format!("findprefix.{label}"));
+        oracle.put(&doc);
     }
     let doc = other.doc("abc").id("findprefix.abc");
     other.put(&doc);
-    let all = |prefix| found(store, None, Find::Prefix(prefix));
+    let all = |prefix| found(store, None, CheckpointFilter::Prefix(prefix));
     assert_eq!(
         all("findprefix.ab"),
         ["findprefix.abc", "findprefix.abzz", "findprefix.abz", "findprefix.ab"]
@@ -70,27 +76,27 @@ pub fn by_prefix(store: &dyn Store) {
     assert_eq!(all("findprefix.").len(), 7);
     assert!(all("findprefix.abzzz").is_empty());
     assert!(all("indprefix").is_empty(), "the middle of an id");
-    let own = found(store, Some(ledger.run()), Find::Prefix("findprefix.ab"));
+    let own = found(store, Some(oracle.run()), CheckpointFilter::Prefix("findprefix.ab"));
     assert_eq!(own, ["findprefix.abzz", "findprefix.abz", "findprefix.ab"]);
     assert_eq!(
-        found(store, Some(ledger.run()), Find::Prefix("")).len(),
+        found(store, Some(oracle.run()), CheckpointFilter::Prefix("")).len(),
         6,
         "the empty prefix is of every id"
     );
-    ledger.drop_all(&[3]);
+    oracle.drop_all(&[3]);
     assert_eq!(all("findprefix.abz"), ["findprefix.abzz"]);
-    ledger.check();
+    oracle.check();
 }
 
 /// No character of a prefix stands for another, and case counts.
 pub fn prefix_characters_are_literal(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-literal");
+    let mut oracle = Oracle::begin(store, "find-literal");
     let labels = ["cp_1", "cpX1", "cp.1", "cp-1", "CP_1", "cp_12", "cp1"];
     for label in labels {
-        let doc = ledger.doc(label).id(&format!("findliteral-{label}"));
-        ledger.put(&doc);
+        let doc = oracle.doc(label).id(&format!("findliteral-{label}"));
+        oracle.put(&doc);
     }
-    let all = |prefix: &str| found(store, None, Find::Prefix(&format!("findliteral-{prefix}")));
+    let all = |prefix: &str| found(store, None, CheckpointFilter::Prefix(&format!("findliteral-{prefix}")));
     assert_eq!(all("cp_1"), ["findliteral-cp_12", "findliteral-cp_1"]);
     for label in ["cpX1", "cp.1", "cp-1", "CP_1", "cp1"] {
         assert_eq!(all(label), [format!("findliteral-{label}")], "prefix {label}");
@@ -104,24 +110,27 @@ pub fn prefix_characters_are_literal(store: &dyn Store) {
 
 /// By tag: the whole of it, as it now is, as many as have it.
 pub fn by_tag(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-tag");
-    let mut other = Ledger::begin(store, "find-tag-other");
+    let mut oracle = Oracle::begin(store, "find-tag");
+    let mut other = Oracle::begin(store, "find-tag-other");
     let tag = "find tag é\u{1F600} %_'\"\\";
-    ledger.put_many(5);
+    oracle.put_many(5);
     other.put_many(1);
     let tags = |names: &[&str], revision| Marks {
         revision,
         tags: names.iter().map(|&name| name.to_owned()).collect(),
         ..Marks::default()
     };
-    ledger.mark(2, tags(&["find-tag-first", tag], 1));
-    ledger.mark(4, tags(&[tag], 1));
+    oracle.mark(2, tags(&["find-tag-first", tag], 1));
+    oracle.mark(4, tags(&[tag], 1));
     other.mark(1, tags(&[tag], 1));
-    ledger.check();
-    let all = |name| found(store, None, Find::Name(name));
+    oracle.check();
+    let all = |name| found(store, None, CheckpointFilter::Name(name));
     // By stamp, which is that of the checkpoint and not of its marks.
     assert_eq!(all(tag), ["cp_find-tag-other_1", "cp_find-tag_4", "cp_find-tag_2"]);
-    assert_eq!(found(store, Some(ledger.run()), Find::Name(tag)), ["cp_find-tag_4", "cp_find-tag_2"]);
+    assert_eq!(
+        found(store, Some(oracle.run()), CheckpointFilter::Name(tag)),
+        ["cp_find-tag_4", "cp_find-tag_2"]
+    );
     assert_eq!(all("find-tag-first"), ["cp_find-tag_2"]);
     for name in [
         "find-tag-firs",
@@ -134,77 +143,87 @@ pub fn by_tag(store: &dyn Store) {
     ] {
         assert!(all(name).is_empty(), "name {name:?}");
     }
-    ledger.mark(2, tags(&["find-tag-second"], 2));
+    oracle.mark(2, tags(&["find-tag-second"], 2));
     assert!(all("find-tag-first").is_empty(), "a tag that was taken off");
     assert_eq!(all("find-tag-second"), ["cp_find-tag_2"]);
-    ledger.drop_all(&[4]);
+    oracle.drop_all(&[4]);
     assert_eq!(all(tag), ["cp_find-tag-other_1"], "the tag of a dropped checkpoint");
-    ledger.put_many(1);
-    ledger.check();
+    oracle.put_many(1);
+    oracle.check();
     other.check();
 }
 
 /// By the id it was imported under.
 pub fn by_imported_id(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-imported");
-    let mut other = Ledger::begin(store, "find-imported-other");
+    let mut oracle = Oracle::begin(store, "find-imported");
+    let mut other = Oracle::begin(store, "find-imported-other");
     for (label, foreign) in [("1", "foreign/é 1"), ("2", "foreign/é 2")] {
-        let doc = ledger.doc(label).imported(foreign);
-        ledger.put(&doc);
+        let doc = oracle.doc(label).imported(foreign);
+        oracle.put(&doc);
     }
     let doc = other.doc("1").imported("foreign/é 1");
     other.put(&doc);
-    ledger.check();
-    let all = |name| found(store, None, Find::Name(name));
+    oracle.check();
+    let all = |name| found(store, None, CheckpointFilter::Name(name));
     assert_eq!(all("foreign/é 1"), ["cp_find-imported-other_1", "cp_find-imported_1"]);
     assert_eq!(all("foreign/é 2"), ["cp_find-imported_2"]);
-    assert_eq!(found(store, Some(other.run()), Find::Name("foreign/é 1")), ["cp_find-imported-other_1"]);
+    assert_eq!(
+        found(store, Some(other.run()), CheckpointFilter::Name("foreign/é 1")),
+        ["cp_find-imported-other_1"]
+    );
     assert!(all("foreign/é").is_empty());
-    assert!(found(store, None, Find::Id("foreign/é 2")).is_empty(), "a foreign id is a name, not an id");
+    assert!(
+        found(store, None, CheckpointFilter::Id("foreign/é 2")).is_empty(),
+        "a foreign id is a name, not an id"
+    );
     // Marks come and go; the foreign id is the checkpoint's own.
-    ledger.mark(2, Marks { revision: 1, tags: vec!["x".into()], ..Marks::default() });
-    ledger.mark(2, Marks { revision: 2, ..Marks::default() });
+    oracle.mark(2, Marks { revision: 1, tags: vec!["x".into()], ..Marks::default() });
+    oracle.mark(2, Marks { revision: 2, ..Marks::default() });
     assert_eq!(all("foreign/é 2"), ["cp_find-imported_2"]);
-    ledger.drop_all(&[2]);
+    oracle.drop_all(&[2]);
     assert!(all("foreign/é 2").is_empty());
 }
 
 /// A checkpoint that has a name in several ways is found once.
 pub fn name_finds_each_once(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-once");
-    let doc = ledger.doc("both").imported("find-once-name");
+    let mut oracle = Oracle::begin(store, "find-once");
+    let doc = oracle.doc("both").imported("find-once-name");
     let marks = Marks {
         revision: 1,
         tags: vec!["find-once-name".into(), "find-once-name".into()],
         ..Marks::default()
     };
-    ledger.put_marked(&doc, Some(marks));
-    let doc = ledger.doc("tag");
-    ledger.put_tagged(&doc, "find-once-name");
-    let doc = ledger.doc("import").imported("find-once-name");
-    ledger.put(&doc);
+    oracle.put_marked(&doc, Some(marks));
+    let doc = oracle.doc("tag");
+    oracle.put_tagged(&doc, "find-once-name");
+    let doc = oracle.doc("import").imported("find-once-name");
+    oracle.put(&doc);
     let expected = ["cp_find-once_import", "cp_find-once_tag", "cp_find-once_both"];
-    assert_eq!(found(store, None, Find::Name("find-once-name")), expected);
-    assert_eq!(found(store, Some(ledger.run()), Find::Name("find-once-name")), expected);
-    ledger.check();
+    assert_eq!(found(store, None, CheckpointFilter::Name("find-once-name")), expected);
+    assert_eq!(found(store, Some(oracle.run()), CheckpointFilter::Name("find-once-name")), expected);
+    oracle.check();
 }
 
 /// Direction, cursor and limit hold for what is found too.
 pub fn combined_with_paging(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "find-paged");
+    let mut oracle = Oracle::begin(store, "find-paged");
     for n in 1..=9 {
-        let doc = ledger.doc(n);
+        let doc = oracle.doc(n);
         if n % 2 == 0 {
-            ledger.put_tagged(&doc, "find-paged-even");
+            oracle.put_tagged(&doc, "find-paged-even");
         } else {
-            ledger.put(&doc);
+            oracle.put(&doc);
         }
     }
-    for find in [Find::Name("find-paged-even"), Find::Prefix("cp_find-paged_"), Find::All] {
-        let run = Some(ledger.run());
+    for find in [
+        CheckpointFilter::Name("find-paged-even"),
+        CheckpointFilter::Prefix("cp_find-paged_"),
+        CheckpointFilter::All,
+    ] {
+        let run = Some(oracle.run());
         let query = HeaderQuery { run, find, ..HeaderQuery::default() };
         let whole = ids(store, query);
-        assert_eq!(whole.len(), if matches!(find, Find::Name(_)) { 4 } else { 9 });
+        assert_eq!(whole.len(), if matches!(find, CheckpointFilter::Name(_)) { 4 } else { 9 });
         let mut turned = ids(store, HeaderQuery { oldest_first: true, ..query });
         turned.reverse();
         assert_eq!(turned, whole, "{find:?}, oldest first");
@@ -212,7 +231,7 @@ pub fn combined_with_paging(store: &dyn Store) {
         let second = store.headers(&HeaderQuery { limit: 2, ..query }).unwrap().pop().unwrap().cursor();
         let rest = HeaderQuery { after: Some(second), ..query };
         assert_eq!(ids(store, rest), whole[2..], "{find:?}, after a cursor");
-        if find != Find::All {
+        if find != CheckpointFilter::All {
             assert_eq!(ids(store, HeaderQuery { run: None, ..rest }), whole[2..], "{find:?}, over all runs");
         }
     }

@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 
 use milepost::model::RunId;
-use milepost::store::{Cursor, Entry, HeaderQuery, RunQuery, Store};
+use milepost::store::{CheckpointEntry, Cursor, HeaderQuery, RunQuery, Store};
 
-use crate::ledger::{Ledger, good};
+use crate::oracle::{Oracle, good};
 
-fn runs_of<'a>(store: &'a dyn Store, count: usize, name: &str) -> (Vec<Ledger<'a>>, HashSet<RunId>) {
-    let ledgers: Vec<_> = (0..count).map(|n| Ledger::begin(store, &format!("{name}-{n}"))).collect();
-    let names = ledgers.iter().map(|ledger| ledger.run().clone()).collect();
+fn runs_of<'a>(store: &'a dyn Store, count: usize, name: &str) -> (Vec<Oracle<'a>>, HashSet<RunId>) {
+    let ledgers: Vec<_> = (0..count).map(|n| Oracle::begin(store, &format!("{name}-{n}"))).collect();
+    let names = ledgers.iter().map(|oracle| oracle.run().clone()).collect();
     (ledgers, names)
 }
 
 /// Runs come by their newest write, whatever that write did.
 pub fn runs_by_newest_write(store: &dyn Store) {
     let (mut ledgers, names) = runs_of(store, 4, "listing-runs");
-    let check = |expected: &[usize], ledgers: &[Ledger<'_>]| {
+    let check = |expected: &[usize], ledgers: &[Oracle<'_>]| {
         let rows = store.runs(&RunQuery::default()).unwrap();
         let own: Vec<_> = rows.into_iter().filter(|row| names.contains(&row.run_id)).collect();
         assert!(own.is_sorted_by(|a, b| a.stamp > b.stamp), "runs by falling stamp");
@@ -24,8 +24,8 @@ pub fn runs_by_newest_write(store: &dyn Store) {
         let expected: Vec<_> = expected.iter().map(|at| ledgers[*at].run()).collect();
         assert_eq!(listed, expected, "runs, newest write first");
     };
-    for ledger in &mut ledgers {
-        ledger.put_many(2);
+    for oracle in &mut ledgers {
+        oracle.put_many(2);
     }
     check(&[3, 2, 1, 0], &ledgers);
     ledgers[1].put_many(1);
@@ -37,19 +37,19 @@ pub fn runs_by_newest_write(store: &dyn Store) {
     ledgers[2].view();
     ledgers[3].mark(1, milepost::model::Marks { revision: 1, ..Default::default() });
     check(&[3, 2, 0, 1], &ledgers);
-    for ledger in &ledgers {
-        ledger.check();
+    for oracle in &ledgers {
+        oracle.check();
     }
 }
 
 /// Pages of runs hold every run once, at any page size.
 pub fn runs_in_pages(store: &dyn Store) {
     let (mut ledgers, names) = runs_of(store, 9, "listing-run-pages");
-    for ledger in &mut ledgers {
-        ledger.put_many(1);
+    for oracle in &mut ledgers {
+        oracle.put_many(1);
     }
     ledgers.reverse();
-    let expected: Vec<_> = ledgers.iter().map(|ledger| ledger.run().clone()).collect();
+    let expected: Vec<_> = ledgers.iter().map(|oracle| oracle.run().clone()).collect();
     for limits in [&[1][..], &[2], &[3, 1, 4], &[100]] {
         let mut before = None;
         let mut seen = Vec::new();
@@ -69,7 +69,7 @@ pub fn runs_in_pages(store: &dyn Store) {
 }
 
 /// All pages of a query, at page sizes that change.
-fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<Entry> {
+fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<CheckpointEntry> {
     let mut seen = Vec::new();
     let mut after = None;
     for limit in limits.iter().copied().cycle() {
@@ -84,15 +84,15 @@ fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<Ent
 
 /// Pages of a run's headers hold every row once, in both directions, over gaps.
 pub fn headers_in_pages(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "listing-pages");
-    ledger.put_many(14);
-    let gap = ledger.doc("gap");
-    ledger.commit(|view, commit| commit.puts.push(gap.seal(&view.slot.at_sequence(40).unwrap())));
-    ledger.put_many(9);
-    ledger.drop_all(&[1, 6, 7, 44]);
-    let run = ledger.run().clone();
+    let mut oracle = Oracle::begin(store, "listing-pages");
+    oracle.put_many(14);
+    let gap = oracle.doc("gap");
+    oracle.commit(|view, commit| commit.puts.push(gap.seal(&view.slot.at_sequence(40).unwrap())));
+    oracle.put_many(9);
+    oracle.drop_all(&[1, 6, 7, 44]);
+    let run = oracle.run().clone();
     let query = HeaderQuery { run: Some(&run), ..HeaderQuery::default() };
-    let mut expected = ledger.entries();
+    let mut expected = oracle.entries();
     for oldest_first in [true, false] {
         for limits in [&[1][..], &[2], &[3, 1, 7], &[5, 50], &[20], &[21]] {
             let seen = pages(store, HeaderQuery { oldest_first, ..query }, limits);
@@ -109,9 +109,9 @@ pub fn headers_across_runs(store: &dyn Store) {
         ledgers[[0, 1, 1, 2, 0][round % 5]].put_many(1 + round as u64 % 2);
     }
     ledgers[1].drop_all(&[2]);
-    let mut expected: Vec<Entry> = ledgers.iter().flat_map(|ledger| ledger.entries()).collect();
+    let mut expected: Vec<CheckpointEntry> = ledgers.iter().flat_map(|oracle| oracle.entries()).collect();
     expected.sort_by_key(|entry| std::cmp::Reverse(entry.header.stamp));
-    let own = |entries: Vec<Entry>| -> Vec<Entry> {
+    let own = |entries: Vec<CheckpointEntry>| -> Vec<CheckpointEntry> {
         entries.into_iter().filter(|entry| names.contains(&entry.header.run_id)).collect()
     };
     let whole = store.headers(&HeaderQuery::default()).unwrap();
@@ -124,9 +124,9 @@ pub fn headers_across_runs(store: &dyn Store) {
 
 /// The highest numbers are positions like any other, for callers that begin at the end.
 pub fn positions_beyond_the_end(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "listing-end");
-    ledger.put_many(3);
-    let (run, names) = (ledger.run().clone(), HashSet::from([ledger.run().clone()]));
+    let mut oracle = Oracle::begin(store, "listing-end");
+    oracle.put_many(3);
+    let (run, names) = (oracle.run().clone(), HashSet::from([oracle.run().clone()]));
     for end in [i64::MAX as u64, u64::MAX] {
         let rows = store.runs(&RunQuery { before: Some(end), limit: 0 }).unwrap();
         assert_eq!(rows.iter().filter(|row| names.contains(&row.run_id)).count(), 1, "runs before {end}");

@@ -9,10 +9,10 @@ pub mod events;
 pub mod find;
 pub mod items;
 pub mod listing;
+pub mod maintenance;
 pub mod marks;
 pub mod order;
 pub mod record;
-pub mod upkeep;
 pub mod write;
 
 use milepost::store::Store;
@@ -82,7 +82,7 @@ macro_rules! __each_rule {
                     name_finds_each_once, combined_with_paging
                 }
                 delete::{takes_all_of_a_run, not_where_it_was_written_to, leaves_others_alone, frees_ids_and_tags}
-                upkeep::{finds_nothing_on_a_healthy_store, loses_nothing, weighs_what_it_holds, info_speaks}
+                maintenance::{finds_nothing_on_a_healthy_store, loses_nothing, weighs_what_it_holds, info_speaks}
                 concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
             }
             two {

@@ -1,35 +1,35 @@
 //! Sequences grow within a run, stamps within the store; neither goes back.
 
-use milepost::store::{Find, HeaderQuery, Slot, Store};
+use milepost::store::{CheckpointFilter, HeaderQuery, Slot, Store};
 
 use super::write::refused_by_rules;
-use crate::ledger::Ledger;
+use crate::oracle::Oracle;
 
 /// The store gives 1, 2, 3 out, in every run.
 pub fn sequences_count_from_one(store: &dyn Store) {
     for name in ["order-count-a", "order-count-b"] {
-        let mut ledger = Ledger::begin(store, name);
+        let mut oracle = Oracle::begin(store, name);
         for expected in 1..=5 {
-            let doc = ledger.doc(expected);
-            assert_eq!(ledger.put(&doc), expected);
+            let doc = oracle.doc(expected);
+            assert_eq!(oracle.put(&doc), expected);
         }
-        ledger.check();
+        oracle.check();
     }
 }
 
 /// Copies and imports may leave numbers out, at the start too; the next slot follows the last.
 pub fn sequences_may_have_gaps(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "order-gaps");
+    let mut oracle = Oracle::begin(store, "order-gaps");
     for sequence in [7, 8, 20, 1_000_000, 5_000_000_000] {
-        let doc = ledger.doc(sequence);
-        ledger.commit(|view, commit| {
+        let doc = oracle.doc(sequence);
+        oracle.commit(|view, commit| {
             assert_eq!(view.slot.at_sequence(view.slot.sequence() - 1), None);
             commit.puts.push(doc.seal(&view.slot.at_sequence(sequence).unwrap()));
         });
-        ledger.check();
+        oracle.check();
     }
-    let docs: Vec<_> = (0..4).map(|n| ledger.doc(format!("jump-{n}"))).collect();
-    ledger.commit(|view, commit| {
+    let docs: Vec<_> = (0..4).map(|n| oracle.doc(format!("jump-{n}"))).collect();
+    oracle.commit(|view, commit| {
         let mut slot = view.slot.clone();
         for doc in &docs {
             slot = slot.at_sequence(slot.sequence() + 3).unwrap();
@@ -37,112 +37,112 @@ pub fn sequences_may_have_gaps(store: &dyn Store) {
             slot = slot.next();
         }
     });
-    ledger.check();
-    ledger.put_many(1);
-    ledger.drop_all(&[8, 1_000_000]);
-    ledger.check();
+    oracle.check();
+    oracle.put_many(1);
+    oracle.drop_all(&[8, 1_000_000]);
+    oracle.check();
 }
 
 /// A number that is taken or was passed by is refused, and nothing is written.
 pub fn earlier_sequences_are_refused(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "order-refused");
-    let doc = ledger.doc("zero");
+    let mut oracle = Oracle::begin(store, "order-refused");
+    let doc = oracle.doc("zero");
     refused_by_rules(
-        ledger.attempt(|view, commit| commit.puts.push(doc.seal(&Slot::issue(0, view.slot.stamp())))),
+        oracle.attempt(|view, commit| commit.puts.push(doc.seal(&Slot::issue(0, view.slot.stamp())))),
     );
-    ledger.check();
-    ledger.put_many(2);
-    let gap = ledger.doc("gap");
-    ledger.commit(|view, commit| commit.puts.push(gap.seal(&view.slot.at_sequence(10).unwrap())));
+    oracle.check();
+    oracle.put_many(2);
+    let gap = oracle.doc("gap");
+    oracle.commit(|view, commit| commit.puts.push(gap.seal(&view.slot.at_sequence(10).unwrap())));
     for sequence in [0, 1, 2, 5, 10] {
-        let doc = ledger.doc(format!("early-{sequence}"));
+        let doc = oracle.doc(format!("early-{sequence}"));
         refused_by_rules(
-            ledger.attempt(|view, commit| {
+            oracle.attempt(|view, commit| {
                 commit.puts.push(doc.seal(&Slot::issue(sequence, view.slot.stamp())))
             }),
         );
-        ledger.check();
+        oracle.check();
     }
-    let docs = [ledger.doc("first"), ledger.doc("second")];
+    let docs = [oracle.doc("first"), oracle.doc("second")];
     // Within one commit: equal, falling.
-    refused_by_rules(ledger.attempt(|view, commit| {
+    refused_by_rules(oracle.attempt(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 1)));
     }));
-    refused_by_rules(ledger.attempt(|view, commit| {
+    refused_by_rules(oracle.attempt(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot.next()));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 2)));
     }));
-    ledger.check();
-    ledger.put(&docs[1]);
-    ledger.check();
+    oracle.check();
+    oracle.put(&docs[1]);
+    oracle.check();
 }
 
 /// A stamp that was given out before is refused, in the store and within a commit, and nothing is written.
 pub fn earlier_stamps_are_refused(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "order-refused-stamps");
-    ledger.put_many(2);
-    let docs = [ledger.doc("first"), ledger.doc("second")];
+    let mut oracle = Oracle::begin(store, "order-refused-stamps");
+    oracle.put_many(2);
+    let docs = [oracle.doc("first"), oracle.doc("second")];
     for back in [1, 2] {
-        refused_by_rules(ledger.attempt(|view, commit| {
+        refused_by_rules(oracle.attempt(|view, commit| {
             let slot = Slot::issue(view.slot.sequence(), view.slot.stamp() - back);
             commit.puts.push(docs[0].seal(&slot));
         }));
-        ledger.check();
+        oracle.check();
     }
-    refused_by_rules(ledger.attempt(|view, commit| {
+    refused_by_rules(oracle.attempt(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence() + 1, view.slot.stamp())));
     }));
-    ledger.check();
-    ledger.put(&docs[1]);
-    ledger.check();
+    oracle.check();
+    oracle.put(&docs[1]);
+    oracle.check();
 }
 
 /// A number is never given out twice, whatever was dropped.
 pub fn sequences_are_never_used_again(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "order-reuse");
-    ledger.put_many(5);
-    ledger.drop_all(&[5]);
-    ledger.check();
-    ledger.put_many(1);
-    assert_eq!(ledger.sequences(), [1, 2, 3, 4, 6]);
-    ledger.drop_all(&[4, 6, 1]);
-    ledger.check();
-    ledger.put_many(2);
-    assert_eq!(ledger.sequences(), [2, 3, 7, 8]);
-    ledger.drop_all(&[2, 3, 7, 8]);
-    ledger.check();
-    ledger.put_many(1);
-    assert_eq!(ledger.sequences(), [9]);
-    ledger.check();
+    let mut oracle = Oracle::begin(store, "order-reuse");
+    oracle.put_many(5);
+    oracle.drop_all(&[5]);
+    oracle.check();
+    oracle.put_many(1);
+    assert_eq!(oracle.sequences(), [1, 2, 3, 4, 6]);
+    oracle.drop_all(&[4, 6, 1]);
+    oracle.check();
+    oracle.put_many(2);
+    assert_eq!(oracle.sequences(), [2, 3, 7, 8]);
+    oracle.drop_all(&[2, 3, 7, 8]);
+    oracle.check();
+    oracle.put_many(1);
+    assert_eq!(oracle.sequences(), [9]);
+    oracle.check();
     // A put and its own drop's neighbours in one commit.
-    let doc = ledger.doc("swap");
-    ledger.commit(|view, commit| {
+    let doc = oracle.doc("swap");
+    oracle.commit(|view, commit| {
         commit.drops.push(9);
         commit.puts.push(doc.seal(&view.slot));
     });
-    assert_eq!(ledger.sequences(), [10]);
-    ledger.check();
+    assert_eq!(oracle.sequences(), [10]);
+    oracle.check();
 }
 
 /// Every write has a higher stamp than all before it, in whatever run.
 pub fn stamps_grow_across_runs(store: &dyn Store) {
-    let mut ledgers: Vec<_> = (0..3).map(|n| Ledger::begin(store, &format!("order-stamps-{n}"))).collect();
+    let mut ledgers: Vec<_> = (0..3).map(|n| Oracle::begin(store, &format!("order-stamps-{n}"))).collect();
     let mut last = 0;
     for round in 0..12 {
-        let ledger = &mut ledgers[[0, 1, 0, 2, 2, 1][round % 6]];
+        let oracle = &mut ledgers[[0, 1, 0, 2, 2, 1][round % 6]];
         match round % 4 {
-            3 => drop(ledger.commit(|_, _| {})),
-            _ => ledger.put_many(1),
+            3 => drop(oracle.commit(|_, _| {})),
+            _ => oracle.put_many(1),
         }
-        assert!(ledger.last_stamp() > last, "stamp {} after {last}", ledger.last_stamp());
-        last = ledger.last_stamp();
-        let row = store.run(ledger.run()).unwrap().unwrap().row;
+        assert!(oracle.last_stamp() > last, "stamp {} after {last}", oracle.last_stamp());
+        last = oracle.last_stamp();
+        let row = store.run(oracle.run()).unwrap().unwrap().row;
         assert!(row.stamp >= last, "the run's stamp is that of its last write");
     }
-    for ledger in &ledgers {
-        ledger.check();
+    for oracle in &ledgers {
+        oracle.check();
     }
 }
 
@@ -150,28 +150,28 @@ pub fn stamps_grow_across_runs(store: &dyn Store) {
 pub fn stamps_grow_after_delete(store: &dyn Store) {
     let mut last = 0;
     for round in 0..4 {
-        let mut ledger = Ledger::begin(store, "order-stamps-delete");
+        let mut oracle = Oracle::begin(store, "order-stamps-delete");
         if round == 3 {
-            let view = ledger.view();
+            let view = oracle.view();
             assert!(view.slot.stamp() > last);
         }
-        ledger.put_many(2);
-        assert!(ledger.last_stamp() > last + 1, "stamp {} after {last}", ledger.last_stamp());
-        last = ledger.last_stamp();
-        ledger.delete();
-        ledger.check();
+        oracle.put_many(2);
+        assert!(oracle.last_stamp() > last + 1, "stamp {} after {last}", oracle.last_stamp());
+        last = oracle.last_stamp();
+        oracle.delete();
+        oracle.check();
     }
 }
 
 /// Order comes from sequences and stamps; what a checkpoint says about its time does not matter.
 pub fn clock_going_back_changes_no_order(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "order-clock");
+    let mut oracle = Oracle::begin(store, "order-clock");
     for (n, seconds) in [0, 86_400, -86_400, 5, 5, -400_000_000].into_iter().enumerate() {
-        let doc = ledger.doc(n).made_at(seconds);
-        ledger.put(&doc);
-        ledger.check();
+        let doc = oracle.doc(n).made_at(seconds);
+        oracle.put(&doc);
+        oracle.check();
     }
-    let query = HeaderQuery { find: Find::Prefix("cp_order-clock_"), ..HeaderQuery::default() };
+    let query = HeaderQuery { find: CheckpointFilter::Prefix("cp_order-clock_"), ..HeaderQuery::default() };
     let rows = store.headers(&query).unwrap();
     let sequences: Vec<u64> = rows.iter().map(|row| row.cursor().sequence).collect();
     assert_eq!(sequences, [6, 5, 4, 3, 2, 1]);

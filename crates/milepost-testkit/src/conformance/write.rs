@@ -3,90 +3,90 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use milepost::model::{Marks, RunId};
-use milepost::store::{EventQuery, HeaderQuery, Store, StoreError, Verdict};
+use milepost::store::{EventQuery, HeaderQuery, Store, StoreError, WriteDecision};
 
-use crate::doc::{self, Doc};
-use crate::ledger::Ledger;
+use crate::fixtures::{self, TestCheckpoint};
+use crate::oracle::Oracle;
 
 /// A run is there after its first commit and not before.
 pub fn run_appears_with_its_first_commit(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "write-appears");
-    ledger.check();
-    ledger.put_many(1);
-    ledger.check();
+    let mut oracle = Oracle::begin(store, "write-appears");
+    oracle.check();
+    oracle.put_many(1);
+    oracle.check();
 }
 
-/// `Verdict::Nothing` makes no run and changes none.
+/// `WriteDecision::NoChange` makes no run and changes none.
 pub fn nothing_changes_nothing(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "write-nothing");
+    let mut oracle = Oracle::begin(store, "write-nothing");
     for _ in 0..3 {
-        ledger.view();
+        oracle.view();
     }
-    ledger.check();
-    ledger.put_many(2);
-    let before = store.run(ledger.run()).unwrap().unwrap().row.stamp;
+    oracle.check();
+    oracle.put_many(2);
+    let before = store.run(oracle.run()).unwrap().unwrap().row.stamp;
     for _ in 0..3 {
-        ledger.view();
+        oracle.view();
     }
-    ledger.check();
-    assert_eq!(store.run(ledger.run()).unwrap().unwrap().row.stamp, before, "the run's stamp after Nothing");
+    oracle.check();
+    assert_eq!(store.run(oracle.run()).unwrap().unwrap().row.stamp, before, "the run's stamp after Nothing");
 }
 
 /// One commit may put several checkpoints, with marks, drops, items and events of its own.
 pub fn several_puts_in_one_commit(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "write-several");
-    ledger.put_many(2);
-    let docs: Vec<Doc> =
-        (0..20).map(|n| ledger.doc(format!("several-{n}")).state("x".repeat(n * 100))).collect();
-    let run = ledger.run().clone();
-    ledger.commit(|view, commit| {
+    let mut oracle = Oracle::begin(store, "write-several");
+    oracle.put_many(2);
+    let docs: Vec<TestCheckpoint> =
+        (0..20).map(|n| oracle.doc(format!("several-{n}")).state("x".repeat(n * 100))).collect();
+    let run = oracle.run().clone();
+    oracle.commit(|view, commit| {
         let mut slot = view.slot.clone();
         for doc in &docs {
             commit.puts.push(doc.seal(&slot));
             slot = slot.next();
         }
         commit.drops.push(1);
-        commit.push.push(doc::item("one"));
-        commit.events.push(doc::event(&run, 1));
+        commit.push.push(fixtures::item("one"));
+        commit.events.push(fixtures::event(&run, 1));
     });
-    ledger.check();
-    ledger.put_many(1);
-    ledger.check();
+    oracle.check();
+    oracle.put_many(1);
+    oracle.check();
 }
 
 /// A checkpoint or a record of another run is refused, and nothing is written.
 pub fn foreign_run_is_refused(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "write-foreign");
-    let other = Ledger::begin(store, "write-foreign-other");
+    let mut oracle = Oracle::begin(store, "write-foreign");
+    let other = Oracle::begin(store, "write-foreign-other");
     for _ in 0..2 {
         let foreign = other.doc(1);
-        refused_by_rules(ledger.attempt(|view, commit| commit.puts.push(foreign.seal(&view.slot))));
+        refused_by_rules(oracle.attempt(|view, commit| commit.puts.push(foreign.seal(&view.slot))));
         let run: RunId = other.run().clone();
-        refused_by_rules(ledger.attempt(|_, commit| commit.record.run_id = run.clone()));
-        ledger.check();
+        refused_by_rules(oracle.attempt(|_, commit| commit.record.run_id = run.clone()));
+        oracle.check();
         other.check();
-        ledger.put_many(1);
+        oracle.put_many(1);
     }
 }
 
 /// An id is taken in the whole store, and nothing of a commit that uses it again is written.
 pub fn duplicate_id_is_refused(store: &dyn Store) {
-    let mut first = Ledger::begin(store, "write-duplicate");
-    let mut second = Ledger::begin(store, "write-duplicate-other");
+    let mut first = Oracle::begin(store, "write-duplicate");
+    let mut second = Oracle::begin(store, "write-duplicate-other");
     let taken = first.doc("taken");
     let id = taken.snapshot_id().clone();
     first.put(&taken);
     first.put_many(1);
     for round in 0..2 {
-        for ledger in [&mut first, &mut second] {
-            let fresh = ledger.doc(format!("fresh-{round}"));
-            let again = ledger.doc("again").id(id.as_str());
-            let run = ledger.run().clone();
-            let answer = ledger.attempt(|view, commit| {
+        for oracle in [&mut first, &mut second] {
+            let fresh = oracle.doc(format!("fresh-{round}"));
+            let again = oracle.doc("again").id(id.as_str());
+            let run = oracle.run().clone();
+            let answer = oracle.attempt(|view, commit| {
                 commit.puts.push(fresh.seal(&view.slot));
                 commit.puts.push(again.seal(&view.slot.next()));
-                commit.push.push(doc::item("never"));
-                commit.events.push(doc::event(&run, 9));
+                commit.push.push(fixtures::item("never"));
+                commit.events.push(fixtures::event(&run, 9));
             });
             match answer {
                 Err(StoreError::Exists(named)) => assert_eq!(named, id, "the id that Exists names"),
@@ -106,8 +106,8 @@ pub fn duplicate_id_is_refused(store: &dyn Store) {
 /// A name that has to be new is refused where something has it, as its id or as a tag, in this run or another. Nothing of
 /// such a commit is written, and the same without the name is.
 pub fn taken_name_is_refused(store: &dyn Store) {
-    let mut first = Ledger::begin(store, "write-names-1");
-    let mut second = Ledger::begin(store, "write-names-2");
+    let mut first = Oracle::begin(store, "write-names-1");
+    let mut second = Oracle::begin(store, "write-names-2");
     let tagged = first.doc("tagged").id("write-names-tagged");
     first.commit(|view, commit| {
         commit.puts.push(tagged.seal(&view.slot));
@@ -116,27 +116,27 @@ pub fn taken_name_is_refused(store: &dyn Store) {
         commit.new_names.push("write-names-free".into());
     });
     for name in ["write-names-tag", "write-names-tagged"] {
-        for ledger in [&mut first, &mut second] {
-            let doc = ledger.doc(format!("never-{name}"));
-            let answer = ledger.attempt(|view, commit| {
+        for oracle in [&mut first, &mut second] {
+            let doc = oracle.doc(format!("never-{name}"));
+            let answer = oracle.attempt(|view, commit| {
                 commit.puts.push(doc.seal(&view.slot));
-                commit.push.push(doc::item("never"));
+                commit.push.push(fixtures::item("never"));
                 commit.new_names.extend(["write-names-free".to_owned(), name.to_owned()]);
             });
             assert!(matches!(&answer, Err(StoreError::Named(taken)) if taken == name), "{name}: {answer:?}");
-            ledger.check();
-            ledger.put(&doc);
-            ledger.check();
+            oracle.check();
+            oracle.put(&doc);
+            oracle.check();
         }
     }
 }
 
 /// An id may not stand twice in one commit either.
 pub fn duplicate_id_within_a_commit_is_refused(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "write-duplicate-within");
-    let twice = ledger.doc("twice");
+    let mut oracle = Oracle::begin(store, "write-duplicate-within");
+    let twice = oracle.doc("twice");
     for _ in 0..2 {
-        let answer = ledger.attempt(|view, commit| {
+        let answer = oracle.attempt(|view, commit| {
             commit.puts.push(twice.seal(&view.slot));
             commit.puts.push(twice.seal(&view.slot.next()));
         });
@@ -144,37 +144,38 @@ pub fn duplicate_id_within_a_commit_is_refused(store: &dyn Store) {
             matches!(answer, Err(StoreError::Exists(_) | StoreError::Rules(_))),
             "an id twice in one commit gave {answer:?}"
         );
-        ledger.check();
-        ledger.put_many(1);
+        oracle.check();
+        oracle.put_many(1);
     }
 }
 
 /// A decision that panics leaves the store usable and as it was.
 pub fn panic_in_the_decision_changes_nothing(store: &dyn Store) {
-    let mut ledger = Ledger::begin(store, "write-panic");
+    let mut oracle = Oracle::begin(store, "write-panic");
     for _ in 0..3 {
-        let run = ledger.run().clone();
+        let run = oracle.run().clone();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            store
-                .write(&run, &mut |_| -> Verdict { panic!("a decision that panics, as a test of the store") })
+            store.write(&run, &mut |_| -> WriteDecision {
+                panic!("a decision that panics, as a test of the store")
+            })
         }));
         assert!(panicked.is_err(), "the panic was swallowed");
-        ledger.check();
-        ledger.put_many(1);
-        ledger.check();
+        oracle.check();
+        oracle.put_many(1);
+        oracle.check();
     }
 }
 
 /// What is not there is said to be not there.
 pub fn unknown_runs_and_checkpoints(store: &dyn Store) {
-    let ledger = Ledger::begin(store, "write-unknown");
-    let run = ledger.run();
+    let oracle = Oracle::begin(store, "write-unknown");
+    let run = oracle.run();
     assert!(store.run(run).unwrap().is_none());
     assert!(matches!(store.body(run, 1), Err(StoreError::NoRun(of)) if of == *run));
     assert!(store.headers(&HeaderQuery { run: Some(run), ..HeaderQuery::default() }).unwrap().is_empty());
     assert!(store.events(&EventQuery { run: Some(run), ..EventQuery::default() }).unwrap().events.is_empty());
     assert!(!store.delete_run(run, None).unwrap());
-    let mut known = Ledger::begin(store, "write-unknown-known");
+    let mut known = Oracle::begin(store, "write-unknown-known");
     known.put_many(2);
     for sequence in [0, 3, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
         let answer = store.body(known.run(), sequence);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::git::{self, Git};
-use crate::store::place::Place;
+use crate::store::project_paths::ProjectPaths;
 
 /// How long git may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -118,7 +118,7 @@ impl Caller {
     /// `None` outside of repositories, and where there is no such folder.
     fn new(folder: &Path) -> Result<Option<Self>, String> {
         let deadline = git::within(PATIENCE);
-        let Some(repository) = Place::find(folder).ok().and_then(|place| place.repository) else {
+        let Some(repository) = ProjectPaths::find(folder).ok().and_then(|place| place.repository) else {
             return Ok(None);
         };
         let git = Git::new(&repository, deadline).map_err(|e| e.to_string())?;

@@ -21,7 +21,7 @@ pub use reference::reference;
 pub use tracked::is_tracked;
 
 use crate::model::{GitFacts, Memory, PathText, Watched, Workspace};
-use crate::store::place::{self, Place};
+use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 
 /// The folder that is watched wherever it exists.
@@ -166,7 +166,7 @@ pub fn is_quick(scope: &Scope) -> bool {
 
 /// The repository to look at, or why none is.
 fn repository(scope: &Scope, root: &Path) -> Result<Repository, String> {
-    let place = Place::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
+    let place = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = place.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();
     let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
@@ -207,7 +207,7 @@ impl Own {
 
     /// Whether a path, absolute and real, is the store's or the outbox's.
     fn holds(&self, path: &Path) -> bool {
-        if path.components().any(|part| part.as_os_str() == OsStr::new(place::FOLDER)) {
+        if path.components().any(|part| part.as_os_str() == OsStr::new(project_paths::FOLDER)) {
             return true;
         }
         let beside = |(folder, name): &(PathBuf, String)| {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::git::{self, Git, GitError};
-use crate::store::place::Place;
+use crate::store::project_paths::ProjectPaths;
 use crate::store::{Repository, StoreUrl};
 
 /// How long git may take.
@@ -20,7 +20,7 @@ pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
         StoreUrl::Sqlite(file) => file.parent().unwrap_or(Path::new("/")),
         StoreUrl::Files(folder) => folder,
     };
-    let nearest = match Place::find(folder) {
+    let nearest = match ProjectPaths::find(folder) {
         Ok(place) if place.repository.is_none() && place.root.join(".git").symlink_metadata().is_ok() => {
             // What leads to its git directory is not followed here, but git follows it.
             return true;

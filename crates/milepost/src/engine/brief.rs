@@ -5,19 +5,19 @@ use super::{Examined, Milepost, Reference};
 use crate::Error;
 use crate::brief::{Brief, Facts, compose, compose_update};
 use crate::model::{Body, FileRef, Manifest, RunId};
-use crate::store::{Cursor, Damage, Entry, Find, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, CheckpointFilter, Cursor, Damage, HeaderQuery, Row};
 
 /// The brief of a checkpoint.
 #[derive(Debug, Clone)]
 pub struct BriefOf {
     /// The checkpoint.
-    pub entry: Entry,
+    pub entry: CheckpointEntry,
     /// Its Markdown.
     pub markdown: String,
     /// Whether it was made of facts.
     pub composed: bool,
     /// The checkpoint whose brief was carried forward.
-    pub carried_from: Option<Entry>,
+    pub carried_from: Option<CheckpointEntry>,
     /// Newer checkpoints that are damaged, newest first.
     pub fell_back_from: Vec<Damage>,
 }
@@ -114,9 +114,9 @@ impl Milepost {
         &self,
         named: &Named,
         body: &Body,
-        before: Option<(Entry, String)>,
+        before: Option<(CheckpointEntry, String)>,
         manifests: &[Manifest],
-    ) -> Result<(String, Option<Entry>), Error> {
+    ) -> Result<(String, Option<CheckpointEntry>), Error> {
         let record = self.store.run(&body.run_id)?.and_then(|state| state.row.record.ok());
         let own = named.id == body.snapshot_id.as_str();
         let parent = if own { body.parent.as_ref() } else { Some(&body.snapshot_id) };
@@ -140,7 +140,7 @@ impl Milepost {
     }
 
     /// The newest brief before a checkpoint in its run that can be read.
-    fn brief_before(&self, entry: &Entry) -> Result<Option<(Entry, String)>, Error> {
+    fn brief_before(&self, entry: &CheckpointEntry) -> Result<Option<(CheckpointEntry, String)>, Error> {
         let mut after = Some(Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp });
         loop {
             let run = Some(&entry.header.run_id);
@@ -148,7 +148,7 @@ impl Milepost {
                 self.store.headers(&HeaderQuery { run, after, limit: PAGE, ..HeaderQuery::default() })?;
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
-            for earlier in rows.into_iter().filter_map(Row::good).filter(|entry| entry.header.holds_brief) {
+            for earlier in rows.into_iter().filter_map(Row::intact).filter(|entry| entry.header.holds_brief) {
                 match self.body_if_there(&earlier) {
                     Ok(Some(Body { brief: Some(markdown), .. })) => return Ok(Some((earlier, markdown))),
                     Ok(_) | Err(Error::Damaged(_) | Error::Newer { .. }) => {}
@@ -164,9 +164,9 @@ impl Milepost {
     /// What is said of a brief whose own id something in the store has already.
     pub(super) fn brief_exists(&self, id: String) -> Result<Error, Error> {
         let mut place = "a damaged checkpoint".to_owned();
-        for find in [Find::Id(&id), Find::Name(&id)] {
+        for find in [CheckpointFilter::Id(&id), CheckpointFilter::Name(&id)] {
             let rows = self.store.headers(&HeaderQuery { find, limit: 1, ..HeaderQuery::default() })?;
-            if let Some(entry) = rows.into_iter().find_map(Row::good) {
+            if let Some(entry) = rows.into_iter().find_map(Row::intact) {
                 place = format!("{}@{}", entry.header.run_id, entry.header.sequence);
                 break;
             }

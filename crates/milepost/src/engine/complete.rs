@@ -5,16 +5,18 @@ use super::bookkeeping::remember;
 use super::list::is_completed;
 use crate::Error;
 use crate::model::{CheckpointId, Event, EventType, Raw, Recent, Status, Token};
-use crate::store::{Commit, Cursor, Entry, Find, HeaderQuery, Row, StoreError, Verdict};
+use crate::store::{
+    CheckpointEntry, CheckpointFilter, Commit, Cursor, HeaderQuery, Row, StoreError, WriteDecision,
+};
 
 impl Milepost {
     /// Completes a checkpoint and the earlier ones of its run, and gives the ids of those that were not yet. Of several
     /// who complete it at the same time, one is given the ids; for the others there is nothing left.
-    pub fn complete(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
+    pub fn complete(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointId>, Error> {
         let run = &entry.header.run_id;
         let query = HeaderQuery {
             run: Some(run),
-            find: Find::Sequence(entry.header.sequence),
+            find: CheckpointFilter::Sequence(entry.header.sequence),
             ..HeaderQuery::default()
         };
         let mut entry = entry.clone();
@@ -24,12 +26,12 @@ impl Milepost {
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}
                 done => return done,
             }
-            let now = self.store.headers(&query)?.into_iter().find_map(Row::good);
+            let now = self.store.headers(&query)?.into_iter().find_map(Row::intact);
             entry = now.ok_or_else(|| Error::NotFound { reference: entry.header.snapshot_id.to_string() })?;
         }
     }
 
-    fn complete_as_seen(&self, entry: &Entry) -> Result<Vec<CheckpointId>, Error> {
+    fn complete_as_seen(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointId>, Error> {
         let run = &entry.header.run_id;
         let sequence = entry.header.sequence;
         let seen = self.incomplete_through(entry)?;
@@ -41,18 +43,18 @@ impl Milepost {
         self.write(run, &mut |view| {
             let Some(mut record) = view.record.clone() else {
                 gone = true;
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             };
             ended = view.latest.as_ref().is_some_and(|latest| latest.header.sequence == sequence);
             // A commit of this call whose reply was lost: what it completed is known.
             if record.recent.iter().any(|r| r.token == token) {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             // Others may have completed some of them since they were looked at.
             let open = seen.iter().filter(|e| !is_completed(Some(&record), e));
             completed = open.map(|e| e.header.snapshot_id.clone()).collect();
             if completed.is_empty() && (!ended || record.status == Status::Completed) {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             let event = |kind| Event {
                 at: now,
@@ -70,7 +72,7 @@ impl Milepost {
                 events.push(event(EventType::RunFinished));
             }
             remember(&mut record, Recent { token: token.clone(), sequence, coalesced: false });
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.events = events;
             // An import's own flag would otherwise outvote the run's.
             if entry.marks.completed == Some(false) {
@@ -79,7 +81,7 @@ impl Milepost {
                 marks.revision = marks.revision.saturating_add(1);
                 commit.marks.push((sequence, marks));
             }
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         if gone {
             return Err(Error::NoRun(run.to_string()));
@@ -91,7 +93,7 @@ impl Milepost {
     }
 
     /// Checkpoints up to and including `entry` that are not completed, oldest first.
-    fn incomplete_through(&self, entry: &Entry) -> Result<Vec<Entry>, Error> {
+    fn incomplete_through(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointEntry>, Error> {
         const PAGE: usize = 512;
         let run = &entry.header.run_id;
         let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
@@ -102,7 +104,7 @@ impl Milepost {
             let rows = self.store.headers(&query)?;
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
-            let good = rows.into_iter().filter_map(Row::good);
+            let good = rows.into_iter().filter_map(Row::intact);
             found.extend(good.filter(|e| !is_completed(record.as_deref(), e)));
             if last_page {
                 found.reverse();

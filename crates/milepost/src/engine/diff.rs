@@ -5,15 +5,15 @@ use super::reference::Reference;
 use crate::Error;
 use crate::diff::{self, Difference};
 use crate::model::{Outcome, RunId};
-use crate::store::{Cursor, Entry, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, Cursor, HeaderQuery, Row};
 
 /// What changed between two checkpoints.
 #[derive(Debug, Clone)]
 pub struct Diff {
     /// The earlier one, or whichever was named first.
-    pub from: Entry,
+    pub from: CheckpointEntry,
     /// The other.
-    pub to: Entry,
+    pub to: CheckpointEntry,
     /// What they hold.
     pub difference: Difference,
     /// How commands ended since `from`, oldest first; of another run or an earlier checkpoint, what `to` itself holds.
@@ -69,8 +69,8 @@ impl Milepost {
     /// tells none.
     fn outcomes_between(
         &self,
-        from: &Entry,
-        to: &Entry,
+        from: &CheckpointEntry,
+        to: &CheckpointEntry,
         outcomes: &mut Vec<Outcome>,
         left_out: &mut u64,
     ) -> Result<(), Error> {
@@ -78,7 +78,7 @@ impl Milepost {
         let query =
             HeaderQuery { run: Some(&to.header.run_id), after, limit: BETWEEN, ..HeaderQuery::default() };
         let rows = self.store.headers(&query)?;
-        let between = rows.into_iter().filter_map(Row::good);
+        let between = rows.into_iter().filter_map(Row::intact);
         for entry in between.take_while(|entry| entry.header.sequence > from.header.sequence) {
             let body = match self.body_if_there(&entry) {
                 Ok(Some(body)) => body,

@@ -6,7 +6,7 @@ use super::outbox::Outbox;
 use super::verify::Scope;
 use super::{Milepost, VerifyReport};
 use crate::model::{CheckpointId, RunId};
-use crate::store::{Part, Problem, ProblemKind, RunQuery, StoreError, Upkeep};
+use crate::store::{Maintenance, Part, Problem, ProblemKind, RunQuery, StoreError};
 use crate::{Error, ReasonCode};
 
 /// Something that is wrong.
@@ -74,7 +74,7 @@ impl Milepost {
         if let Some(outbox) = outbox {
             self.examine_outbox(fix, outbox, &mut report);
         }
-        let found = self.store.upkeep(if fix { Upkeep::Repair } else { Upkeep::Inspect })?;
+        let found = self.store.maintain(if fix { Maintenance::Repair } else { Maintenance::Inspect })?;
         let pages = found.problems.iter().any(|p| p.kind == ProblemKind::Pages);
         if pages && !fix {
             report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, &[], fix)));
@@ -88,14 +88,14 @@ impl Milepost {
                 }
             }
             // What is still there was not mended, whatever was tried.
-            left = self.store.upkeep(Upkeep::Inspect)?.problems;
+            left = self.store.maintain(Maintenance::Inspect)?.problems;
         }
         let named = found.problems.iter().filter(|p| p.kind == ProblemKind::Record).count();
         report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, &left, fix)));
         match self.verify(&Scope::Store, progress) {
             Ok(VerifyReport { checked, damaged }) => {
                 report.checked = checked;
-                // Damaged records, headers and marks were named by the upkeep already, unless it cannot mend them.
+                // Damaged records, headers and marks were named by the inspection already, unless it cannot mend them.
                 let repeated = |part| {
                     matches!(part, Part::Run | Part::Wal)
                         || (named > 0 && !fix && matches!(part, Part::Header | Part::Marks))
@@ -176,14 +176,14 @@ impl Milepost {
 }
 
 fn diagnosis(problem: Problem, left: &[Problem], fix: bool) -> Diagnosis {
-    let fixed = fix && problem.mendable && !left.contains(&problem);
+    let fixed = fix && problem.repairable && !left.contains(&problem);
     let reason_code = match problem.kind {
         ProblemKind::StrayFile | ProblemKind::Orphan => ReasonCode::CheckpointAtomicWriteFailed,
         ProblemKind::Derived | ProblemKind::Record | ProblemKind::Pages | ProblemKind::Lost => {
             ReasonCode::CheckpointIntegrityMismatch
         }
     };
-    let remedy = match (problem.kind, problem.mendable) {
+    let remedy = match (problem.kind, problem.repairable) {
         (_, true) => "`milepost doctor --fix` mends it",
         (ProblemKind::Pages, false) => {
             "`milepost doctor --fix` saves what can be read; the rest is only in a backup"

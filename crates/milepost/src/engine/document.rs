@@ -7,7 +7,9 @@ use super::Milepost;
 use crate::Error;
 use crate::model::Body;
 use crate::seal::{Header, SealError, Verified};
-use crate::store::{Damage, DamageKind, Entry, Find, HeaderQuery, Part, Row, StoreError};
+use crate::store::{
+    CheckpointEntry, CheckpointFilter, Damage, DamageKind, HeaderQuery, Part, Row, StoreError,
+};
 
 /// How often a lookup is repeated when what it found was removed before it was read.
 const LOOKUPS: usize = 64;
@@ -15,7 +17,7 @@ const LOOKUPS: usize = 64;
 impl Milepost {
     /// Reads and verifies the document of an entry. Fails with `NoCheckpoint` if the checkpoint was removed since it was
     /// listed, and with `Damaged` if it is still listed and its document is missing or damaged.
-    pub fn read(&self, entry: &Entry) -> Result<Verified, Error> {
+    pub fn read(&self, entry: &CheckpointEntry) -> Result<Verified, Error> {
         let header = &entry.header;
         let mut looked_again = false;
         loop {
@@ -40,9 +42,9 @@ impl Milepost {
 
     /// The checkpoint of a row with its document; `None` if it was removed since it was listed. Whoever goes through a
     /// list reads by this.
-    pub(super) fn read_row(&self, row: Row) -> Result<Option<(Entry, Verified)>, Error> {
+    pub(super) fn read_row(&self, row: Row) -> Result<Option<(CheckpointEntry, Verified)>, Error> {
         let entry = match row {
-            Row::Good(entry) => entry,
+            Row::Intact(entry) => entry,
             Row::Damaged { damage, .. } => return Err(Error::Damaged(Box::new(damage))),
         };
         match self.read(&entry) {
@@ -52,7 +54,7 @@ impl Milepost {
     }
 
     /// As `read_row`, for the body alone.
-    pub(super) fn body_if_there(&self, entry: &Entry) -> Result<Option<Body>, Error> {
+    pub(super) fn body_if_there(&self, entry: &CheckpointEntry) -> Result<Option<Body>, Error> {
         match self.body(entry) {
             Err(e) if is_removed(&e) => Ok(None),
             body => body.map(Some),
@@ -72,12 +74,12 @@ impl Milepost {
     }
 
     /// The verified body of an entry, upgraded to the current format.
-    pub fn body(&self, entry: &Entry) -> Result<Body, Error> {
+    pub fn body(&self, entry: &CheckpointEntry) -> Result<Body, Error> {
         self.body_of(entry, &self.read(entry)?)
     }
 
     /// The body of a document that was read, upgraded to the current format.
-    pub(crate) fn body_of(&self, entry: &Entry, verified: &Verified) -> Result<Body, Error> {
+    pub(crate) fn body_of(&self, entry: &CheckpointEntry, verified: &Verified) -> Result<Body, Error> {
         let header = &entry.header;
         verified.body().map_err(|e| match e {
             SealError::Newer { .. } => newer(header, e),
@@ -123,10 +125,10 @@ impl Milepost {
     /// Whether the store still lists the checkpoint of a header. A run that was deleted and made again gives its numbers
     /// out anew, to checkpoints with other ids.
     fn is_listed(&self, header: &Header) -> Result<bool, Error> {
-        let find = Find::Sequence(header.sequence);
+        let find = CheckpointFilter::Sequence(header.sequence);
         let query = HeaderQuery { run: Some(&header.run_id), find, ..HeaderQuery::default() };
         Ok(self.store.headers(&query)?.into_iter().any(|row| match row {
-            Row::Good(entry) => entry.header.snapshot_id == header.snapshot_id,
+            Row::Intact(entry) => entry.header.snapshot_id == header.snapshot_id,
             Row::Damaged { .. } => true,
         }))
     }

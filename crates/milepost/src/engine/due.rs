@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::Milepost;
 use crate::model::{Profile, RunId, Status};
-use crate::store::{Entry, Row};
+use crate::store::{CheckpointEntry, Row};
 use crate::{Error, trigger};
 
 /// Whether a timer's interval has passed.
@@ -20,8 +20,8 @@ pub enum Due {
 
 impl Due {
     /// Whether it has passed since the newest checkpoint of a run was made or confirmed.
-    pub(super) fn of(newest: Option<&Entry>, profile: Profile, now: Timestamp) -> Self {
-        let (Some(Entry { header, marks }), Some(interval)) = (newest, profile.interval()) else {
+    pub(super) fn of(newest: Option<&CheckpointEntry>, profile: Profile, now: Timestamp) -> Self {
+        let (Some(CheckpointEntry { header, marks }), Some(interval)) = (newest, profile.interval()) else {
             return Self::Yes;
         };
         let last = marks.refreshed_at.map_or(header.created_at, |at| at.max(header.created_at));
@@ -43,7 +43,7 @@ impl Milepost {
         }
         let recorded = state.row.record.ok().map(|record| record.profile);
         let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
-        Ok(Due::of(state.row.latest.and_then(Row::good).as_ref(), profile, self.now()))
+        Ok(Due::of(state.row.latest.and_then(Row::intact).as_ref(), profile, self.now()))
     }
 
     /// Says whether a run has ended or rests, so that a timer has nothing to say about it.

@@ -10,7 +10,7 @@ use crate::interop::sealed::{self, Patch};
 use crate::interop::{self, ExportRun, File, Format, Held, InteropError, Note, Skipped};
 use crate::model::RunId;
 use crate::redact::AllowList;
-use crate::store::{Entry, EventQuery, HeaderQuery, Row, StoreError};
+use crate::store::{CheckpointEntry, EventQuery, HeaderQuery, Row, StoreError};
 use crate::{Error, atomic};
 
 /// What to export.
@@ -21,7 +21,7 @@ pub struct Exporting {
     /// The run.
     pub run: RunId,
     /// Only this checkpoint of it.
-    pub only: Option<Entry>,
+    pub only: Option<CheckpointEntry>,
     /// The file or folder to write.
     pub path: PathBuf,
     /// Writes over what is there.
@@ -106,7 +106,7 @@ impl Milepost {
         progress: &mut interop::Progress<'_>,
     ) -> Result<Vec<Held>, Error> {
         let rows = match &what.only {
-            Some(entry) => vec![Row::Good(entry.clone())],
+            Some(entry) => vec![Row::Intact(entry.clone())],
             None => {
                 let query =
                     HeaderQuery { run: Some(&what.run), oldest_first: true, ..HeaderQuery::default() };

@@ -25,7 +25,7 @@ impl Milepost {
                 return Ok(found.not_in(&passed));
             }
             let query = HeaderQuery { run: Some(&run), limit: CHECKPOINTS, ..HeaderQuery::default() };
-            for entry in self.store.headers(&query)?.into_iter().filter_map(Row::good) {
+            for entry in self.store.headers(&query)?.into_iter().filter_map(Row::intact) {
                 let body = match self.body_if_there(&entry) {
                     Ok(Some(body)) => body,
                     Ok(None) | Err(Error::Damaged(_) | Error::Newer { .. }) => continue,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Milepost;
 use crate::Error;
 use crate::model::{RunId, RunRecord, Source, Status};
-use crate::store::{Damage, Entry, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 
 /// Which checkpoints to list.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ pub struct ListQuery {
 #[derive(Debug, Clone)]
 pub struct Listed {
     /// Header and marks.
-    pub entry: Entry,
+    pub entry: CheckpointEntry,
     /// Whether it is completed.
     pub completed: bool,
 }
@@ -49,7 +49,7 @@ const MANY: usize = 2048;
 
 impl Milepost {
     /// Gives every intact entry of a run, oldest first.
-    pub(super) fn each_entry(&self, run: &RunId, each: &mut dyn FnMut(Entry)) -> Result<(), Error> {
+    pub(super) fn each_entry(&self, run: &RunId, each: &mut dyn FnMut(CheckpointEntry)) -> Result<(), Error> {
         let mut after = None;
         loop {
             let query = HeaderQuery {
@@ -62,7 +62,7 @@ impl Milepost {
             let rows = self.store.headers(&query)?;
             let last_page = rows.len() < MANY;
             after = rows.last().map(Row::cursor);
-            rows.into_iter().filter_map(Row::good).for_each(&mut *each);
+            rows.into_iter().filter_map(Row::intact).for_each(&mut *each);
             if last_page {
                 return Ok(());
             }
@@ -96,7 +96,7 @@ impl Milepost {
             for row in rows {
                 match row {
                     Row::Damaged { damage, .. } => listing.damaged.push(damage),
-                    Row::Good(entry) => {
+                    Row::Intact(entry) => {
                         let completed = completions.of(self, &entry)?;
                         if query.accepts(&entry, completed) {
                             listing.checkpoints.push(Listed { entry, completed });
@@ -115,7 +115,7 @@ impl Milepost {
 }
 
 impl ListQuery {
-    fn accepts(&self, entry: &Entry, completed: bool) -> bool {
+    fn accepts(&self, entry: &CheckpointEntry, completed: bool) -> bool {
         let sourced = |source: Source| {
             entry.header.source == source || entry.marks.sources.iter().any(|s| s == source.as_str())
         };
@@ -131,7 +131,7 @@ impl ListQuery {
 pub(super) struct Completions(HashMap<RunId, u64>);
 
 impl Completions {
-    pub(super) fn of(&mut self, engine: &Milepost, entry: &Entry) -> Result<bool, Error> {
+    pub(super) fn of(&mut self, engine: &Milepost, entry: &CheckpointEntry) -> Result<bool, Error> {
         if let Some(completed) = entry.marks.completed {
             return Ok(completed);
         }
@@ -150,7 +150,7 @@ impl Completions {
 }
 
 /// Whether a checkpoint of this run is completed.
-pub(super) fn is_completed(record: Option<&RunRecord>, entry: &Entry) -> bool {
+pub(super) fn is_completed(record: Option<&RunRecord>, entry: &CheckpointEntry) -> bool {
     let through = record.map_or(0, |record| record.completed_through);
     entry.marks.completed.unwrap_or(entry.header.sequence <= through)
 }

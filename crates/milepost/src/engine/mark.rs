@@ -4,7 +4,7 @@ use super::Milepost;
 use crate::Error;
 use crate::model::{Event, EventType, Invalid, Marks, Raw};
 use crate::redact::Redaction;
-use crate::store::{Commit, Entry, Find, HeaderQuery, Row, StoreError, Verdict};
+use crate::store::{CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, Row, StoreError, WriteDecision};
 
 /// What to change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
 
 impl Milepost {
     /// Changes the marks of a checkpoint and gives them back.
-    pub fn mark(&self, entry: &Entry, change: &MarkChange) -> Result<Marks, Error> {
+    pub fn mark(&self, entry: &CheckpointEntry, change: &MarkChange) -> Result<Marks, Error> {
         let change = &if self.settings.redaction == Redaction::On {
             let allow = &self.settings.redaction_allow;
             let (tag, _) = allow.redact_value(change.tag.clone(), "tags")?;
@@ -49,10 +49,13 @@ impl Milepost {
         let run = &entry.header.run_id;
         let sequence = entry.header.sequence;
         loop {
-            let query =
-                HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+            let query = HeaderQuery {
+                run: Some(run),
+                find: CheckpointFilter::Sequence(sequence),
+                ..HeaderQuery::default()
+            };
             let current = match self.store.headers(&query)?.into_iter().next() {
-                Some(Row::Good(entry)) => entry,
+                Some(Row::Intact(entry)) => entry,
                 Some(Row::Damaged { damage, .. }) => return Err(Error::Damaged(Box::new(damage))),
                 None => return Err(Error::NotFound { reference: entry.header.snapshot_id.to_string() }),
             };
@@ -64,10 +67,10 @@ impl Milepost {
             let mut gone = false;
             let done = self.write(run, &mut |view| {
                 gone = view.record.is_none();
-                let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+                let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
                 record.updated_at = now;
                 record.marks_changed = record.marks_changed.saturating_add(1);
-                let mut commit = Commit::of(record);
+                let mut commit = Commit::new(record);
                 commit.marks.push((sequence, marks.clone()));
                 commit.events.push(Event {
                     at: now,
@@ -77,7 +80,7 @@ impl Milepost {
                     data: Raw::of(&serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags }))
                         .unwrap_or_default(),
                 });
-                Verdict::Commit(Box::new(commit))
+                WriteDecision::Commit(Box::new(commit))
             });
             match done {
                 Ok(_) if gone => return Err(Error::NoRun(run.to_string())),

@@ -77,8 +77,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::model::{House, Invalid, Keep, Limits, Profile, Retention, RunId};
 use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
-use crate::store::place::Place;
-use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, Verdict};
+use crate::store::project_paths::ProjectPaths;
+use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, WriteDecision};
 
 /// What an engine decides by.
 #[derive(Debug, Clone, Default)]
@@ -165,7 +165,7 @@ impl Milepost {
     /// Opens the store of the project that `folder` belongs to, making it if needed.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
-        let place = Place::find(folder).map_err(|source| Error::File {
+        let place = ProjectPaths::find(folder).map_err(|source| Error::File {
             path: folder.to_owned(),
             what: "read",
             source,
@@ -244,7 +244,7 @@ impl Milepost {
             let mut damaged = false;
             let written = self.store.write(run, &mut |view| {
                 damaged = view.record.is_none() && view.count > 0;
-                if damaged { Verdict::Nothing } else { decide(view) }
+                if damaged { WriteDecision::NoChange } else { decide(view) }
             });
             match written {
                 Err(StoreError::Unknown { .. }) if tries < TRIES => {}

@@ -17,8 +17,8 @@ use crate::git::{self, Git};
 use crate::model::{CheckpointId, RunId, Status};
 use crate::seal::strict;
 use crate::small_file;
-use crate::store::place::Place;
-use crate::store::{Find, HeaderQuery, Row, RunRow, StoreError};
+use crate::store::project_paths::ProjectPaths;
+use crate::store::{CheckpointFilter, HeaderQuery, Row, RunRow, StoreError};
 
 /// How long to wait for another process that edits the same file.
 const WAIT: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub struct Pointer {
     /// Whether to commit the file, and it alone, to the project's repository.
     pub commit: bool,
     /// The project.
-    pub place: Place,
+    pub place: ProjectPaths,
 }
 
 /// What becomes of a pointer.
@@ -63,9 +63,9 @@ impl Milepost {
         self.change_pointer(|named| {
             // Who deletes a run sees to the pointer.
             let Some(state) = self.store.run(run)? else { return Ok(Change::Keep) };
-            let Some(Row::Good(latest)) = state.row.latest.clone() else { return Ok(Change::Keep) };
+            let Some(Row::Intact(latest)) = state.row.latest.clone() else { return Ok(Change::Keep) };
             let named = named.map(|id| self.named(id)).transpose()?.flatten();
-            if let Some(Row::Good(named)) = named
+            if let Some(Row::Intact(named)) = named
                 && named.header.stamp > latest.header.stamp.max(stamp)
             {
                 return Ok(Change::Keep);
@@ -80,7 +80,7 @@ impl Milepost {
     /// Clears the pointer if it names a checkpoint of this run, which was just completed and was not saved into since.
     pub(super) fn point_out_of(&self, run: &RunId) {
         self.change_pointer(|named| match named.map(|id| self.named(id)).transpose()?.flatten() {
-            Some(Row::Good(named)) if named.header.run_id == *run => {
+            Some(Row::Intact(named)) if named.header.run_id == *run => {
                 let completed = self.store.run(run)?.is_some_and(|state| is_completed(&state.row));
                 Ok(if completed { Change::Clear } else { Change::Keep })
             }
@@ -120,14 +120,16 @@ impl Milepost {
 
     /// The number of a checkpoint within a run, if it is there.
     pub(super) fn sequence_of(&self, id: &CheckpointId, run: &RunId) -> Option<u64> {
-        let query = HeaderQuery { run: Some(run), find: Find::Id(id.as_str()), ..HeaderQuery::default() };
+        let query =
+            HeaderQuery { run: Some(run), find: CheckpointFilter::Id(id.as_str()), ..HeaderQuery::default() };
         let rows = self.store.headers(&query).ok()?;
-        rows.into_iter().find_map(Row::good).map(|entry| entry.header.sequence)
+        rows.into_iter().find_map(Row::intact).map(|entry| entry.header.sequence)
     }
 
     /// The row of a checkpoint, if it is there.
     fn named(&self, id: &CheckpointId) -> Result<Option<Row>, StoreError> {
-        let query = HeaderQuery { find: Find::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
+        let query =
+            HeaderQuery { find: CheckpointFilter::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
         Ok(self.store.headers(&query)?.into_iter().next())
     }
 }
@@ -345,7 +347,7 @@ mod tests {
         assert!(edit("not json", &key("a"), "null").is_err());
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("seed.json");
-        let place = Place::find(dir.path()).unwrap();
+        let place = ProjectPaths::find(dir.path()).unwrap();
         let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
         pointer.update(&|_| Ok(Change::Clear)).unwrap();
         assert!(!file.exists(), "clearing makes no file");
@@ -358,7 +360,7 @@ mod tests {
     fn an_edit_between_reading_and_writing_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("seed.json");
-        let place = Place::find(dir.path()).unwrap();
+        let place = ProjectPaths::find(dir.path()).unwrap();
         let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
         let edits = std::cell::Cell::new(0);
         let put = |text: &str| atomic::write(&file, text.as_bytes(), atomic::Mode::Shared).unwrap();

@@ -5,7 +5,7 @@ use super::Milepost;
 use super::bookkeeping::note_kind;
 use crate::Error;
 use crate::model::{Event, EventType, Moment, Profile, Raw, RunId, RunRecord, Session, Status, Working};
-use crate::store::{Commit, Entry, EventQuery, Verdict};
+use crate::store::{CheckpointEntry, Commit, EventQuery, WriteDecision};
 
 /// What the event of a session's start says about the run.
 #[derive(serde::Deserialize)]
@@ -27,11 +27,11 @@ impl Milepost {
         self.store.write(run, &mut |view| {
             // Whoever wrote meanwhile has rebuilt it.
             if view.record.is_some() {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
-            let mut commit = Commit::of(record.clone());
+            let mut commit = Commit::new(record.clone());
             commit.events.push(event.clone());
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Milepost {
         Ok(record)
     }
 
-    fn note_entry(&self, record: &mut RunRecord, entry: &Entry) {
+    fn note_entry(&self, record: &mut RunRecord, entry: &CheckpointEntry) {
         let header = &entry.header;
         note_kind(record, header);
         if header.status == Status::Completed {

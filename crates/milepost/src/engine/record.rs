@@ -9,7 +9,7 @@ use super::{Due, Milepost, Opening, change};
 use crate::Error;
 use crate::model::{Change, Item, Recent, RunId, RunRecord, Token};
 use crate::redact::Redaction;
-use crate::store::{Commit, Verdict};
+use crate::store::{Commit, WriteDecision};
 
 /// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
 /// would take them from, so that the cost of a write does not grow with what was recorded.
@@ -37,18 +37,18 @@ impl Milepost {
                 due = Due::of(view.latest.as_ref(), record.profile, moment.at);
             }
             if record.recent.iter().any(|r| r.token == token) {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             let full = view.waiting + changes.len() as u64 > WAITING;
             let whole = full || changes.iter().any(change::depends_on_waiting);
-            if whole && view.more.is_none() {
-                return Verdict::More;
+            if whole && view.details.is_none() {
+                return WriteDecision::NeedDetails;
             }
-            let mut items = view.more.as_ref().map(|more| more.items.clone()).unwrap_or_default();
+            let mut items = view.details.as_ref().map(|details| details.items.clone()).unwrap_or_default();
             let known = items.len();
             if let Err(e) = change::resolve(changes, &record, &mut items, moment.at, &self.settings.limits) {
                 refused = Some(e);
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             enter_session(&mut record, None, &moment, &mut events);
             record.updated_at = moment.at;
@@ -57,11 +57,11 @@ impl Milepost {
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
             let (consume, push) =
                 if full { (known, settle(&mut record, items)) } else { (0, items.split_off(known)) };
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.consume = consume;
             commit.push = push;
             commit.events = events;
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         refused.map_or(Ok(due), Err)
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::Milepost;
 use crate::Error;
 use crate::model::{CheckpointId, RunId};
-use crate::store::{Entry, Find, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row};
 
 /// A name of a checkpoint, not yet looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,12 +66,17 @@ impl Milepost {
                 if self.store.run(run)?.is_none() {
                     return Err(Error::NoRun(run.to_string()));
                 }
-                let query =
-                    HeaderQuery { run: Some(run), find: Find::Sequence(*number), ..HeaderQuery::default() };
+                let query = HeaderQuery {
+                    run: Some(run),
+                    find: CheckpointFilter::Sequence(*number),
+                    ..HeaderQuery::default()
+                };
                 self.store.headers(&query)?.into_iter().next().ok_or_else(missing)
             }
             Reference::Name(name) => {
-                for find in [Find::Id(name), Find::Name(name), Find::Prefix(name)] {
+                for find in
+                    [CheckpointFilter::Id(name), CheckpointFilter::Name(name), CheckpointFilter::Prefix(name)]
+                {
                     // A name of the run at hand goes before the same name elsewhere.
                     for scope in [run, None] {
                         let rows = self.store.headers(&HeaderQuery {
@@ -94,9 +99,9 @@ impl Milepost {
     }
 
     /// Looks an intact checkpoint up.
-    pub fn find(&self, reference: &Reference, run: Option<&RunId>) -> Result<Entry, Error> {
+    pub fn find(&self, reference: &Reference, run: Option<&RunId>) -> Result<CheckpointEntry, Error> {
         match self.locate(reference, run)? {
-            Row::Good(entry) => Ok(entry),
+            Row::Intact(entry) => Ok(entry),
             Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
         }
     }
@@ -108,7 +113,7 @@ fn ambiguous(name: &str, rows: &[Row]) -> Error {
         .iter()
         .take(SHOWN)
         .map(|row| match row {
-            Row::Good(entry) => entry.header.snapshot_id.to_string(),
+            Row::Intact(entry) => entry.header.snapshot_id.to_string(),
             Row::Damaged { damage, .. } => damage.to_string(),
         })
         .collect();

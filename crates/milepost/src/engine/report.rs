@@ -5,7 +5,7 @@ use super::bookkeeping::remember;
 use crate::Error;
 use crate::model::{Event, EventType, Raw, Recent, RunId, Token};
 use crate::redact::Redaction;
-use crate::store::{Commit, Verdict};
+use crate::store::{Commit, WriteDecision};
 
 impl Milepost {
     /// Adds an event that says what failed; nothing where the run is not there.
@@ -18,12 +18,12 @@ impl Milepost {
         let message = clean.as_deref().unwrap_or(message);
         let data = Raw::of(&serde_json::json!({ "what": what, "message": message, "times": times }))?;
         self.write(run, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             if record.recent.iter().any(|r| r.token == token) {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.events.push(Event {
                 at: now,
                 kind: EventType::Error,
@@ -31,7 +31,7 @@ impl Milepost {
                 snapshot_id: None,
                 data: data.clone(),
             });
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
     }

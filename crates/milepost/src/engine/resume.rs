@@ -9,7 +9,7 @@ use crate::model::{
 use crate::owner::Liveness;
 use crate::redact::Redaction;
 use crate::resume::{Case, Decision, Standing, Taken};
-use crate::store::{Commit, Verdict};
+use crate::store::{Commit, WriteDecision};
 
 /// How long one who has taken a run over may take to open its own.
 const OPENING: std::time::Duration = std::time::Duration::from_secs(30);
@@ -172,14 +172,14 @@ impl Milepost {
         let mut hold = None;
         self.write(run, &mut |view| {
             hold = None;
-            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             if record.claim.as_ref().is_some_and(|claim| claim.by_run == *by_run) {
                 hold = Some(Hold { attempts: record.attempts, anew: false });
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             if record.claim != judged.claim || record.owner != judged.owner || record.status != judged.status
             {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             // One that never began has used nothing up.
             record.attempts = record.attempts.saturating_add(u64::from(record.claim.is_none()));
@@ -187,11 +187,11 @@ impl Milepost {
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
             hold = Some(Hold { attempts: record.attempts, anew: true });
             let Ok(event) = resumed(run, EventType::Resumed, decision, by_run, record.attempts, now) else {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             };
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.events.push(event);
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(hold)
     }
@@ -199,12 +199,12 @@ impl Milepost {
     /// Lets go of a run that another had taken.
     fn give_back(&self, run: &RunId, by_run: &RunId) -> Result<(), Error> {
         self.write(run, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             if record.claim.take_if(|claim| claim.by_run == *by_run).is_none() {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             record.attempts = record.attempts.saturating_sub(1);
-            Verdict::Commit(Box::new(Commit::of(record)))
+            WriteDecision::Commit(Box::new(Commit::new(record)))
         })?;
         Ok(())
     }
@@ -273,12 +273,12 @@ impl Milepost {
             Event { at: self.now(), kind, run_id: run.clone(), snapshot_id: None, data: Raw::of(&data)? };
         let mut known = false;
         self.write(run, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return Verdict::Nothing };
+            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             known = true;
             change(&mut record);
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.events.push(event.clone());
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         if known { Ok(()) } else { Err(Error::NoRun(run.to_string())) }
     }
@@ -286,13 +286,13 @@ impl Milepost {
     fn tell(&self, run: &RunId, kind: EventType, decision: &Decision, by_run: &RunId) -> Result<(), Error> {
         let now = self.now();
         self.write(run, &mut |view| {
-            let Some(record) = view.record.clone() else { return Verdict::Nothing };
+            let Some(record) = view.record.clone() else { return WriteDecision::NoChange };
             let Ok(event) = resumed(run, kind, decision, by_run, record.attempts, now) else {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             };
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.events.push(event);
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
     }

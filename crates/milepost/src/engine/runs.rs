@@ -5,7 +5,7 @@ use super::prune::last_write;
 use crate::Error;
 use crate::model::{Outcome, RunId, RunRecord, Status};
 use crate::owner::Liveness;
-use crate::store::{Damage, Entry, Row, RunQuery, RunRow};
+use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow};
 
 /// Which runs to list.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ pub struct RunSummary {
     /// How many checkpoints it has.
     pub checkpoints: u64,
     /// The newest, if it is intact.
-    pub latest: Option<Entry>,
+    pub latest: Option<CheckpointEntry>,
     /// Its owner, judged now; `None` for a run kept by hand.
     pub owner: Option<Liveness>,
 }
@@ -88,7 +88,7 @@ impl Milepost {
             run_id: row.run_id,
             record: row.record,
             checkpoints: row.count,
-            latest: row.latest.and_then(Row::good),
+            latest: row.latest.and_then(Row::intact),
             owner,
         }
     }

@@ -18,7 +18,10 @@ use crate::model::{
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
-use crate::store::{Commit, Entry, Find, HeaderQuery, More, Outline, Row, RunView, StoreError, Verdict};
+use crate::store::{
+    CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, RetentionEntry, Row, RunDetails, RunView,
+    StoreError, WriteDecision,
+};
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,10 +155,11 @@ impl Milepost {
     }
 
     fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
-        let rows =
-            self.store.headers(&HeaderQuery { find: Find::Id(id.as_str()), ..HeaderQuery::default() })?;
+        let rows = self
+            .store
+            .headers(&HeaderQuery { find: CheckpointFilter::Id(id.as_str()), ..HeaderQuery::default() })?;
         match rows.into_iter().next() {
-            Some(Row::Good(entry)) => Ok(Saved {
+            Some(Row::Intact(entry)) => Ok(Saved {
                 snapshot_id: entry.header.snapshot_id,
                 run_id: entry.header.run_id,
                 sequence: entry.header.sequence,
@@ -174,23 +178,23 @@ impl Milepost {
 }
 
 /// Decides what a save does to its run. Pure.
-fn decide(view: &RunView, request: &Request<'_>) -> (Verdict, Result<Option<Saved>, Error>) {
+fn decide(view: &RunView, request: &Request<'_>) -> (WriteDecision, Result<Option<Saved>, Error>) {
     if let Some(only) = request.save.only_while
         && !view.record.as_ref().is_some_and(|record| only.holds(record.status))
     {
-        return (Verdict::Nothing, Ok(None));
+        return (WriteDecision::NoChange, Ok(None));
     }
-    let Some(more) = &view.more else { return (Verdict::More, Ok(None)) };
-    match decide_or_fail(view, more, request) {
-        Ok((Some(commit), saved)) => (Verdict::Commit(Box::new(commit)), Ok(Some(saved))),
-        Ok((None, saved)) => (Verdict::Nothing, Ok(Some(saved))),
-        Err(e) => (Verdict::Nothing, Err(e)),
+    let Some(details) = &view.details else { return (WriteDecision::NeedDetails, Ok(None)) };
+    match decide_or_fail(view, details, request) {
+        Ok((Some(commit), saved)) => (WriteDecision::Commit(Box::new(commit)), Ok(Some(saved))),
+        Ok((None, saved)) => (WriteDecision::NoChange, Ok(Some(saved))),
+        Err(e) => (WriteDecision::NoChange, Err(e)),
     }
 }
 
 fn decide_or_fail(
     view: &RunView,
-    more: &More,
+    details: &RunDetails,
     request: &Request<'_>,
 ) -> Result<(Option<Commit>, Saved), Error> {
     let save = request.save;
@@ -255,7 +259,7 @@ fn decide_or_fail(
         session_id: &session_id,
         parent: view.latest.as_ref().map(|e| e.header.snapshot_id.clone()).or_else(|| record.parent.clone()),
     };
-    let mut items = more.items.clone();
+    let mut items = details.items.clone();
     change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
     let body = compose::compose(&mut record, &items, &save.draft, frame)?;
     let phase = body.phase.clone();
@@ -287,8 +291,8 @@ fn decide_or_fail(
     if save.interruption.is_some() || works {
         record.interruption.clone_from(&save.interruption);
     }
-    let mut commit = Commit::of(record);
-    commit.consume = more.items.len();
+    let mut commit = Commit::new(record);
+    commit.consume = details.items.len();
     commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::brief::id_of));
     match (fold, &view.latest) {
         (Fold::Keep, _) | (_, None) => {
@@ -314,7 +318,7 @@ fn decide_or_fail(
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, marked(Marks::default(), save)));
             }
-            prune((view.count, &more.oldest), request, sequence, &mut commit, &mut saved, &mut events)?;
+            prune((view.count, &details.oldest), request, sequence, &mut commit, &mut saved, &mut events)?;
             commit.puts.push(sealed);
         }
         (fold, Some(latest)) => {
@@ -373,7 +377,7 @@ fn marked(mut marks: Marks, save: &Save) -> Marks {
 
 /// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at.
 fn prune(
-    (count, oldest): (u64, &[Entry]),
+    (count, oldest): (u64, &[CheckpointEntry]),
     request: &Request<'_>,
     newest: u64,
     commit: &mut Commit,
@@ -391,7 +395,7 @@ fn prune(
         latest_capture: record.captures.latest,
     };
     let retention = request.settings.retention(record.profile);
-    let oldest: Vec<_> = oldest.iter().map(Outline::of).collect();
+    let oldest: Vec<_> = oldest.iter().map(RetentionEntry::of).collect();
     let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
     for (entry, _) in oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep) {
         commit.drops.push(entry.sequence);

@@ -6,13 +6,13 @@ use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
 use crate::seal::Verified;
-use crate::store::{Cursor, Damage, Entry, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 
 /// A checkpoint whose seal was checked.
 #[derive(Debug, Clone)]
 pub struct Shown {
     /// Header and marks.
-    pub entry: Entry,
+    pub entry: CheckpointEntry,
     /// Whether it is completed.
     pub completed: bool,
     /// Its document.
@@ -40,7 +40,7 @@ impl Milepost {
     pub(super) fn newest_good(
         &self,
         run: Option<&RunId>,
-        wanted: impl Fn(&Entry) -> bool,
+        wanted: impl Fn(&CheckpointEntry) -> bool,
     ) -> Result<Shown, Error> {
         let (entry, verified, damaged) = self.look_up(|| self.newest_listed(run, &wanted))?;
         self.shown(entry, verified, damaged)
@@ -50,8 +50,8 @@ impl Milepost {
     fn newest_listed(
         &self,
         run: Option<&RunId>,
-        wanted: &dyn Fn(&Entry) -> bool,
-    ) -> Result<(Entry, Verified, Vec<Damage>), Error> {
+        wanted: &dyn Fn(&CheckpointEntry) -> bool,
+    ) -> Result<(CheckpointEntry, Verified, Vec<Damage>), Error> {
         let mut damaged = Vec::new();
         let mut after: Option<Cursor> = None;
         loop {
@@ -68,8 +68,8 @@ impl Milepost {
             for row in rows {
                 match row {
                     Row::Damaged { damage, .. } => damaged.push(damage),
-                    Row::Good(entry) if !wanted(&entry) => {}
-                    Row::Good(entry) => match self.read(&entry) {
+                    Row::Intact(entry) if !wanted(&entry) => {}
+                    Row::Intact(entry) => match self.read(&entry) {
                         Ok(verified) => return Ok((entry, verified, damaged)),
                         Err(Error::Damaged(damage)) => damaged.push(*damage),
                         Err(e) => return Err(e),
@@ -79,7 +79,12 @@ impl Milepost {
         }
     }
 
-    fn shown(&self, entry: Entry, verified: Verified, fell_back_from: Vec<Damage>) -> Result<Shown, Error> {
+    fn shown(
+        &self,
+        entry: CheckpointEntry,
+        verified: Verified,
+        fell_back_from: Vec<Damage>,
+    ) -> Result<Shown, Error> {
         let record = self.store.run(&entry.header.run_id)?.and_then(|state| state.row.record.ok());
         let completed = is_completed(record.as_deref(), &entry);
         Ok(Shown { entry, completed, verified, fell_back_from })
@@ -87,7 +92,7 @@ impl Milepost {
 }
 
 /// Every source a checkpoint stands for, in order, then the reasons: the body's and those that were folded in.
-pub fn source_details(entry: &Entry) -> Vec<String> {
+pub fn source_details(entry: &CheckpointEntry) -> Vec<String> {
     let sources = crate::model::Source::WORDS;
     let (mut all, reasons): (Vec<_>, Vec<_>) =
         entry.header.source_details.iter().cloned().partition(|word| sources.contains(&word.as_str()));

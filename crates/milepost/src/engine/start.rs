@@ -7,7 +7,7 @@ use crate::Error;
 use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
 use crate::owner::{self, Liveness};
 use crate::redact::Redaction;
-use crate::store::{Commit, Verdict};
+use crate::store::{Commit, WriteDecision};
 
 /// A run to open.
 #[derive(Debug, Clone, Default)]
@@ -61,15 +61,15 @@ impl Milepost {
                 let mut record = open(view, &run, &start.opening, &self.settings, moment.at, &mut events);
                 if record.recent.iter().any(|r| r.token == token) {
                     done = Some((record, view.count > 0));
-                    return Verdict::Nothing;
+                    return WriteDecision::NoChange;
                 }
                 taken = start.only_new && view.record.is_some();
                 if taken {
-                    return Verdict::Nothing;
+                    return WriteDecision::NoChange;
                 }
                 if view.record.as_ref().and_then(|r| r.owner.as_ref()) != judged.as_ref() {
                     moved = true;
-                    return Verdict::Nothing;
+                    return WriteDecision::NoChange;
                 }
                 moved = false;
                 let rejoined = view.record.is_some();
@@ -96,9 +96,9 @@ impl Milepost {
                 record.heartbeat = Some(moment.at);
                 remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
                 done = Some((record.clone(), rejoined));
-                let mut commit = Commit::of(record);
+                let mut commit = Commit::new(record);
                 commit.events = events;
-                Verdict::Commit(Box::new(commit))
+                WriteDecision::Commit(Box::new(commit))
             })?;
             if taken {
                 return Err(Error::RunExists(run));

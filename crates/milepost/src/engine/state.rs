@@ -9,14 +9,14 @@ use super::Milepost;
 use super::reference::Reference;
 use crate::model::{Raw, RunId};
 use crate::seal::Verified;
-use crate::store::{Cursor, Damage, Entry, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 use crate::{Error, atomic};
 
 /// The state of a run as of a checkpoint.
 #[derive(Debug, Clone)]
 pub struct StateOf {
     /// The checkpoint that holds it: the one asked for, or the nearest before it in its run.
-    pub entry: Entry,
+    pub entry: CheckpointEntry,
     /// Its exact text.
     pub state: Raw,
     /// JSON pointers inside the checkpoint where redaction replaced something in the state.
@@ -43,7 +43,7 @@ impl Milepost {
             // The last written run is meant, not whichever run last held a state.
             let newest = self.locate(reference, None)?;
             let of = match newest {
-                Row::Good(entry) => Some(entry.header.run_id),
+                Row::Intact(entry) => Some(entry.header.run_id),
                 Row::Damaged { damage, .. } => damage.run_id,
             };
             self.newest_good(of.as_ref(), |entry| entry.header.holds_state)
@@ -75,7 +75,7 @@ impl Milepost {
         }
     }
 
-    fn holder(&self, entry: Entry) -> Result<Entry, Error> {
+    fn holder(&self, entry: CheckpointEntry) -> Result<CheckpointEntry, Error> {
         let run = entry.header.run_id.clone();
         let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
         loop {
@@ -89,7 +89,7 @@ impl Milepost {
             if rows.is_empty() {
                 return Err(Error::NoState { reference: entry.header.snapshot_id.to_string() });
             }
-            if let Some(found) = rows.into_iter().filter_map(Row::good).find(|e| e.header.holds_state) {
+            if let Some(found) = rows.into_iter().filter_map(Row::intact).find(|e| e.header.holds_state) {
                 return Ok(found);
             }
         }
@@ -135,7 +135,11 @@ impl Milepost {
 }
 
 /// The state that a document holds.
-fn state_in(entry: Entry, verified: &Verified, fell_back_from: Vec<Damage>) -> Result<StateOf, Error> {
+fn state_in(
+    entry: CheckpointEntry,
+    verified: &Verified,
+    fell_back_from: Vec<Damage>,
+) -> Result<StateOf, Error> {
     let newer =
         |source| Error::Newer { run: entry.header.run_id.clone(), sequence: entry.header.sequence, source };
     let mut fields = verified.fields().map_err(newer)?;

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::model::{
     Body, CheckpointId, GitFacts, Outcome, OutcomeResult, PathText, RunId, RunRecord, Source, Status,
 };
-use crate::store::Entry;
+use crate::store::CheckpointEntry;
 
 /// How many paths of each kind stood in git's lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -219,7 +219,7 @@ impl Summary {
     }
 
     /// A session begins where the id is another, or where its time begins anew.
-    fn enter_session(&mut self, entry: &Entry) {
+    fn enter_session(&mut self, entry: &CheckpointEntry) {
         let header = &entry.header;
         let goes_on = self.sessions.last().is_some_and(|session| {
             session.session_id == header.session_id && session.total_duration <= header.elapsed_ms
@@ -244,7 +244,7 @@ impl Summary {
         }
     }
 
-    fn add(&mut self, entry: &Entry, body: &Body, counts: &mut HashMap<PathText, u64>) {
+    fn add(&mut self, entry: &CheckpointEntry, body: &Body, counts: &mut HashMap<PathText, u64>) {
         let workspace = body.workspace.as_ref();
         let git = workspace.and_then(|workspace| workspace.git.as_ref());
         let memory = entry.marks.memory.as_ref().or(workspace.and_then(|w| w.memory.as_ref()));

@@ -8,7 +8,8 @@ use crate::Error;
 use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
-    Commit, Cursor, Entry, EventQuery, Find, HeaderQuery, Row, RunQuery, RunRow, StoreError, Verdict,
+    CheckpointEntry, CheckpointFilter, Commit, Cursor, EventQuery, HeaderQuery, Row, RunQuery, RunRow,
+    StoreError, WriteDecision,
 };
 
 /// How many checkpoints go into one transaction, and how many are looked at ahead in each run.
@@ -158,10 +159,13 @@ impl Milepost {
         let mut fresh = Vec::new();
         for (verified, marks) in batch {
             let body = verified.body().map_err(|e| content(&e))?;
-            let query =
-                HeaderQuery { run: Some(run), find: Find::Sequence(body.sequence), ..HeaderQuery::default() };
+            let query = HeaderQuery {
+                run: Some(run),
+                find: CheckpointFilter::Sequence(body.sequence),
+                ..HeaderQuery::default()
+            };
             match self.store.headers(&query)?.into_iter().next() {
-                Some(Row::Good(there)) if there.header.checksum == verified.checksum() => {
+                Some(Row::Intact(there)) if there.header.checksum == verified.checksum() => {
                     count.unchanged += 1;
                     if there.marks != marks && marks.revision > there.marks.revision {
                         self.mark_as(record, body.sequence, marks)?;
@@ -185,7 +189,7 @@ impl Milepost {
             let mut there_record = view.record.clone().unwrap_or_else(|| record.clone());
             // A run of this store's own that gets checkpoints from elsewhere is foreign from then on.
             there_record.origin = there_record.origin.or_else(|| record.origin.clone());
-            let mut commit = Commit::of(there_record);
+            let mut commit = Commit::new(there_record);
             let mut slot = view.slot.clone();
             for (sequence, verified, marks) in &fresh {
                 let placed = slot.at_sequence(*sequence);
@@ -202,11 +206,11 @@ impl Milepost {
                     // The run here has gone on already.
                     _ => {
                         failed = Some(format!("{run}@{sequence}"));
-                        return Verdict::Nothing;
+                        return WriteDecision::NoChange;
                     }
                 }
             }
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         if let Some(reference) = failed {
             return Err(Error::Conflict { reference });
@@ -217,9 +221,9 @@ impl Milepost {
 
     fn mark_as(&self, record: &RunRecord, sequence: u64, marks: Marks) -> Result<(), Error> {
         self.write(&record.run_id, &mut |view| {
-            let mut commit = Commit::of(view.record.clone().unwrap_or_else(|| record.clone()));
+            let mut commit = Commit::new(view.record.clone().unwrap_or_else(|| record.clone()));
             commit.marks.push((sequence, marks.clone()));
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
     }
@@ -243,17 +247,17 @@ impl Milepost {
         }
         let with_events = known.events.is_empty();
         self.write(run, &mut |view| {
-            let Some(more) = &view.more else { return Verdict::More };
+            let Some(details) = &view.details else { return WriteDecision::NeedDetails };
             let mut record = record.clone();
             let before = view.record.as_ref().and_then(|before| before.origin.clone());
             record.origin = before.or(record.origin);
-            let mut commit = Commit::of(record);
-            commit.consume = more.items.len();
+            let mut commit = Commit::new(record);
+            commit.consume = details.items.len();
             commit.push.clone_from(&items);
             if with_events {
                 commit.events.clone_from(&events);
             }
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
     }
@@ -332,8 +336,11 @@ impl Milepost {
             };
             report.checked += 1;
             progress(report.checked);
-            let query =
-                HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+            let query = HeaderQuery {
+                run: Some(run),
+                find: CheckpointFilter::Sequence(sequence),
+                ..HeaderQuery::default()
+            };
             let row = other.store.headers(&query)?.into_iter().next();
             let (there, copy) = match row.map(|row| other.read_row(row)) {
                 Some(Ok(Some(read))) => read,
@@ -361,7 +368,7 @@ impl Milepost {
 }
 
 /// A header without its place in the store.
-fn header(entry: &Entry) -> crate::seal::Header {
+fn header(entry: &CheckpointEntry) -> crate::seal::Header {
     crate::seal::Header { stamp: 0, ..entry.header.clone() }
 }
 

@@ -4,7 +4,7 @@ use super::Milepost;
 use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
-use crate::store::{Damage, EventQuery, Find, HeaderQuery, LOSS_CAUSES, Part, Row, RunQuery};
+use crate::store::{CheckpointFilter, Damage, EventQuery, HeaderQuery, LOSS_CAUSES, Part, Row, RunQuery};
 
 /// What to verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Milepost {
                 for row in self.store.runs(&RunQuery::default())? {
                     self.verify_run(&row.run_id, &mut report, progress)?;
                 }
-                let stray = HeaderQuery { find: Find::Stray, ..HeaderQuery::default() };
+                let stray = HeaderQuery { find: CheckpointFilter::Orphaned, ..HeaderQuery::default() };
                 for row in self.store.headers(&stray)? {
                     self.verify_row(row, &mut report)?;
                 }

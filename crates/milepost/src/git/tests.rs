@@ -5,12 +5,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::store::place::Place;
+use crate::store::project_paths::ProjectPaths;
 
 pub(super) fn repository(dir: &Path) -> Repository {
     let done = Command::new("git").args(["init", "--quiet", "-b", "trunk"]).arg(dir).status().unwrap();
     assert!(done.success());
-    Place::find(dir).unwrap().repository.unwrap()
+    ProjectPaths::find(dir).unwrap().repository.unwrap()
 }
 
 fn append(path: PathBuf, text: &str) {

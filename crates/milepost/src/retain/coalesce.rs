@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::clock;
 use crate::model::{Marks, Memory, Profile, Source, Status};
 use crate::seal::Material;
-use crate::store::Entry;
+use crate::store::CheckpointEntry;
 
 /// How long after a checkpoint a trigger without a change is folded into it.
 pub const WINDOW: Duration = Duration::from_secs(3);
@@ -43,7 +43,7 @@ pub enum Fold {
 }
 
 /// Decides whether a trigger is folded into the newest checkpoint.
-pub fn coalesce(latest: &Entry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
+pub fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
     let header = &latest.header;
     // A trigger that did not look at the workspace says nothing about it.
     let seen = match (&header.unseen, &trigger.material.unseen) {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::Reason;
 use crate::clock;
 use crate::model::{Keep, Retention, RunRecord};
-use crate::store::Outline;
+use crate::store::RetentionEntry;
 
 /// The decision about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct RunFacts {
 
 impl RunFacts {
     /// What is known where all checkpoints are there and their own word is not asked for: `entries` is the whole run.
-    pub fn of_record(record: &RunRecord, entries: &[Outline]) -> Self {
+    pub fn of_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
         Self {
             count: entries.len() as u64,
             newest: entries.last().map_or(0, |entry| entry.sequence),
@@ -54,9 +54,9 @@ impl RunFacts {
     }
 
     /// What is known where all checkpoints are: `entries` is the whole run, oldest first.
-    pub fn of_all(entries: &[Outline]) -> Self {
+    pub fn of_all(entries: &[RetentionEntry]) -> Self {
         use crate::model::Status::{Completed, Failed};
-        let latest = |wanted: &dyn Fn(&Outline) -> bool| {
+        let latest = |wanted: &dyn Fn(&RetentionEntry) -> bool| {
             entries.iter().rfind(|entry| wanted(entry)).map_or(0, |entry| entry.sequence)
         };
         Self {
@@ -76,7 +76,7 @@ impl RunFacts {
 ///
 /// The newest of an hour, day or week is known for sure only where all checkpoints are given. Where some are not, one
 /// that could be it stays: what is removed here would also be removed by a plan of the whole run, not the other way.
-pub fn plan(run: &RunFacts, entries: &[Outline], policy: &Retention, now: Timestamp) -> Vec<Planned> {
+pub fn plan(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention, now: Timestamp) -> Vec<Planned> {
     let chosen = chosen(run, entries, policy);
     entries
         .iter()
@@ -108,7 +108,7 @@ pub fn plan(run: &RunFacts, entries: &[Outline], policy: &Retention, now: Timest
 }
 
 /// Reasons that hold whatever the number and the age.
-fn preserved(run: &RunFacts, index: usize, entry: &Outline, policy: &Retention) -> Vec<Reason> {
+fn preserved(run: &RunFacts, index: usize, entry: &RetentionEntry, policy: &Retention) -> Vec<Reason> {
     let sequence = entry.sequence;
     [
         (sequence == run.newest, Reason::Newest),
@@ -150,7 +150,7 @@ impl Buckets {
 }
 
 /// For each entry, of what it is the newest.
-fn chosen(run: &RunFacts, entries: &[Outline], policy: &Retention) -> Vec<Vec<Reason>> {
+fn chosen(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention) -> Vec<Vec<Reason>> {
     let mut reasons = vec![Vec::new(); entries.len()];
     if !policy.has_buckets() {
         return reasons;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{Keep, Profile, Retention, RunId, RunRecord, Status};
-use crate::store::Outline;
+use crate::store::RetentionEntry;
 
 const DAY: u64 = 86_400;
 const HOUR: u64 = 3600;
@@ -22,8 +22,8 @@ fn ago(seconds: i64) -> Timestamp {
     now() - jiff::SignedDuration::from_secs(seconds)
 }
 
-fn entry(sequence: u64, at: Timestamp) -> Outline {
-    Outline {
+fn entry(sequence: u64, at: Timestamp) -> RetentionEntry {
+    RetentionEntry {
         sequence,
         snapshot_id: format!("cp_{sequence}").parse().unwrap(),
         created_at: at,
@@ -38,11 +38,11 @@ fn entry(sequence: u64, at: Timestamp) -> Outline {
 }
 
 /// A run whose checkpoints were made so many seconds before now, oldest first.
-fn history(ages: &[i64]) -> Vec<Outline> {
+fn history(ages: &[i64]) -> Vec<RetentionEntry> {
     (1..).zip(ages).map(|(sequence, age)| entry(sequence, ago(*age))).collect()
 }
 
-fn kept(entries: &[Outline], policy: &Retention) -> Vec<u64> {
+fn kept(entries: &[RetentionEntry], policy: &Retention) -> Vec<u64> {
     let plan = plan(&RunFacts::of_all(entries), entries, policy, now());
     assert!(plan.iter().all(|planned| !planned.reasons.is_empty()));
     plan.into_iter().filter(|planned| planned.keep).map(|planned| planned.sequence).collect()
@@ -137,7 +137,7 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
 }
 
 /// Histories whose clock jumps: any checkpoint may be stamped years ahead or back.
-fn histories() -> impl Strategy<Value = Vec<Outline>> {
+fn histories() -> impl Strategy<Value = Vec<RetentionEntry>> {
     let one = (prop_oneof![4 => 0..2_000_000i64, 1 => -40_000_000..40_000_000i64], 0..20u8, any::<bool>());
     prop::collection::vec(one, 1..60).prop_map(|all| {
         (1..)
@@ -196,7 +196,7 @@ proptest! {
                 prop_assert!(kept.contains(&entry.sequence), "among the last {n}");
             }
         }
-        let hours = |entry: &Outline| entry.created_at.as_second().div_euclid(HOUR as i64);
+        let hours = |entry: &RetentionEntry| entry.created_at.as_second().div_euclid(HOUR as i64);
         let mut seen = HashSet::new();
         for entry in entries.iter().rev() {
             if (seen.len() as u64) < policy.keep_hourly && seen.insert(hours(entry)) {

@@ -77,7 +77,7 @@ pub enum StoreError {
         /// The store.
         place: String,
         /// Why it is foreign.
-        why: identity::Foreign,
+        why: identity::ForeignReason,
     },
     /// Writing failed; nothing was changed.
     #[error("writing {place} failed")]

@@ -22,12 +22,12 @@ pub enum StoreTrust {
     /// There is no store yet.
     New,
     /// It came from elsewhere.
-    Foreign(Foreign),
+    Foreign(ForeignReason),
 }
 
 /// Why a store is foreign.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Foreign {
+pub enum ForeignReason {
     /// This user has no record of it.
     NoRecord,
     /// It is a copy of another store of this user's, which is still there.
@@ -58,14 +58,14 @@ pub enum Foreign {
     },
 }
 
-impl Foreign {
+impl ForeignReason {
     /// Whether trust in the store makes it safe to use.
     pub fn is_adoptable(&self) -> bool {
         matches!(self, Self::NoRecord | Self::Copy { .. } | Self::OtherMachine)
     }
 }
 
-impl fmt::Display for Foreign {
+impl fmt::Display for ForeignReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRecord => f.write_str("you have neither created nor trusted it on this machine"),
@@ -185,14 +185,14 @@ fn now() -> jiff::Timestamp {
 
 /// Judges a store, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
 /// Does not detect `Tracked`: the caller has to ask git. A record whose store was moved is updated.
-pub fn judge(
+pub fn check_trust(
     url: &StoreUrl,
     base: &Path,
     state: Result<&UserState, &str>,
 ) -> (StoreTrust, Option<StoreRecord>) {
     let foreign = |why| (StoreTrust::Foreign(why), None);
     if let Some(link) = link_below(base, &url.marker()) {
-        return foreign(Foreign::NotRegular { why: format!("{} is a symbolic link", link.display()) });
+        return foreign(ForeignReason::NotRegular { why: format!("{} is a symbolic link", link.display()) });
     }
     let url = url.resolved();
     let marker = || std::fs::symlink_metadata(url.marker());
@@ -201,13 +201,13 @@ pub fn judge(
         // Runs without a store around them came from elsewhere: making the store would adopt them. With a store that
         // another process made since the first look they did not.
         Err(_) => match marker() {
-            Err(_) => return foreign(Foreign::NoRecord),
+            Err(_) => return foreign(ForeignReason::NoRecord),
             Ok(metadata) => metadata,
         },
         Ok(metadata) => metadata,
     };
     if let Some(why) = irregular(&url, &metadata) {
-        return foreign(Foreign::NotRegular { why });
+        return foreign(ForeignReason::NotRegular { why });
     }
     if let StoreUrl::Sqlite(_) = url
         && metadata.len() == 0
@@ -216,7 +216,7 @@ pub fn judge(
     }
     let owned_by = small_file::owner(&metadata);
     if let Some(owner) = owned_by.filter(|owner| Some(*owner) != user_id()) {
-        return foreign(Foreign::OtherOwner { path: url.marker(), owner });
+        return foreign(ForeignReason::OtherOwner { path: url.marker(), owner });
     }
     // The format is written last: a folder without it is being made by another process, or its maker died. Making it to
     // the end gives it an id and a record.
@@ -228,16 +228,16 @@ pub fn judge(
     }
     let id = match read_id(&url) {
         Ok(Some(id)) => id,
-        Ok(None) => return foreign(Foreign::NoRecord),
-        Err(e) => return foreign(Foreign::NotRegular { why: format!("its id cannot be read: {e}") }),
+        Ok(None) => return foreign(ForeignReason::NoRecord),
+        Err(e) => return foreign(ForeignReason::NotRegular { why: format!("its id cannot be read: {e}") }),
     };
     let state = match state {
         Ok(state) => state,
-        Err(why) => return foreign(Foreign::NoState { why: why.to_owned() }),
+        Err(why) => return foreign(ForeignReason::NoState { why: why.to_owned() }),
     };
     match state.record(&id) {
-        Ok(None) => foreign(Foreign::NoRecord),
-        Err(e) => foreign(Foreign::NoState { why: e.to_string() }),
+        Ok(None) => foreign(ForeignReason::NoRecord),
+        Err(e) => foreign(ForeignReason::NoState { why: e.to_string() }),
         Ok(Some(record)) => compare(&url, state, record),
     }
 }
@@ -260,18 +260,18 @@ fn holds_runs(url: &StoreUrl) -> bool {
 fn compare(url: &StoreUrl, state: &UserState, mut record: StoreRecord) -> (StoreTrust, Option<StoreRecord>) {
     let foreign = |why| (StoreTrust::Foreign(why), None);
     if record.machine != owner::machine_id() {
-        return foreign(Foreign::OtherMachine);
+        return foreign(ForeignReason::OtherMachine);
     }
     if record.store != url.to_string() {
         // Only a store of the same kind can be the one that was recorded.
         let before = match record.store.parse::<StoreUrl>() {
             Ok(before) if before.kind() == url.kind() => before,
-            _ => return foreign(Foreign::NoRecord),
+            _ => return foreign(ForeignReason::NoRecord),
         };
         // The same folder under another name is not a copy, and a different store at the old path does not make this one.
         if !is_same(before.path(), url.path()) {
             if is_still_there(&before, &record.id) {
-                return foreign(Foreign::Copy { original: record.store });
+                return foreign(ForeignReason::Copy { original: record.store });
             }
             record.store = url.to_string();
             // A home that cannot be written does not make the store foreign.
@@ -362,7 +362,7 @@ mod tests {
         let base = std::fs::canonicalize(dir.path()).unwrap();
         let url = StoreUrl::Files(base.join("store"));
         let state = UserState::at(base.join("state")).unwrap();
-        let judged = || judge(&url, &base, Ok(&state)).0;
+        let judged = || check_trust(&url, &base, Ok(&state)).0;
         let inside = |name: &str| url.path().join(name);
         assert_eq!(judged(), StoreTrust::New);
         // The steps in which a store is made, and what another process may see after each.
@@ -377,6 +377,6 @@ mod tests {
         std::fs::remove_file(inside(".store/format")).unwrap();
         atomic::create_folder(&inside("r/history")).unwrap();
         state.remove(&read_id(&url).unwrap().unwrap()).unwrap();
-        assert_eq!(judged(), StoreTrust::Foreign(Foreign::NoRecord));
+        assert_eq!(judged(), StoreTrust::Foreign(ForeignReason::NoRecord));
     }
 }

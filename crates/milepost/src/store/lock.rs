@@ -72,14 +72,14 @@ impl Waiter {
 
 /// The two lock files of a store.
 #[derive(Debug, Clone)]
-pub(crate) struct Turnstile {
+pub(crate) struct FairLock {
     turn: PathBuf,
     write: PathBuf,
 }
 
 /// The right to write, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct FairLockGuard {
     _write: File,
 }
 
@@ -92,28 +92,28 @@ pub(crate) enum LockError {
     Io(PathBuf, io::Error),
 }
 
-impl Turnstile {
+impl FairLock {
     /// Names the lock files; they are made when first needed.
     pub(crate) fn new(turn: PathBuf, write: PathBuf) -> Self {
         Self { turn, write }
     }
 
     /// Waits for its turn, at most `wait`.
-    pub(crate) fn enter(&self, wait: Duration) -> Result<Turn, LockError> {
+    pub(crate) fn acquire(&self, wait: Duration) -> Result<FairLockGuard, LockError> {
         let start = Instant::now();
         let mut file = open(&self.turn)?;
-        let turn = if newest_in_line(&mut file) == 0 && try_lock(&file, &self.turn)? {
+        let turn = if tail_ticket(&mut file) == 0 && try_lock(&file, &self.turn)? {
             file
         } else {
-            self.stand_in_line(start, wait)?
+            self.wait_in_queue(start, wait)?
         };
         let write = lock(&self.write, start, wait)?;
         drop(turn);
-        Ok(Turn { _write: write })
+        Ok(FairLockGuard { _write: write })
     }
 
     /// Takes a place at the end of the line and gives it up with `turn` in hand.
-    fn stand_in_line(&self, start: Instant, wait: Duration) -> Result<File, LockError> {
+    fn wait_in_queue(&self, start: Instant, wait: Duration) -> Result<File, LockError> {
         let beside = |suffix: &dyn std::fmt::Display| {
             let mut name = self.turn.as_os_str().to_owned();
             name.push(format!(".{suffix}"));
@@ -122,31 +122,31 @@ impl Turnstile {
         let place = |number: u64| beside(&(number % PLACES));
         let mut line = open(&self.turn)?;
         let list = lock(&beside(&"line"), start, wait)?;
-        let number = newest_in_line(&mut line) + 1;
-        set_newest(&mut line, number);
+        let number = tail_ticket(&mut line) + 1;
+        set_tail_ticket(&mut line, number);
         let mine = open(&place(number))?;
         // Taken where the line is longer than there are places: then it is one of several who have this one.
         let _ = try_lock(&mine, &self.turn)?;
         drop(list);
         if number > 1 {
             let left = wait.saturating_sub(start.elapsed());
-            match lock(&place(number - 1), Instant::now(), COURTESY.min(left)) {
+            match lock(&place(number - 1), Instant::now(), QUEUE_TIMEOUT.min(left)) {
                 Ok(_) | Err(LockError::Busy(_)) => {}
                 Err(e) => return Err(e),
             }
         }
         let turn = lock(&self.turn, start, wait)?;
         let list = lock(&beside(&"line"), start, wait)?;
-        if newest_in_line(&mut line) == number {
-            set_newest(&mut line, 0);
+        if tail_ticket(&mut line) == number {
+            set_tail_ticket(&mut line, 0);
         }
         drop((list, mine));
         Ok(turn)
     }
 
     /// Takes the turn only if nobody else wants it.
-    pub(crate) fn try_enter(&self) -> Option<Turn> {
-        self.enter(Duration::ZERO).ok()
+    pub(crate) fn try_acquire(&self) -> Option<FairLockGuard> {
+        self.acquire(Duration::ZERO).ok()
     }
 }
 
@@ -154,18 +154,18 @@ impl Turnstile {
 const PLACES: u64 = 8;
 
 /// How long the order of the line is kept behind one who does not move, such as a stopped process.
-const COURTESY: Duration = Duration::from_secs(1);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The number of the place that was given out last, 0 where nobody stands in line. What a crash leaves here only sends
 /// the next one into a line that is empty.
-fn newest_in_line(turn: &mut File) -> u64 {
+fn tail_ticket(turn: &mut File) -> u64 {
     let mut bytes = [0; 8];
     let read = turn.rewind().and_then(|()| turn.read_exact(&mut bytes));
     read.map_or(0, |()| u64::from_le_bytes(bytes) % (u64::MAX / 2))
 }
 
 /// A number that cannot be written costs the order, not the lock.
-fn set_newest(turn: &mut File, number: u64) {
+fn set_tail_ticket(turn: &mut File, number: u64) {
     let _ = turn.rewind().and_then(|()| turn.write_all(&number.to_le_bytes()));
 }
 
@@ -224,28 +224,28 @@ mod tests {
     #[test]
     fn a_holder_that_stays_makes_others_busy_and_then_free() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
-        let held = gate.enter(Duration::ZERO).unwrap();
+        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        let held = gate.acquire(Duration::ZERO).unwrap();
         let start = Instant::now();
-        assert!(matches!(gate.enter(Duration::from_millis(50)), Err(LockError::Busy(_))));
+        assert!(matches!(gate.acquire(Duration::from_millis(50)), Err(LockError::Busy(_))));
         assert!(start.elapsed() >= Duration::from_millis(50));
         drop(held);
         // The thread that waited may hold the lock for an instant before it notices that nobody wants it.
-        drop(gate.enter(Duration::from_secs(5)).unwrap());
-        assert!(gate.enter(Duration::from_secs(5)).is_ok());
+        drop(gate.acquire(Duration::from_secs(5)).unwrap());
+        assert!(gate.acquire(Duration::from_secs(5)).is_ok());
     }
 
     #[test]
     fn those_who_wait_come_in_the_order_in_which_they_came() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
-        let held = gate.enter(Duration::ZERO).unwrap();
+        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        let held = gate.acquire(Duration::ZERO).unwrap();
         let (sender, receiver) = mpsc::channel();
         let waiters: Vec<_> = (0..6)
             .map(|n| {
                 let (gate, sender) = (gate.clone(), sender.clone());
                 let waiter = std::thread::spawn(move || {
-                    let _turn = gate.enter(Duration::from_secs(20)).unwrap();
+                    let _turn = gate.acquire(Duration::from_secs(20)).unwrap();
                     sender.send(n).unwrap();
                 });
                 // The first waits for `write`, the others for a place; each must be there before the next comes.
@@ -258,31 +258,31 @@ mod tests {
             waiter.join().unwrap();
         }
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(newest_in_line(&mut open(&gate.turn).unwrap()), 0);
+        assert_eq!(tail_ticket(&mut open(&gate.turn).unwrap()), 0);
     }
 
     #[test]
     fn a_number_that_a_crash_left_sends_nobody_away() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
+        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
         for left in [1_u64, 7, u64::MAX] {
-            set_newest(&mut open(&gate.turn).unwrap(), left);
-            drop(gate.enter(Duration::from_secs(5)).unwrap());
-            assert_eq!(newest_in_line(&mut open(&gate.turn).unwrap()), 0);
+            set_tail_ticket(&mut open(&gate.turn).unwrap(), left);
+            drop(gate.acquire(Duration::from_secs(5)).unwrap());
+            assert_eq!(tail_ticket(&mut open(&gate.turn).unwrap()), 0);
         }
         open(&gate.turn).unwrap().set_len(3).unwrap();
-        drop(gate.enter(Duration::ZERO).unwrap());
+        drop(gate.acquire(Duration::ZERO).unwrap());
     }
 
     #[test]
     fn one_who_stands_in_line_and_does_not_move_keeps_nobody_out() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Turnstile::new(dir.path().join("turn"), dir.path().join("write"));
-        set_newest(&mut open(&gate.turn).unwrap(), 3);
+        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        set_tail_ticket(&mut open(&gate.turn).unwrap(), 3);
         let asleep = open(&dir.path().join("turn.3")).unwrap();
         assert!(try_lock(&asleep, dir.path()).unwrap());
         let start = Instant::now();
-        drop(gate.enter(Duration::from_secs(20)).unwrap());
-        assert!(start.elapsed() >= COURTESY && start.elapsed() < Duration::from_secs(10));
+        drop(gate.acquire(Duration::from_secs(20)).unwrap());
+        assert!(start.elapsed() >= QUEUE_TIMEOUT && start.elapsed() < Duration::from_secs(10));
     }
 }

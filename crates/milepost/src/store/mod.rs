@@ -8,7 +8,7 @@ pub mod files;
 pub mod frame;
 pub mod identity;
 mod lock;
-pub mod place;
+pub mod project_paths;
 mod repository;
 pub mod sqlite;
 mod url;
@@ -35,7 +35,7 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 pub const OLDEST_SHOWN: usize = 6;
 
 /// What is wrong with a decision that was shown all and asks for more.
-const MORE_THAN_ALL: &str = "a decision that asks for more than there is";
+const DETAILS_WERE_SHOWN: &str = "a decision that asks for more than there is";
 
 /// What makes acknowledged writes disappear, in words for people.
 pub(crate) const LOSS_CAUSES: &str =
@@ -54,8 +54,8 @@ pub struct OpenOptions {
     /// The process ends with its work, so that memory and handles need not be put away one by one.
     pub one_shot: bool,
     /// Why the store is foreign, as the caller has decided: it is opened for reading alone, and every write fails with
-    /// `StoreError::Untrusted`. `None` trusts it. `identity::judge` helps to decide.
-    pub foreign: Option<identity::Foreign>,
+    /// `StoreError::Untrusted`. `None` trusts it. `identity::check_trust` helps to decide.
+    pub foreign: Option<identity::ForeignReason>,
     /// Where a store that is made is recorded as this user's own.
     pub user_state: Option<UserState>,
     /// How long a transaction may compute before it is interrupted; no limit unless given.
@@ -113,7 +113,7 @@ impl Slot {
 
 /// A checkpoint as lists show it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct CheckpointEntry {
     /// Its header.
     pub header: Header,
     /// Its marks.
@@ -125,7 +125,7 @@ pub struct Entry {
 #[allow(clippy::large_enum_variant)]
 pub enum Row {
     /// An intact entry.
-    Good(Entry),
+    Intact(CheckpointEntry),
     /// A row whose header or marks do not fit their checksum.
     Damaged {
         /// What is wrong.
@@ -137,9 +137,9 @@ pub enum Row {
 
 impl Row {
     /// The entry, if it is intact.
-    pub fn good(self) -> Option<Entry> {
+    pub fn intact(self) -> Option<CheckpointEntry> {
         match self {
-            Self::Good(entry) => Some(entry),
+            Self::Intact(entry) => Some(entry),
             Self::Damaged { .. } => None,
         }
     }
@@ -147,7 +147,7 @@ impl Row {
     /// Where paging goes on after this row.
     pub fn cursor(&self) -> Cursor {
         match self {
-            Self::Good(entry) => Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp },
+            Self::Intact(entry) => Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp },
             Self::Damaged { cursor, .. } => *cursor,
         }
     }
@@ -172,19 +172,19 @@ pub struct RunView {
     /// How many checkpoints there are.
     pub count: u64,
     /// The newest checkpoint; `None` also where its row is damaged.
-    pub latest: Option<Entry>,
+    pub latest: Option<CheckpointEntry>,
     /// How many items wait, at most; those that cannot be read count too.
     pub waiting: u64,
-    /// What costs more to show. A decision that needs it and is not shown it says `Verdict::More`.
-    pub more: Option<More>,
+    /// What costs more to show. A decision that needs it and is not shown it says `WriteDecision::NeedDetails`.
+    pub details: Option<RunDetails>,
 }
 
 /// What a view shows to a decision that asked for it.
 #[derive(Debug, Clone, Default)]
-pub struct More {
+pub struct RunDetails {
     /// The oldest checkpoints without a gap, oldest first, up to and including the `OLDEST_SHOWN`-th that no mark protects.
     /// A damaged row ends the list.
-    pub oldest: Vec<Entry>,
+    pub oldest: Vec<CheckpointEntry>,
     /// What was recorded since the newest checkpoint, oldest first.
     pub items: Vec<Item>,
 }
@@ -203,7 +203,7 @@ pub struct Commit {
     pub record: RunRecord,
     /// Items to add.
     pub push: Vec<Item>,
-    /// How many of the items that `More` showed to take away, from the front.
+    /// How many of the items that `RunDetails` showed to take away, from the front.
     pub consume: usize,
     /// Events to add.
     pub events: Vec<Event>,
@@ -214,7 +214,7 @@ pub struct Commit {
 
 impl Commit {
     /// A commit that only rewrites the record.
-    pub fn of(record: RunRecord) -> Self {
+    pub fn new(record: RunRecord) -> Self {
         Self {
             puts: Vec::new(),
             marks: Vec::new(),
@@ -230,17 +230,17 @@ impl Commit {
 
 /// The answer of a decision.
 #[derive(Debug, Clone)]
-pub enum Verdict {
+pub enum WriteDecision {
     /// Do this.
     Commit(Box<Commit>),
     /// Change nothing.
-    Nothing,
-    /// Show `RunView::more` and ask again.
-    More,
+    NoChange,
+    /// Show `RunView::details` and ask again.
+    NeedDetails,
 }
 
 /// A pure decision about one run. A store may call it more than once; only the last answer counts.
-pub type Decide<'a> = dyn FnMut(&RunView) -> Verdict + 'a;
+pub type Decide<'a> = dyn FnMut(&RunView) -> WriteDecision + 'a;
 
 /// What a write left behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -268,7 +268,7 @@ pub struct RunRow {
 
 /// A run and what was recorded since its newest checkpoint.
 #[derive(Debug, Clone)]
-pub struct RunState {
+pub struct StoredRun {
     /// The run.
     pub row: RunRow,
     /// Its pending items, oldest first.
@@ -292,7 +292,7 @@ pub struct HeaderQuery<'a> {
     /// Only of this run.
     pub run: Option<&'a RunId>,
     /// Only these.
-    pub find: Find<'a>,
+    pub find: CheckpointFilter<'a>,
     /// Oldest first instead of newest first; only within a run.
     pub oldest_first: bool,
     /// Only beyond this position.
@@ -303,7 +303,7 @@ pub struct HeaderQuery<'a> {
 
 /// How a checkpoint is named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Find<'a> {
+pub enum CheckpointFilter<'a> {
     /// All of them.
     #[default]
     All,
@@ -316,7 +316,7 @@ pub enum Find<'a> {
     /// By a tag, or the id it was imported under.
     Name(&'a str),
     /// Rows that belong to no run: damage that no list of a run shows.
-    Stray,
+    Orphaned,
 }
 
 /// Which events to list, oldest first.
@@ -341,7 +341,7 @@ pub struct EventPage {
 
 /// What retention looks at: the few facts of one checkpoint that it decides by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outline {
+pub struct RetentionEntry {
     /// Its number.
     pub sequence: u64,
     /// Its id.
@@ -360,14 +360,14 @@ pub struct Outline {
     pub tagged: bool,
     /// Bytes that the store holds for it.
     pub bytes: u64,
-    /// Whether its document is as small as the store makes it; `Upkeep::Compress` leaves it alone.
+    /// Whether its document is as small as the store makes it; `Maintenance::Compress` leaves it alone.
     pub packed: bool,
 }
 
-impl Outline {
+impl RetentionEntry {
     /// The outline of an entry whose document the store holds as it is.
-    pub fn of(entry: &Entry) -> Self {
-        let Entry { header, marks } = entry;
+    pub fn of(entry: &CheckpointEntry) -> Self {
+        let CheckpointEntry { header, marks } = entry;
         Self {
             sequence: header.sequence,
             snapshot_id: header.snapshot_id.clone(),
@@ -385,7 +385,7 @@ impl Outline {
 
 /// House-keeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep<'a> {
+pub enum Maintenance<'a> {
     /// Looks for what is wrong beside checkpoints: stray files, wrong counts, damaged pages. Changes nothing.
     Inspect,
     /// Mends what `Inspect` finds and can be mended without losing anything.
@@ -401,7 +401,7 @@ pub enum Upkeep<'a> {
     },
 }
 
-/// Something `Upkeep` found.
+/// Something `Maintenance` found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// What it is.
@@ -409,7 +409,7 @@ pub struct Problem {
     /// One line for people.
     pub message: String,
     /// Whether `Repair` mends it, or has mended it.
-    pub mendable: bool,
+    pub repairable: bool,
 }
 
 /// Kinds of problems beside damaged checkpoints.
@@ -429,9 +429,9 @@ pub enum ProblemKind {
     Lost,
 }
 
-/// What `Upkeep` did.
+/// What `Maintenance` did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UpkeepReport {
+pub struct MaintenanceReport {
     /// What was found.
     pub problems: Vec<Problem>,
     /// How many were mended, or compressed.
@@ -457,7 +457,7 @@ fn check_names(
     headers: impl Fn(&HeaderQuery<'_>) -> Result<Vec<Row>, StoreError>,
 ) -> Result<(), StoreError> {
     for name in names {
-        for find in [Find::Id(name), Find::Name(name)] {
+        for find in [CheckpointFilter::Id(name), CheckpointFilter::Name(name)] {
             if !headers(&HeaderQuery { find, limit: 1, ..HeaderQuery::default() })?.is_empty() {
                 return Err(StoreError::Named(name.clone()));
             }
@@ -486,7 +486,7 @@ pub trait Store: Send + Sync {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
 
     /// Reads one run.
-    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError>;
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError>;
 
     /// Lists runs, newest write first.
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
@@ -502,16 +502,16 @@ pub trait Store: Send + Sync {
 
     /// All intact checkpoints of a run in outline, oldest first. Retention goes through long runs by it. With `newest`,
     /// only so many of the newest need their headers proven: the fate of those before depends on nothing in them.
-    fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError>;
+    fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError>;
 
     /// Removes a run with all it has, or nothing. Says whether it was removed: it is not where it is not there, nor where
     /// a stamp is given that is no longer that of its last write.
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError>;
 
     /// Keeps house.
-    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError>;
+    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError>;
 
-    /// How many writes were acknowledged, are missing, and were not dealt with by `Upkeep::Repair` yet. Stores that cannot
+    /// How many writes were acknowledged, are missing, and were not dealt with by `Maintenance::Repair` yet. Stores that cannot
     /// tell say 0.
     fn lost_writes(&self) -> Result<u64, StoreError> {
         Ok(0)

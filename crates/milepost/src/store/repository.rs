@@ -12,7 +12,7 @@ use crate::small_file;
 /// The most that is read of a file in a git directory.
 const LIMIT: u64 = 64 << 10;
 
-/// A repository as seen from one worktree. Only [`super::place::Place`] makes one, so that its paths belong together.
+/// A repository as seen from one worktree. Only [`super::project_paths::ProjectPaths`] makes one, so that its paths belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     worktree: PathBuf,
@@ -182,7 +182,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
-    use super::super::place::Place;
+    use super::super::project_paths::ProjectPaths;
     use super::*;
 
     struct Folders(tempfile::TempDir);
@@ -215,8 +215,8 @@ mod tests {
             fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
         }
 
-        fn place(&self, name: &str) -> Place {
-            Place::find(&self.at(name)).unwrap()
+        fn place(&self, name: &str) -> ProjectPaths {
+            ProjectPaths::find(&self.at(name)).unwrap()
         }
 
         /// The folder is a project outside git, and so is what lies below it.

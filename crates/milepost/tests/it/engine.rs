@@ -11,7 +11,7 @@ use milepost::engine::{
 };
 use milepost::model::{Item, LogLine, Profile, RunId, Source, Status, Task};
 use milepost::store::files::FilesStore;
-use milepost::store::place::Place;
+use milepost::store::project_paths::ProjectPaths;
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{OpenOptions, Store};
 use milepost::{Error, Milepost, ReasonCode, Save};
@@ -318,7 +318,8 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
     milepost::atomic::write(&file, b"{\"v\": 1.0, \"state\": {}}\n", milepost::atomic::Mode::Shared).unwrap();
-    let (key, place) = (vec!["state".into(), "checkpointRef".into()], Place::find(dir.path()).unwrap());
+    let (key, place) =
+        (vec!["state".into(), "checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
     let pointer = Pointer { file: file.clone(), key, commit: false, place };
     let world = World::new(kind).with(Settings { pointer: Some(pointer), ..Settings::default() });
     let read = || std::fs::read_to_string(&file).unwrap();
@@ -472,7 +473,7 @@ fn the_pointers_commit_holds_its_file_alone() {
     write("other.txt", "two\n");
     git(&["add", "other.txt"]);
     write("untracked.txt", "x\n");
-    let (key, place) = (vec!["checkpointRef".into()], Place::find(dir.path()).unwrap());
+    let (key, place) = (vec!["checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
     let pointer = Pointer { file: dir.path().join("seed.json"), key, commit: true, place };
     let world = World::new(Kind::Sqlite).with(Settings { pointer: Some(pointer), ..Settings::default() });
     let saved = world.mp.save(&run("r"), say("x")).unwrap();

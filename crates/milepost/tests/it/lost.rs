@@ -1,23 +1,23 @@
 //! Writers whose requests and replies get lost: what they write by compare-and-set is there exactly once.
 
 use milepost::model::RunId;
-use milepost::store::{Commit, Store, StoreError, Verdict};
-use milepost_testkit::doc::{self, Doc};
+use milepost::store::{Commit, Store, StoreError, WriteDecision};
+use milepost_testkit::fixtures::{self, TestCheckpoint};
 
 use crate::stores::{Opener, files_losing, sqlite_losing};
 
 /// Writes until the store says that it is there; a decision that finds its own checkpoint changes nothing.
 fn write_once(store: &dyn Store, run: &RunId, label: u64) -> u64 {
-    let doc = Doc::new(run, label);
+    let doc = TestCheckpoint::new(run, label);
     let mut lost = 0;
     loop {
         let answer = store.write(run, &mut |view| {
             if view.latest.as_ref().is_some_and(|latest| latest.header.snapshot_id == *doc.snapshot_id()) {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
-            let mut commit = Commit::of(doc::next_record(run, view));
+            let mut commit = Commit::new(fixtures::next_record(run, view));
             commit.puts.push(doc.seal(&view.slot));
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         });
         match answer {
             Ok(_) => return lost,
@@ -30,7 +30,7 @@ fn write_once(store: &dyn Store, run: &RunId, label: u64) -> u64 {
 fn nothing_is_lost_or_twice(open: &Opener) {
     const WRITES: u64 = 60;
     let store = open();
-    let run = doc::run_id("lost");
+    let run = fixtures::run_id("lost");
     let lost: u64 = (1..=WRITES).map(|label| write_once(&*store, &run, label)).sum();
     assert!(lost > WRITES / 4, "only {lost} replies were lost");
     let state = store.run(&run).unwrap().unwrap();

@@ -9,8 +9,8 @@ use milepost::engine::{Exporting, Reference, Scope, Settings};
 use milepost::interop::Format;
 use milepost::model::{RunId, Status};
 use milepost::run::SessionEvent;
-use milepost::store::place::Place;
-use milepost::store::{Commit, Find, HeaderQuery, Store, StoreError, Verdict};
+use milepost::store::project_paths::ProjectPaths;
+use milepost::store::{CheckpointFilter, Commit, HeaderQuery, Store, StoreError, WriteDecision};
 use milepost::{Error, Milepost, ReasonCode, Session};
 use milepost_testkit::fault::Interleave;
 use rstest::rstest;
@@ -31,14 +31,15 @@ fn filled(kind: Kind) -> World {
 
 /// Removes a checkpoint, as retention does, if it is there.
 fn remove(store: &dyn Store, run: &RunId, sequence: u64) {
-    let query = HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+    let query =
+        HeaderQuery { run: Some(run), find: CheckpointFilter::Sequence(sequence), ..HeaderQuery::default() };
     if store.headers(&query).unwrap().is_empty() {
         return;
     }
     let removed = store.write(run, &mut |view| {
-        let mut commit = Commit::of(view.record.clone().unwrap());
+        let mut commit = Commit::new(view.record.clone().unwrap());
         commit.drops.push(sequence);
-        Verdict::Commit(Box::new(commit))
+        WriteDecision::Commit(Box::new(commit))
     });
     removed.unwrap();
 }
@@ -207,7 +208,7 @@ fn a_session_is_stopped_whatever_comes_of_its_summary() {
 fn an_older_save_does_not_overwrite_a_newer_pointer(#[case] summary: &'static str, #[case] status: Status) {
     let world = World::new(Kind::Sqlite);
     let file = world.dir.path().join("seed.json");
-    let place = Place::find(world.dir.path()).unwrap();
+    let place = ProjectPaths::find(world.dir.path()).unwrap();
     let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
     let settings = Settings { pointer: Some(pointer), ..Settings::default() };
     let open = || open(Kind::Sqlite, world.dir.path());

@@ -1,11 +1,11 @@
-//! Random histories: whatever is put, marked, dropped, deleted, repaired and reopened, the store says what the ledger
+//! Random histories: whatever is put, marked, dropped, deleted, repaired and reopened, the store says what the oracle
 //! says. Three runs, so that deletes and ids of one run can be seen to leave the others alone.
 
 use milepost::model::Marks;
-use milepost::store::{Store, StoreError, Upkeep};
-use milepost_testkit::chance::{edited, text};
-use milepost_testkit::ledger::shown;
-use milepost_testkit::{Ledger, doc};
+use milepost::store::{Maintenance, Store, StoreError};
+use milepost_testkit::oracle::shown;
+use milepost_testkit::rng::{edited, text};
+use milepost_testkit::{Oracle, fixtures};
 use proptest::prelude::*;
 
 use crate::stores::{Opener, files, files_asked_again, sqlite, sqlite_asked_again};
@@ -25,7 +25,7 @@ enum Step {
     UseAgain,
     Delete,
     Reopen,
-    Upkeep(u8),
+    Maintenance(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::UseAgain),
         1 => Just(Step::Delete),
         1 => Just(Step::Reopen),
-        1 => (0..4u8).prop_map(Step::Upkeep),
+        1 => (0..4u8).prop_map(Step::Maintenance),
     ]
 }
 
@@ -53,7 +53,7 @@ fn marks(revision: u64, pinned: bool, tag: Option<u8>) -> Marks {
 
 /// A history, and the text that edits start from.
 struct History<'a> {
-    ledgers: Vec<Ledger<'a>>,
+    ledgers: Vec<Oracle<'a>>,
     labels: u64,
     state: String,
 }
@@ -66,15 +66,15 @@ impl History<'_> {
 
     fn carry_out(&mut self, at: usize, step: &Step, open: &Opener) {
         let label = self.label();
-        let ledger = &mut self.ledgers[at];
-        let run = ledger.run().clone();
-        let there = ledger.sequences();
+        let oracle = &mut self.ledgers[at];
+        let run = oracle.run().clone();
+        let there = oracle.sequences();
         match step {
             Step::Put { count, size, skip, tagged } => {
                 let docs: Vec<_> = (0..*count)
-                    .map(|n| ledger.doc(format!("{label}-{n}")).state(text(*size, label + n)))
+                    .map(|n| oracle.doc(format!("{label}-{n}")).state(text(*size, label + n)))
                     .collect();
-                ledger.commit(|view, commit| {
+                oracle.commit(|view, commit| {
                     let mut slot = view.slot.at_sequence(view.slot.sequence() + skip).unwrap();
                     for doc in &docs {
                         if *tagged {
@@ -87,12 +87,12 @@ impl History<'_> {
             }
             Step::Edit => {
                 self.state = edited(&self.state, 5, label);
-                let doc = ledger.doc(label).state(self.state.clone());
-                ledger.put(&doc);
+                let doc = oracle.doc(label).state(self.state.clone());
+                oracle.put(&doc);
             }
             Step::PutAndPrune => {
-                let doc = ledger.doc(label).state(self.state.clone());
-                ledger.commit(|view, commit| {
+                let doc = oracle.doc(label).state(self.state.clone());
+                oracle.commit(|view, commit| {
                     commit.puts.push(doc.seal(&view.slot));
                     let open = shown(view).oldest.iter().filter(|entry| !entry.marks.protects());
                     commit.drops.extend(open.take(2).map(|entry| entry.header.sequence));
@@ -102,40 +102,41 @@ impl History<'_> {
                 let mut drops: Vec<u64> = which.iter().map(|n| there[n % there.len()]).collect();
                 drops.sort_unstable();
                 drops.dedup();
-                ledger.drop_all(&drops);
+                oracle.drop_all(&drops);
             }
             Step::Mark { which, pinned, tag } if !there.is_empty() => {
                 let sequence = there[which % there.len()];
-                let revision = ledger.entry(sequence).marks.revision + 1;
-                ledger.mark(sequence, marks(revision, *pinned, *tag));
+                let revision = oracle.entry(sequence).marks.revision + 1;
+                oracle.mark(sequence, marks(revision, *pinned, *tag));
             }
             Step::Items { push, consume } => {
-                let consume = consume % (ledger.items().len() + 1);
-                ledger.commit(|_, commit| {
+                let consume = consume % (oracle.items().len() + 1);
+                oracle.commit(|_, commit| {
                     commit.consume = consume;
-                    commit.push.extend((0..*push).map(|n| doc::item(format!("{label} {n}"))));
+                    commit.push.extend((0..*push).map(|n| fixtures::item(format!("{label} {n}"))));
                 });
             }
             Step::Events(count) => {
-                ledger.commit(|_, commit| commit.events.extend((0..*count).map(|n| doc::event(&run, n))));
+                oracle
+                    .commit(|_, commit| commit.events.extend((0..*count).map(|n| fixtures::event(&run, n))));
             }
             Step::UseAgain if !there.is_empty() => {
-                let taken = ledger.entry(there[0]).header.snapshot_id;
-                let ledger = &mut self.ledgers[(at + 1) % RUNS];
-                let again = ledger.doc("again").id(taken.as_str());
-                let answer = ledger.attempt(|view, commit| commit.puts.push(again.seal(&view.slot)));
+                let taken = oracle.entry(there[0]).header.snapshot_id;
+                let oracle = &mut self.ledgers[(at + 1) % RUNS];
+                let again = oracle.doc("again").id(taken.as_str());
+                let answer = oracle.attempt(|view, commit| commit.puts.push(again.seal(&view.slot)));
                 assert!(matches!(answer, Err(StoreError::Exists(id)) if id == taken), "an id used again");
             }
-            Step::Delete => ledger.delete(),
-            Step::Reopen => self.ledgers.iter().for_each(|ledger| ledger.check_on(&*open())),
-            Step::Upkeep(kind) => {
+            Step::Delete => oracle.delete(),
+            Step::Reopen => self.ledgers.iter().for_each(|oracle| oracle.check_on(&*open())),
+            Step::Maintenance(kind) => {
                 let what = match kind {
-                    0 => Upkeep::Inspect,
-                    1 => Upkeep::Repair,
-                    2 => Upkeep::Compact,
-                    _ => Upkeep::Compress { run: None, before: doc::at(1) },
+                    0 => Maintenance::Inspect,
+                    1 => Maintenance::Repair,
+                    2 => Maintenance::Compact,
+                    _ => Maintenance::Compress { run: None, before: fixtures::at(1) },
                 };
-                let report = ledger.store().upkeep(what).unwrap();
+                let report = oracle.store().maintain(what).unwrap();
                 assert_eq!(report.problems, [], "{what:?}");
             }
             Step::Drop(_) | Step::Mark { .. } | Step::UseAgain => {}
@@ -145,17 +146,17 @@ impl History<'_> {
 
 fn holds(open: &Opener, steps: &[(usize, Step)]) {
     let store: Box<dyn Store> = open();
-    let ledgers = (0..RUNS).map(|n| Ledger::begin(&*store, &format!("property-{n}"))).collect();
+    let ledgers = (0..RUNS).map(|n| Oracle::begin(&*store, &format!("property-{n}"))).collect();
     let mut history = History { ledgers, labels: 0, state: text(9000, 1) };
     for (at, (run, step)) in steps.iter().enumerate() {
         history.carry_out(*run, step, open);
         history.ledgers[*run].check();
         if at % 8 == 7 {
-            history.ledgers.iter().for_each(Ledger::check);
+            history.ledgers.iter().for_each(Oracle::check);
         }
     }
     let again = open();
-    history.ledgers.iter().for_each(|ledger| ledger.check_on(&*again));
+    history.ledgers.iter().for_each(|oracle| oracle.check_on(&*again));
 }
 
 /// Most steps are of the first run, so that it grows long.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use milepost::engine::pointer::Pointer;
 use milepost::engine::{Action, ListQuery, MarkChange, Prune, PruneReport, Reference, Scope, Settings};
 use milepost::model::{House, Keep, Profile, Status};
-use milepost::store::place::Place;
+use milepost::store::project_paths::ProjectPaths;
 use milepost::{Milepost, Save};
 use rstest::rstest;
 
@@ -249,7 +249,7 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
 fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
-    let place = Place::find(dir.path()).unwrap();
+    let place = ProjectPaths::find(dir.path()).unwrap();
     let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
     let house = House { ended_after: Some(90 * DAY), ..House::default() };
     let world = World::new(kind).with(Settings { pointer: Some(pointer), house, ..Settings::default() });

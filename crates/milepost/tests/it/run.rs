@@ -8,8 +8,8 @@ use milepost::engine::{ListQuery, Reference};
 use milepost::model::{CriterionStatus, EventType, RunId, Source, TaskStatus};
 use milepost::run::{Running, TickError, TimerGuard};
 use milepost::store::{
-    Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Receipt, Row, RunQuery, RunRow,
-    RunState, Store, StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport,
+    Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt,
+    RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
 };
 use milepost::{Error, Milepost, Profile, ReasonCode, Run, Save, Status};
 use rstest::rstest;
@@ -40,7 +40,7 @@ impl Store for Full {
         }
         self.0.write(run, decide)
     }
-    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
         self.0.run(run)
     }
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
@@ -55,14 +55,14 @@ impl Store for Full {
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
         self.0.events(query)
     }
-    fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError> {
-        self.0.outline(run, newest)
+    fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
+        self.0.retention_entries(run, newest)
     }
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         self.0.delete_run(run, only_at)
     }
-    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
-        self.0.upkeep(what)
+    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+        self.0.maintain(what)
     }
     fn info(&self) -> Result<StoreInfo, StoreError> {
         self.0.info()
@@ -307,7 +307,7 @@ fn a_busy_store_is_reported_and_the_next_tick_runs() {
             let written = other.store().write(&id, &mut |_| {
                 begun.send(()).unwrap();
                 let _ = released.recv();
-                milepost::store::Verdict::Nothing
+                milepost::store::WriteDecision::NoChange
             });
             written.unwrap();
         });

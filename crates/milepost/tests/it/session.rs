@@ -318,7 +318,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
     use milepost::capture::Scope;
     use milepost::engine::current::{Asker, Meant};
     use milepost::model::RunOrigin;
-    use milepost::store::{Commit, Verdict};
+    use milepost::store::{Commit, WriteDecision};
 
     let dir = repository();
     let outside = tempfile::tempdir().unwrap();
@@ -337,7 +337,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
             record.captures.head = Some("x".into());
             record.captures.watch = vec![outside.path().join("seen").display().to_string()];
             record.origin.clone_from(&origin);
-            Verdict::Commit(Box::new(Commit::of(record)))
+            WriteDecision::Commit(Box::new(Commit::new(record)))
         };
         world.mp.store().write(&name, &mut { forge }).unwrap();
         let seen = world.mp.look_now(&name, &Scope::at(dir.path())).unwrap();

@@ -4,31 +4,31 @@
 use milepost::model::Marks;
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{
-    Commit, Damage, EventQuery, Find, HeaderQuery, OpenOptions, Part, Row, RunView, Store, StoreError,
-    Upkeep, Verdict,
+    CheckpointFilter, Commit, Damage, EventQuery, HeaderQuery, Maintenance, OpenOptions, Part, Row, RunView,
+    Store, StoreError, WriteDecision,
 };
-use milepost_testkit::chance::text;
-use milepost_testkit::ledger::shown;
-use milepost_testkit::{Ledger, doc};
+use milepost_testkit::oracle::shown;
+use milepost_testkit::rng::text;
+use milepost_testkit::{Oracle, fixtures};
 
 /// A run to damage and one to leave alone, with something of every kind in both.
-fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Ledger<'_>)) {
+fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
     let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
     let [bystander, hurt] = ["bystander", "hurt"].map(|name| {
-        let mut ledger = Ledger::begin(&store, name);
+        let mut oracle = Oracle::begin(&store, name);
         for n in 1..=5 {
-            let doc = ledger.doc(n).state(text(3000, 1));
-            ledger.put_tagged(&doc, &format!("tag-{name}"));
+            let doc = oracle.doc(n).state(text(3000, 1));
+            oracle.put_tagged(&doc, &format!("tag-{name}"));
         }
-        let run = ledger.run().clone();
-        ledger.commit(|_, commit| {
-            commit.push.extend([doc::item("first"), doc::item("second")]);
-            commit.events.extend([doc::event(&run, 1), doc::event(&run, 2)]);
+        let run = oracle.run().clone();
+        oracle.commit(|_, commit| {
+            commit.push.extend([fixtures::item("first"), fixtures::item("second")]);
+            commit.events.extend([fixtures::event(&run, 1), fixtures::event(&run, 2)]);
         });
-        ledger.check();
-        ledger
+        oracle.check();
+        oracle
     });
     let changed = rusqlite::Connection::open(&path).unwrap().execute(sql, []).unwrap();
     assert_eq!(changed, 1, "{sql}");
@@ -37,19 +37,19 @@ fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Ledger<'_>)) {
     bystander.check();
 }
 
-fn add_one(store: &dyn Store, ledger: &Ledger<'_>) -> Result<RunView, StoreError> {
-    let doc = ledger.doc("after-damage");
+fn add_one(store: &dyn Store, oracle: &Oracle<'_>) -> Result<RunView, StoreError> {
+    let doc = oracle.doc("after-damage");
     let mut seen = None;
-    store.write(ledger.run(), &mut |view| {
-        if view.more.is_none() {
-            return Verdict::More;
+    store.write(oracle.run(), &mut |view| {
+        if view.details.is_none() {
+            return WriteDecision::NeedDetails;
         }
         seen = Some(view.clone());
-        let mut commit = Commit::of(doc::next_record(ledger.run(), view));
+        let mut commit = Commit::new(fixtures::next_record(oracle.run(), view));
         commit.puts.push(doc.seal(&view.slot));
-        commit.push.push(doc::item("after damage"));
-        commit.events.push(doc::event(ledger.run(), 3));
-        Verdict::Commit(Box::new(commit))
+        commit.push.push(fixtures::item("after damage"));
+        commit.events.push(fixtures::event(oracle.run(), 3));
+        WriteDecision::Commit(Box::new(commit))
     })?;
     Ok(seen.unwrap())
 }
@@ -61,7 +61,7 @@ fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
         .into_iter()
         .filter_map(|row| match row {
             Row::Damaged { damage, .. } => Some(damage),
-            Row::Good(_) => None,
+            Row::Intact(_) => None,
         })
         .collect();
     let good = count - damaged.len();
@@ -69,17 +69,17 @@ fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
 }
 
 /// A run that keeps four, with plain saves alone: what they wrote lies as it came.
-fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Ledger<'_>)) {
+fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
     let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
-    let mut hurt = Ledger::begin(&store, "hurt");
+    let mut hurt = Oracle::begin(&store, "hurt");
     for n in 1..=7 {
         let doc = hurt.doc(n).state(text(3000, 1));
         hurt.commit(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
             commit.drops.extend((view.count >= 4).then(|| shown(view).oldest[0].header.sequence));
-            commit.events.push(doc::event(&doc::run_id("hurt"), n));
+            commit.events.push(fixtures::event(&fixtures::run_id("hurt"), n));
         });
     }
     hurt.check();
@@ -106,12 +106,12 @@ fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
         // Items are taken in with everything else; a document that nobody vouches for waits for repair.
         let seen = add_one(store, &hurt).unwrap();
         assert_eq!((seen.count, seen.slot.sequence(), shown(&seen).oldest.len()), (4, 8, 1));
-        store.upkeep(Upkeep::Compact).unwrap();
+        store.maintain(Maintenance::Compact).unwrap();
         assert_eq!(look(), 4);
-        assert_eq!(store.upkeep(Upkeep::Repair).unwrap().done, 1);
+        assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 1);
         let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
         assert_eq!(sort_out(store.headers(&query).unwrap()), (vec![], 5));
-        assert_eq!(store.upkeep(Upkeep::Inspect).unwrap().problems, vec![]);
+        assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, vec![]);
     });
 }
 
@@ -128,7 +128,7 @@ fn a_fresh_document_stays_damaged_and_costs_no_other() {
             }
         };
         look();
-        store.upkeep(Upkeep::Compact).unwrap();
+        store.maintain(Maintenance::Compact).unwrap();
         look();
     });
 }
@@ -139,7 +139,7 @@ fn what_a_damaged_fresh_row_removed_is_there_again_and_the_run_is_named() {
     with_fresh_damage(sql, |store, hurt| {
         let row = store.run(hurt.run()).unwrap().unwrap().row;
         assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
-        store.upkeep(Upkeep::Compact).unwrap();
+        store.maintain(Maintenance::Compact).unwrap();
         let row = store.run(hurt.run()).unwrap().unwrap().row;
         assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
         assert_eq!(add_one(store, &hurt).unwrap().slot.sequence(), 8);
@@ -164,29 +164,29 @@ fn events_stay_bounded_over_plain_saves_and_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
     let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
-    let run = doc::run_id("long");
-    let hurt = Ledger::begin(&store, "long");
+    let run = fixtures::run_id("long");
+    let hurt = Oracle::begin(&store, "long");
     for n in 1..=1500_u64 {
         let doc = hurt.doc(n);
         store
             .write(&run, &mut |view| {
-                if view.more.is_none() {
-                    return Verdict::More;
+                if view.details.is_none() {
+                    return WriteDecision::NeedDetails;
                 }
-                let mut commit = Commit::of(doc::next_record(&run, view));
+                let mut commit = Commit::new(fixtures::next_record(&run, view));
                 commit.puts.push(doc.seal(&view.slot));
                 commit.drops.extend((view.count >= 20).then(|| shown(view).oldest[0].header.sequence));
-                commit.events.push(doc::event(&run, n));
+                commit.events.push(fixtures::event(&run, n));
                 if n % 53 == 0 {
                     commit.marks.push((n, Marks { revision: 1, ..Marks::default() }));
                 }
-                Verdict::Commit(Box::new(commit))
+                WriteDecision::Commit(Box::new(commit))
             })
             .unwrap();
     }
     let events = store.events(&EventQuery { run: Some(&run), ..EventQuery::default() }).unwrap().events;
     assert!((1000..=1200).contains(&events.len()), "{} events", events.len());
-    assert_eq!(events.last().unwrap().1, doc::event(&run, 1500));
+    assert_eq!(events.last().unwrap().1, fixtures::event(&run, 1500));
     assert_eq!(store.run(&run).unwrap().unwrap().row.count, 20);
 }
 
@@ -216,8 +216,13 @@ fn a_query_of_one_run_shows_no_damage_of_another() {
         "UPDATE checkpoint SET header = replace(header, 'manual', 'mXnual') WHERE run_n = {HURT} AND sequence = 3"
     );
     with_damage(&sql, |store, _| {
-        let run = doc::run_id("bystander");
-        for find in [Find::Name("tag-hurt"), Find::Prefix("cp_"), Find::Id("cp_hurt_3"), Find::All] {
+        let run = fixtures::run_id("bystander");
+        for find in [
+            CheckpointFilter::Name("tag-hurt"),
+            CheckpointFilter::Prefix("cp_"),
+            CheckpointFilter::Id("cp_hurt_3"),
+            CheckpointFilter::All,
+        ] {
             let query = HeaderQuery { run: Some(&run), find, ..HeaderQuery::default() };
             let (damaged, _) = sort_out(store.headers(&query).unwrap());
             assert_eq!(damaged, [], "{find:?}");
@@ -270,10 +275,10 @@ fn a_run_is_found_whichever_byte_of_its_id_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
     let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
-    let mut others = ["run_1_aaaa", "run_2_bbbb"].map(|name| Ledger::begin(&store, name));
+    let mut others = ["run_1_aaaa", "run_2_bbbb"].map(|name| Oracle::begin(&store, name));
     others.iter_mut().for_each(|other| other.put_many(1));
     let name = "run_3_cccc";
-    let mut hurt = Ledger::begin(&store, name);
+    let mut hurt = Oracle::begin(&store, name);
     hurt.put_many(2);
     for at in 0..name.len() {
         let mut wrong = name.as_bytes().to_vec();
@@ -291,16 +296,16 @@ fn a_run_is_found_whichever_byte_of_its_id_is_wrong() {
             "{wrong}: mended by the next write"
         );
     }
-    others.iter().for_each(Ledger::check);
+    others.iter().for_each(Oracle::check);
 }
 
 /// One more checkpoint, whatever is damaged.
-fn add_one_labelled(store: &dyn Store, ledger: &Ledger<'_>, label: &str) {
-    let doc = ledger.doc(label);
-    let written = store.write(ledger.run(), &mut |view| {
-        let mut commit = Commit::of(doc::next_record(ledger.run(), view));
+fn add_one_labelled(store: &dyn Store, oracle: &Oracle<'_>, label: &str) {
+    let doc = oracle.doc(label);
+    let written = store.write(oracle.run(), &mut |view| {
+        let mut commit = Commit::new(fixtures::next_record(oracle.run(), view));
         commit.puts.push(doc.seal(&view.slot));
-        Verdict::Commit(Box::new(commit))
+        WriteDecision::Commit(Box::new(commit))
     });
     written.unwrap_or_else(|e| panic!("{label}: {e:?}"));
 }
@@ -310,14 +315,14 @@ fn an_item_is_left_out_and_stops_no_writer() {
     for n in [1, 2] {
         let sql = format!("UPDATE item SET item = replace(item, 's', 'S') WHERE run_n = {HURT} AND n = {n}");
         with_damage(&sql, |store, hurt| {
-            let other = [doc::item("second"), doc::item("first")][n - 1].clone();
+            let other = [fixtures::item("second"), fixtures::item("first")][n - 1].clone();
             assert_eq!(
                 store.run(hurt.run()).unwrap().unwrap().items,
                 std::slice::from_ref(&other),
                 "item {n}"
             );
             add_one(store, &hurt).unwrap_or_else(|e| panic!("item {n} is damaged: {e:?}"));
-            let after = [other, doc::item("after damage")];
+            let after = [other, fixtures::item("after damage")];
             assert_eq!(store.run(hurt.run()).unwrap().unwrap().items, after, "item {n}");
         });
     }

@@ -208,7 +208,7 @@ fn nothing_else_raises_an_alarm() {
     six.save("s", 1);
     assert_eq!(six.lost(), 0, "after a run was deleted");
     let store = SqliteStore::open(&six.file(""), &OpenOptions::default()).unwrap();
-    milepost::store::Store::upkeep(&store, milepost::store::Upkeep::Compact).unwrap();
+    milepost::store::Store::maintain(&store, milepost::store::Maintenance::Compact).unwrap();
     drop((mp, store));
     assert_eq!((six.lost(), six.numbers("s")), (0, vec![1]));
 }

@@ -34,7 +34,7 @@ pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), Failu
         }
         (Err(e), _) => return Err(e),
     };
-    let name = |entry: &milepost::store::Entry| entry.header.snapshot_id.to_string();
+    let name = |entry: &milepost::store::CheckpointEntry| entry.header.snapshot_id.to_string();
     write(&made.markdown, Some(name(&made.entry)), made.carried_from.as_ref().map(name), context)?;
     fell_back(context.screen, &made.fell_back_from, &made.entry.header.snapshot_id)
 }

@@ -16,7 +16,7 @@ use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
 use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunOrigin, RunRecord, Token};
 use crate::redact::{AllowList, Redaction};
 use crate::seal;
-use crate::store::{Commit, Find, HeaderQuery, Verdict};
+use crate::store::{CheckpointFilter, Commit, HeaderQuery, WriteDecision};
 use crate::{Error, ReasonCode};
 
 /// How many checkpoints go into one transaction.
@@ -182,7 +182,8 @@ impl Milepost {
     }
 
     fn has(&self, id: &CheckpointId) -> Result<bool, Error> {
-        let query = HeaderQuery { find: Find::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
+        let query =
+            HeaderQuery { find: CheckpointFilter::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
         Ok(!self.store.headers(&query)?.is_empty())
     }
 
@@ -310,7 +311,7 @@ impl Milepost {
             failed = None;
             let mut record = view.record.clone().unwrap_or_else(|| finished.clone());
             if record.recent.iter().any(|recent| recent.token == token) {
-                return Verdict::Nothing;
+                return WriteDecision::NoChange;
             }
             let mut puts = Vec::new();
             let mut marks = Vec::new();
@@ -321,7 +322,7 @@ impl Milepost {
                     Ok(sealed) => sealed,
                     Err(e) => {
                         failed = Some(e);
-                        return Verdict::Nothing;
+                        return WriteDecision::NoChange;
                     }
                 };
                 let header = sealed.header();
@@ -345,11 +346,11 @@ impl Milepost {
                 record.ended_at = status.is_terminal().then_some(record.updated_at);
             }
             remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.puts = puts;
             commit.marks = marks;
             commit.events = events.clone();
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         failed.map_or(Ok(()), |e| Err(e.into()))
     }

@@ -16,7 +16,9 @@ use crate::Error;
 use crate::model::{Event, EventType, Keep, Profile, Raw, Retention, RunId, RunRecord, Upkept};
 use crate::owner::Liveness;
 use crate::retain::{self, Reason, RunCase, RunFacts};
-use crate::store::{Commit, Outline, Receipt, RunQuery, RunRow, StoreError, Upkeep, Verdict};
+use crate::store::{
+    Commit, Maintenance, Receipt, RetentionEntry, RunQuery, RunRow, StoreError, WriteDecision,
+};
 
 /// Checkpoints removed by one write, so that savers are not kept waiting.
 const BATCH: usize = 1000;
@@ -76,7 +78,7 @@ impl Milepost {
         }
         if !request.dry_run && !busy {
             self.compress_old(request.run.as_ref(), &mut report);
-            let compacted = self.store.upkeep(Upkeep::Compact);
+            let compacted = self.store.maintain(Maintenance::Compact);
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
         }
         let planned = |cases: &[Case]| cases.iter().flat_map(|c| &c.steps).map(coming_back).sum::<u64>();
@@ -114,7 +116,7 @@ impl Milepost {
         let mut case = Case { row, may_go: false, steps: Vec::new(), gone: false };
         // Only one that has ended is looked at as a whole.
         if let Some(record) = record.as_deref().filter(|record| !record.is_open()) {
-            let entries = self.store.outline(&case.row.run_id, None)?;
+            let entries = self.store.retention_entries(&case.row.run_id, None)?;
             let retention = self.settings.retention(record.profile);
             let whole = RunCase {
                 record,
@@ -222,7 +224,9 @@ impl Milepost {
         let mut moved = false;
         let receipt = self.write(run, &mut |view| {
             moved = view.record.as_ref().is_none_or(|record| record.marks_changed != marks_changed);
-            let Some(mut record) = view.record.clone().filter(|_| !moved) else { return Verdict::Nothing };
+            let Some(mut record) = view.record.clone().filter(|_| !moved) else {
+                return WriteDecision::NoChange;
+            };
             let latest = view.latest.as_ref().map(|latest| &latest.header);
             // What is newest now is so whatever the plan knew.
             let drops = batch.iter().map(|step| step.sequence);
@@ -231,10 +235,10 @@ impl Milepost {
                 stamp: view.slot.stamp(),
                 written: latest.map_or(written, |latest| written.max(latest.stamp)),
             });
-            let mut commit = Commit::of(record);
+            let mut commit = Commit::new(record);
             commit.drops = drops.collect();
             commit.events.push(event.clone());
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok((!moved).then_some(receipt))
     }
@@ -251,18 +255,18 @@ impl Milepost {
             Keep::Last(n) if !dry_run && !retention.protects_many() => Some(n),
             _ => None,
         };
-        let mut entries = self.store.outline(&record.run_id, by_number)?;
+        let mut entries = self.store.retention_entries(&record.run_id, by_number)?;
         let proven =
-            |entries: &[Outline]| entries.iter().filter(|entry| entry.status.is_some()).count() as u64;
+            |entries: &[RetentionEntry]| entries.iter().filter(|entry| entry.status.is_some()).count() as u64;
         if by_number.is_some_and(|n| proven(&entries) < n.min(entries.len() as u64)) {
-            entries = self.store.outline(&record.run_id, None)?;
+            entries = self.store.retention_entries(&record.run_id, None)?;
         }
         let all_proven = proven(&entries) == entries.len() as u64;
         let facts =
             if all_proven { RunFacts::of_all(&entries) } else { RunFacts::of_record(record, &entries) };
         let plan = retain::plan(&facts, &entries, retention, self.now());
         let old = self.compress_before();
-        let step = |(entry, planned): (Outline, retain::Planned)| {
+        let step = |(entry, planned): (RetentionEntry, retain::Planned)| {
             let newest = planned.sequence == facts.newest;
             let old = old.filter(|(before, _)| !newest && entry.created_at < *before && !entry.packed);
             let (action, reasons) = match (planned.keep, old) {
@@ -283,7 +287,7 @@ impl Milepost {
 
     fn compress_old(&self, run: Option<&RunId>, report: &mut PruneReport) {
         let Some((before, _)) = self.compress_before() else { return };
-        match self.store.upkeep(Upkeep::Compress { run, before }) {
+        match self.store.maintain(Maintenance::Compress { run, before }) {
             Ok(done) => report.compressed = done.done,
             Err(e) => report.failed.push(PruneFailure { run_id: run.cloned(), error: e.into() }),
         }
@@ -327,7 +331,7 @@ impl Milepost {
             if report.dry_run {
                 *bytes = bytes.saturating_sub(freed);
             } else if freed > 0 {
-                self.store.upkeep(Upkeep::Compact)?;
+                self.store.maintain(Maintenance::Compact)?;
                 *bytes = self.store.info()?.bytes;
             }
         }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::Error;
 use crate::model::{CheckpointId, RunId, closed_enum};
 use crate::retain::Reason;
-use crate::store::Outline;
+use crate::store::RetentionEntry;
 
 /// What to prune, by the engine's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(super) fn coming_back(step: &PruneStep) -> u64 {
 }
 
 /// A step about a checkpoint that says nothing yet.
-pub(super) fn about(run_id: &RunId, entry: Outline) -> PruneStep {
+pub(super) fn about(run_id: &RunId, entry: RetentionEntry) -> PruneStep {
     PruneStep {
         run_id: run_id.clone(),
         sequence: entry.sequence,
@@ -98,6 +98,6 @@ pub(super) fn about(run_id: &RunId, entry: Outline) -> PruneStep {
 }
 
 /// A step of a checkpoint that goes with its run.
-pub(super) fn leaves(run_id: &RunId, entry: Outline, reason: Reason) -> PruneStep {
+pub(super) fn leaves(run_id: &RunId, entry: RetentionEntry, reason: Reason) -> PruneStep {
     PruneStep { action: Action::Remove, reasons: vec![reason], ..about(run_id, entry) }
 }

@@ -13,7 +13,7 @@ use super::state::{Live, RunLog};
 use crate::atomic;
 use crate::model::{CheckpointId, RunId};
 use crate::seal::Verified;
-use crate::store::{StoreError, UpkeepReport};
+use crate::store::{MaintenanceReport, StoreError};
 
 /// Documents that are compressed in one turn.
 const A_TURN: usize = 32;
@@ -30,12 +30,12 @@ impl FilesStore {
         &self,
         run: Option<&RunId>,
         before: Timestamp,
-    ) -> Result<UpkeepReport, StoreError> {
+    ) -> Result<MaintenanceReport, StoreError> {
         let runs = match run {
             Some(run) => vec![run.clone()],
             None => self.run_ids()?,
         };
-        let mut report = UpkeepReport::default();
+        let mut report = MaintenanceReport::default();
         for run in runs {
             loop {
                 // Looking takes no turn.
@@ -44,7 +44,7 @@ impl FilesStore {
                 if candidates(&log, before).next().is_none() {
                     break;
                 }
-                let _turn = self.enter()?;
+                let _turn = self.acquire()?;
                 let Some(log) = self.load(&run)? else { break };
                 if self.compress_some(&run, &log, before, &mut report)? < A_TURN {
                     break;
@@ -60,7 +60,7 @@ impl FilesStore {
         run: &RunId,
         log: &RunLog,
         before: Timestamp,
-        report: &mut UpkeepReport,
+        report: &mut MaintenanceReport,
     ) -> Result<usize, StoreError> {
         let history = self.history(run);
         let mut change =
@@ -118,7 +118,12 @@ impl FilesStore {
     }
 
     /// Removes plain documents that a crash left beside their compressed form, where that is good.
-    fn sweep_plain(&self, run: &RunId, log: &RunLog, report: &mut UpkeepReport) -> Result<(), StoreError> {
+    fn sweep_plain(
+        &self,
+        run: &RunId,
+        log: &RunLog,
+        report: &mut MaintenanceReport,
+    ) -> Result<(), StoreError> {
         let history = self.history(run);
         let both = |live: &&Live| live.gz.is_some() && history.plain(&live.entry.header.snapshot_id).exists();
         for live in log.entries.values().filter(both) {
@@ -126,7 +131,7 @@ impl FilesStore {
                 .unpacked_of(run, live)
                 .is_some_and(|bytes| Verified::read(bytes, &live.entry.header).is_ok());
             if good {
-                let _turn = self.enter()?;
+                let _turn = self.acquire()?;
                 report.bytes_freed += history::remove(&history.plain(&live.entry.header.snapshot_id));
             }
         }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::FilesStore;
 use super::state::{RowRef, RunLog};
 use crate::model::RunId;
-use crate::store::{Cursor, Find, HeaderQuery, Row, StoreError};
+use crate::store::{CheckpointFilter, Cursor, HeaderQuery, Row, StoreError};
 
 impl FilesStore {
     /// Lists what `query` asks for.
     pub(super) fn list(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-        if matches!(query.find, Find::Sequence(_)) && query.run.is_none() {
+        if matches!(query.find, CheckpointFilter::Sequence(_)) && query.run.is_none() {
             return Err(StoreError::Rules("a sequence names a checkpoint only within a run"));
         }
         let logs: Vec<(RunId, Arc<RunLog>)> = match query.run {
@@ -44,19 +44,19 @@ impl FilesStore {
     }
 }
 
-fn matches(row: &RowRef<'_>, find: Find<'_>) -> bool {
+fn matches(row: &RowRef<'_>, find: CheckpointFilter<'_>) -> bool {
     let id = match row {
         RowRef::Live(live) => live.entry.header.snapshot_id.as_str(),
         RowRef::Unexplained(found) => found.id.as_str(),
     };
     match find {
-        Find::All => true,
+        CheckpointFilter::All => true,
         // A folder without a log is a run of its own here.
-        Find::Stray => false,
-        Find::Sequence(sequence) => row.cursor().sequence == sequence,
-        Find::Id(wanted) => id == wanted,
-        Find::Prefix(start) => id.starts_with(start),
-        Find::Name(name) => match row {
+        CheckpointFilter::Orphaned => false,
+        CheckpointFilter::Sequence(sequence) => row.cursor().sequence == sequence,
+        CheckpointFilter::Id(wanted) => id == wanted,
+        CheckpointFilter::Prefix(start) => id.starts_with(start),
+        CheckpointFilter::Name(name) => match row {
             RowRef::Live(live) => {
                 live.entry.marks.tags.iter().any(|tag| tag == name)
                     || live.entry.header.imported_id.as_deref() == Some(name)

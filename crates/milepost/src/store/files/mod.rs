@@ -8,9 +8,9 @@ mod compress;
 mod history;
 mod list;
 mod log;
+mod maintenance;
 mod stamp;
 mod state;
-mod upkeep;
 mod write;
 
 #[cfg(test)]
@@ -26,11 +26,12 @@ use std::time::Duration;
 use self::cache::Cached;
 use self::history::{History, Unread};
 use self::state::{RowRef, RunLog};
-use super::identity::{self, Foreign};
-use super::lock::{LockError, Turn, Turnstile};
+use super::identity::{self, ForeignReason};
+use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, MORE_THAN_ALL, OpenOptions, Outline, Part, Receipt,
-    Row, RunQuery, RunRow, RunState, Store, StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport, Verdict,
+    DETAILS_WERE_SHOWN, Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport,
+    OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
+    StoreUrl, StoredRun, WriteDecision,
 };
 use crate::atomic::{self, Mode};
 use crate::model::RunId;
@@ -45,10 +46,10 @@ const FORMAT: u64 = 1;
 #[derive(Debug)]
 pub struct FilesStore {
     root: PathBuf,
-    gate: Turnstile,
+    gate: FairLock,
     wait: Duration,
     /// Why the store is foreign, if it is: then nothing is written.
-    foreign: Option<Foreign>,
+    foreign: Option<ForeignReason>,
     runs: Mutex<HashMap<RunId, Cached>>,
 }
 
@@ -60,7 +61,7 @@ impl FilesStore {
         let house = dir.join(".store");
         let store = Self {
             root: dir,
-            gate: Turnstile::new(house.join("turn"), house.join("write")),
+            gate: FairLock::new(house.join("turn"), house.join("write")),
             wait: options.wait,
             foreign: options.foreign.clone(),
             runs: Mutex::default(),
@@ -122,17 +123,17 @@ impl FilesStore {
     }
 
     /// Waits for the right to write.
-    fn enter(&self) -> Result<Turn, StoreError> {
+    fn acquire(&self) -> Result<FairLockGuard, StoreError> {
         self.check_format()?;
         self.turn()
     }
 
-    fn turn(&self) -> Result<Turn, StoreError> {
+    fn turn(&self) -> Result<FairLockGuard, StoreError> {
         if let Some(why) = &self.foreign {
             let place = self.root.display().to_string();
             return Err(StoreError::Untrusted { place, why: why.clone() });
         }
-        self.gate.enter(self.wait).map_err(|e| match e {
+        self.gate.acquire(self.wait).map_err(|e| match e {
             LockError::Busy(waited) => StoreError::Busy { place: self.root.display().to_string(), waited },
             LockError::Io(path, e) => self.write_error(&path, e),
         })
@@ -184,7 +185,7 @@ impl FilesStore {
         if self.foreign.is_some() || unfit() {
             return;
         }
-        let Some(_turn) = self.gate.try_enter() else { return };
+        let Some(_turn) = self.gate.try_acquire() else { return };
         // Somebody may have written since.
         let now = self.load(run).ok().flatten();
         if now
@@ -201,19 +202,19 @@ fn read_error(path: &Path, e: io::Error) -> StoreError {
 
 impl Store for FilesStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        let _turn = self.enter()?;
+        let _turn = self.acquire()?;
         let log = self.load(run)?;
         let stamp = self.next_stamp(log.as_deref())?;
         let view = log.as_deref().unwrap_or(&RunLog::default()).view(stamp);
         match decide(&view) {
-            Verdict::Nothing => Ok(Receipt::default()),
-            Verdict::More => Err(StoreError::Rules(MORE_THAN_ALL)),
-            Verdict::Commit(commit) => self.commit(run, log, &view, *commit),
+            WriteDecision::NoChange => Ok(Receipt::default()),
+            WriteDecision::NeedDetails => Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
+            WriteDecision::Commit(commit) => self.commit(run, log, &view, *commit),
         }
     }
 
-    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
-        Ok(self.load(run)?.map(|log| RunState {
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+        Ok(self.load(run)?.map(|log| StoredRun {
             row: log.run_row(run),
             items: log.items.iter().cloned().collect(),
             damaged: Vec::new(),
@@ -282,23 +283,23 @@ impl Store for FilesStore {
         Ok(page)
     }
 
-    fn outline(&self, run: &RunId, _: Option<u64>) -> Result<Vec<Outline>, StoreError> {
+    fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         let history = self.history(run);
         let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
-        let outline = |live: &state::Live| Outline {
+        let outline = |live: &state::Live| RetentionEntry {
             bytes: history.weight(live),
             packed: live.gz.is_some(),
-            ..Outline::of(&live.entry)
+            ..RetentionEntry::of(&live.entry)
         };
         Ok(log.entries.values().map(outline).collect())
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
-        let _turn = self.enter()?;
+        let _turn = self.acquire()?;
         self.remove_run(run, only_at)
     }
 
-    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
+    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
         self.keep_house(what)
     }
 

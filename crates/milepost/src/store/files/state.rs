@@ -9,13 +9,14 @@ use super::log::{Change, Piece, Read};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
 use crate::seal::{Header, verify};
 use crate::store::{
-    Cursor, Damage, DamageKind, EVENTS_KEPT, Entry, More, OLDEST_SHOWN, Part, Row, RunRow, RunView, Slot,
+    CheckpointEntry, Cursor, Damage, DamageKind, EVENTS_KEPT, OLDEST_SHOWN, Part, Row, RunDetails, RunRow,
+    RunView, Slot,
 };
 
 /// A checkpoint that intact lines speak of.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
-    pub(super) entry: Entry,
+    pub(super) entry: CheckpointEntry,
     /// Checksum of the compressed file, where there is one.
     pub(super) gz: Option<String>,
 }
@@ -56,7 +57,7 @@ pub(super) enum RowRef<'a> {
 impl RowRef<'_> {
     pub(super) fn cursor(&self) -> Cursor {
         match self {
-            Self::Live(Live { entry: Entry { header, .. }, .. }) => {
+            Self::Live(Live { entry: CheckpointEntry { header, .. }, .. }) => {
                 Cursor { sequence: header.sequence, stamp: header.stamp }
             }
             Self::Unexplained(found) => found.cursor(),
@@ -65,7 +66,7 @@ impl RowRef<'_> {
 
     pub(super) fn row(&self, run: &RunId) -> Row {
         match self {
-            Self::Live(live) => Row::Good(live.entry.clone()),
+            Self::Live(live) => Row::Intact(live.entry.clone()),
             Self::Unexplained(found) => found.row(run),
         }
     }
@@ -186,7 +187,7 @@ impl RunLog {
         self.last_sequence = self.last_sequence.max(change.last);
         for header in change.puts {
             self.last_sequence = self.last_sequence.max(header.sequence);
-            let entry = Entry { header, marks: Marks::default() };
+            let entry = CheckpointEntry { header, marks: Marks::default() };
             self.entries.insert(entry.header.sequence, Live { entry, gz: None });
         }
         for (sequence, marks) in change.marks {
@@ -306,7 +307,7 @@ impl RunLog {
             },
             waiting: self.items.len() as u64,
             // All of it is in memory anyway.
-            more: Some(More { oldest, items: self.items.iter().cloned().collect() }),
+            details: Some(RunDetails { oldest, items: self.items.iter().cloned().collect() }),
         }
     }
 

@@ -296,7 +296,7 @@ fn check_rules(run: &RunId, view: &RunView, commit: &Commit) -> Result<(), Store
     if commit.record.run_id != *run {
         return Err(StoreError::Rules("the record of another run"));
     }
-    if commit.consume > view.more.as_ref().map_or(0, |more| more.items.len()) {
+    if commit.consume > view.details.as_ref().map_or(0, |details| details.items.len()) {
         return Err(StoreError::Rules("more items consumed than there are"));
     }
     Ok(())

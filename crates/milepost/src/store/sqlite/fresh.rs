@@ -218,7 +218,7 @@ pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
     let mut trusted = Vec::new();
     for row in &waiting {
         match entry(tx, row)? {
-            Row::Good(_) => trusted.push((row.n, row.sequence)),
+            Row::Intact(_) => trusted.push((row.n, row.sequence)),
             Row::Damaged { .. } => {
                 let keep = "UPDATE fresh SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
                             WHERE stamp = ?1";

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::fresh::{self, Appended, Fresh};
 use super::read::{self, ENTRY, integer, listed, number, run_n};
 use crate::model::{RunId, Status};
-use crate::store::{Cursor, Find, HeaderQuery, Outline, Row};
+use crate::store::{CheckpointFilter, Cursor, HeaderQuery, RetentionEntry, Row};
 
 pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
     let lists = Lists { tx, fresh: Fresh::load(tx)? };
@@ -19,24 +19,24 @@ pub(super) fn headers(tx: &Connection, query: &HeaderQuery<'_>) -> Result<Vec<Ro
         None => None,
     };
     let rows = match query.find {
-        Find::All => match only {
+        CheckpointFilter::All => match only {
             Some(n) => lists.of_run(n, query)?,
             None => lists.of_store(query)?,
         },
-        Find::Stray => lists.select("c.run_n NOT IN (SELECT n FROM run)", [])?,
-        Find::Sequence(sequence) => match only {
+        CheckpointFilter::Orphaned => lists.select("c.run_n NOT IN (SELECT n FROM run)", [])?,
+        CheckpointFilter::Sequence(sequence) => match only {
             Some(n) => lists.select("c.run_n = ?1 AND c.sequence = ?2", (n, integer(sequence)))?,
             None => Vec::new(),
         },
-        Find::Id(id) => {
+        CheckpointFilter::Id(id) => {
             let rows = lists.select("c.snapshot_id = ?1", [id])?;
             if rows.is_empty() { lists.renamed(id)? } else { rows }
         }
         // Ids are ASCII: everything that starts with the prefix lies before the prefix and the last character.
-        Find::Prefix(prefix) => {
+        CheckpointFilter::Prefix(prefix) => {
             lists.select("c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)", [prefix])?
         }
-        Find::Name(name) => lists.named(name)?,
+        CheckpointFilter::Name(name) => lists.named(name)?,
     };
     Ok(pick(rows, only, query))
 }
@@ -86,7 +86,7 @@ impl Lists<'_> {
         let joined = format!("{ENTRY} JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence");
         let mut rows = self.those(&joined, "t.name = ?1", [name])?;
         rows.retain(|(_, row)| match row {
-            Row::Good(e) => {
+            Row::Intact(e) => {
                 e.marks.tags.iter().any(|tag| tag == name) || e.header.imported_id.as_deref() == Some(name)
             }
             Row::Damaged { .. } => true,
@@ -182,7 +182,11 @@ impl Few {
 }
 
 /// The checkpoints of a run in outline, oldest first. What each takes is its rows, without the pages around them.
-pub(super) fn outline(tx: &Connection, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>> {
+pub(super) fn retention_entries(
+    tx: &Connection,
+    run: &RunId,
+    newest: Option<u64>,
+) -> Result<Vec<RetentionEntry>> {
     let fresh = Fresh::load(tx)?;
     let Some(line) = read::line(tx, &fresh, run)? else { return Ok(Vec::new()) };
     let settled = "SELECT c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
@@ -207,7 +211,7 @@ pub(super) fn outline(tx: &Connection, run: &RunId, newest: Option<u64>) -> Resu
             let few = if unproven > 0 {
                 read::glanced(row, |header| Few::glance(row, run, header))?
             } else {
-                read::outlined(row)?
+                read::retention_fields(row)?
             };
             unproven = unproven.saturating_sub(1);
             let (Some((Few { created_at, status, holds_state, unseen }, marks)), Some(snapshot_id)) =
@@ -218,7 +222,7 @@ pub(super) fn outline(tx: &Connection, run: &RunId, newest: Option<u64>) -> Resu
             // Frames are compressed as they are.
             let (bytes, packed) = (number(row, 9)?, true);
             let (pinned, tagged) = (marks.pinned, !marks.tags.is_empty());
-            found.push(Outline {
+            found.push(RetentionEntry {
                 sequence,
                 snapshot_id,
                 created_at,

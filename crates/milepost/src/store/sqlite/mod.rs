@@ -7,6 +7,7 @@ mod frames;
 mod fresh;
 mod list;
 mod loss;
+mod maintenance;
 mod mark;
 mod memo;
 mod read;
@@ -15,7 +16,6 @@ mod rows;
 mod salvage;
 mod schema;
 mod transact;
-mod upkeep;
 mod wal;
 mod write;
 
@@ -28,10 +28,11 @@ use self::connection::{Access, Db};
 use self::fresh::Fresh;
 use self::mark::Mark;
 use self::transact::{Outcome, transact};
-use super::lock::{LockError, Turn, Turnstile};
+use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, OpenOptions, Outline, Part, Receipt, Row, RunQuery,
-    RunRow, RunState, Store, StoreError, StoreInfo, StoreUrl, Upkeep, UpkeepReport, identity, place,
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Part,
+    Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
+    identity, project_paths,
 };
 use crate::atomic;
 use crate::model::RunId;
@@ -41,7 +42,7 @@ use crate::model::RunId;
 pub struct SqliteStore {
     path: PathBuf,
     options: OpenOptions,
-    gate: Turnstile,
+    gate: FairLock,
     mark: Mark,
     /// The file system's name where WAL is not safe on it.
     unsafe_on: Option<&'static str>,
@@ -68,8 +69,8 @@ impl SqliteStore {
         let mut store = Self {
             path: path.to_owned(),
             options: options.clone(),
-            gate: Turnstile::new(beside(path, "-turn"), beside(path, "-lock")),
-            mark: Mark::new(path, place::unsafe_file_system(folder).is_none()),
+            gate: FairLock::new(beside(path, "-turn"), beside(path, "-lock")),
+            mark: Mark::new(path, project_paths::unsafe_file_system(folder).is_none()),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
         };
@@ -86,7 +87,7 @@ impl SqliteStore {
             }
             atomic::create_folder(folder).map_err(|e| store.io_error(e))?;
         }
-        store.unsafe_on = place::unsafe_file_system(folder);
+        store.unsafe_on = project_paths::unsafe_file_system(folder);
         let connected = there.then(|| store.connect(Access::Any)).transpose();
         let mut db = connected.map_err(|e| store.unreadable_file().unwrap_or(e))?;
         let known = db.as_mut().map_or(Ok(false), |db| store.is_ours(db))?;
@@ -241,11 +242,11 @@ impl SqliteStore {
         }
     }
 
-    fn turn(&self) -> Result<Turn, StoreError> {
+    fn turn(&self) -> Result<FairLockGuard, StoreError> {
         if let Some(why) = &self.options.foreign {
             return Err(StoreError::Untrusted { place: self.place(), why: why.clone() });
         }
-        self.gate.enter(self.options.wait).map_err(|e| match e {
+        self.gate.acquire(self.options.wait).map_err(|e| match e {
             LockError::Busy(waited) => StoreError::Busy { place: self.place(), waited },
             LockError::Io(_, e) => self.io_error(e),
         })
@@ -312,7 +313,7 @@ impl Drop for SqliteStore {
             return;
         }
         if let Some(db) = pool.idle.iter_mut().find(|db| db.leaves_long_wal())
-            && let Some(_turn) = self.gate.try_enter()
+            && let Some(_turn) = self.gate.try_acquire()
         {
             let _ = db.empty_wal();
         }
@@ -348,7 +349,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn run(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
         self.with(Access::Any, |db| db.snapshot(|tx| read::run(tx, run)).map_err(|e| self.error(e)))
     }
 
@@ -383,9 +384,9 @@ impl Store for SqliteStore {
         self.with(Access::Any, |db| db.snapshot(|tx| read::events(tx, query)).map_err(|e| self.error(e)))
     }
 
-    fn outline(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<Outline>, StoreError> {
+    fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         self.with(Access::Any, |db| {
-            db.snapshot(|tx| list::outline(tx, run, newest)).map_err(|e| self.error(e))
+            db.snapshot(|tx| list::retention_entries(tx, run, newest)).map_err(|e| self.error(e))
         })
     }
 
@@ -394,15 +395,15 @@ impl Store for SqliteStore {
         self.with(Access::Write, |db| {
             let deleted = write::delete_run(self, db, run, only_at)?;
             if deleted {
-                // The run is gone already; space that cannot be given back now is given back by the next upkeep.
+                // The run is gone already; space that cannot be given back now is given back by the next maintenance.
                 let _ = db.compact();
             }
             Ok(deleted)
         })
     }
 
-    fn upkeep(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
-        upkeep::upkeep(self, what)
+    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+        maintenance::maintain(self, what)
     }
 
     fn lost_writes(&self) -> Result<u64, StoreError> {

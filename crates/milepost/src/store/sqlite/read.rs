@@ -9,7 +9,8 @@ use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Header;
 use crate::store::check::{checksum, hex};
 use crate::store::{
-    Cursor, Damage, DamageKind, Entry, EventPage, EventQuery, Part, Row, RunQuery, RunRow, RunState,
+    CheckpointEntry, Cursor, Damage, DamageKind, EventPage, EventQuery, Part, Row, RunQuery, RunRow,
+    StoredRun,
 };
 
 /// A row of `run`, proven or not.
@@ -165,7 +166,7 @@ pub(super) fn line(tx: &Connection, fresh: &Fresh, run: &RunId) -> Result<Option
 
 /// Whether the newest header under `n` speaks of this run.
 fn is_of(tx: &Connection, fresh: &Fresh, n: i64, run: &RunId) -> Result<bool> {
-    Ok(newest(tx, fresh, n)?.and_then(Row::good).is_some_and(|entry| entry.header.run_id == *run))
+    Ok(newest(tx, fresh, n)?.and_then(Row::intact).is_some_and(|entry| entry.header.run_id == *run))
 }
 
 /// The run as fresh rows have it.
@@ -216,7 +217,7 @@ fn run_row(tx: &Connection, fresh: &Fresh, line: RunLine) -> Result<RunRow> {
     let latest = newest(tx, fresh, line.n)?;
     // An id that a damaged byte made unusable is given back by the header, or stands for itself by number.
     let named = line.run_id.parse().ok().or_else(|| match &latest {
-        Some(Row::Good(entry)) => Some(entry.header.run_id.clone()),
+        Some(Row::Intact(entry)) => Some(entry.header.run_id.clone()),
         _ => format!("damaged-{}", line.n).parse().ok(),
     });
     let run_id: RunId = named.ok_or(rusqlite::Error::InvalidQuery)?;
@@ -229,7 +230,7 @@ fn run_row(tx: &Connection, fresh: &Fresh, line: RunLine) -> Result<RunRow> {
     })
 }
 
-pub(super) fn run(tx: &Connection, run: &RunId) -> Result<Option<RunState>> {
+pub(super) fn run(tx: &Connection, run: &RunId) -> Result<Option<StoredRun>> {
     let fresh = &Fresh::load(tx)?;
     let Some(line) = line(tx, fresh, run)? else { return Ok(None) };
     let (mut good, mut damaged) = (Vec::new(), Vec::new());
@@ -239,7 +240,7 @@ pub(super) fn run(tx: &Connection, run: &RunId) -> Result<Option<RunState>> {
             Err(damage) => damaged.push(damage.at(Some(run), None)),
         }
     }
-    Ok(Some(RunState { row: run_row(tx, fresh, line)?, items: good, damaged }))
+    Ok(Some(StoredRun { row: run_row(tx, fresh, line)?, items: good, damaged }))
 }
 
 pub(super) fn runs(tx: &Connection, query: &RunQuery) -> Result<Vec<RunRow>> {
@@ -320,7 +321,9 @@ pub(super) fn listed(row: &SqlRow<'_>) -> Result<Row> {
 }
 
 /// As much of a proven row as `T` takes from its header; `None` for a damaged one.
-pub(super) fn outlined<T: serde::de::DeserializeOwned>(row: &SqlRow<'_>) -> Result<Option<(T, Marks)>> {
+pub(super) fn retention_fields<T: serde::de::DeserializeOwned>(
+    row: &SqlRow<'_>,
+) -> Result<Option<(T, Marks)>> {
     Ok(proven(row, proven_header)?.ok())
 }
 
@@ -369,7 +372,7 @@ fn proven<T>(
 /// A row as lists show it: a damaged one by its name, as far as it still says one.
 fn in_list(row: &SqlRow<'_>, proven: std::result::Result<(Header, Marks), Damage>) -> Result<Row> {
     let damage = match proven {
-        Ok((header, marks)) => return Ok(Row::Good(Entry { header, marks })),
+        Ok((header, marks)) => return Ok(Row::Intact(CheckpointEntry { header, marks })),
         Err(damage) => damage,
     };
     let cursor = Cursor { sequence: number(row, 1)?, stamp: number(row, 3)? };
@@ -400,7 +403,12 @@ pub(super) fn newest(tx: &Connection, fresh: &Fresh, n: i64) -> Result<Option<Ro
 }
 
 /// The oldest entries up to the `unprotected`-th that no mark protects.
-pub(super) fn oldest(tx: &Connection, fresh: &Fresh, n: i64, unprotected: usize) -> Result<Vec<Entry>> {
+pub(super) fn oldest(
+    tx: &Connection,
+    fresh: &Fresh,
+    n: i64,
+    unprotected: usize,
+) -> Result<Vec<CheckpointEntry>> {
     let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 ORDER BY c.sequence");
     let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query([n])?;
@@ -414,7 +422,7 @@ pub(super) fn oldest(tx: &Connection, fresh: &Fresh, n: i64, unprotected: usize)
         if fresh.has_removed(n, sequence) {
             continue;
         }
-        let Row::Good(entry) = entry(row)? else { return Ok(found) };
+        let Row::Intact(entry) = entry(row)? else { return Ok(found) };
         if sequence > kept {
             return Ok(found);
         }
@@ -422,7 +430,7 @@ pub(super) fn oldest(tx: &Connection, fresh: &Fresh, n: i64, unprotected: usize)
         found.push(entry);
     }
     for row in fresh.of(n).take(unprotected - free) {
-        let Row::Good(entry) = fresh::entry(tx, row)? else { break };
+        let Row::Intact(entry) = fresh::entry(tx, row)? else { break };
         found.push(entry);
     }
     Ok(found)

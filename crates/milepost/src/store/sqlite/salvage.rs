@@ -13,7 +13,9 @@ use super::transact::{Outcome, transact};
 use super::{SqliteStore, beside, frames, list, rows};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
-use crate::store::{Commit, Find, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, Verdict};
+use crate::store::{
+    CheckpointFilter, Commit, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, WriteDecision,
+};
 
 /// What can be read.
 pub(super) struct Salvage {
@@ -113,7 +115,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
     }
     raise_stamps(&fresh, newest_acknowledged(store, &connection))?;
     // Everything into the one file that is renamed.
-    fresh.upkeep(crate::store::Upkeep::Compact)?;
+    fresh.maintain(crate::store::Maintenance::Compact)?;
     drop(fresh);
     drop(connection);
     let kept = (1..)
@@ -179,8 +181,8 @@ fn copy_run(
                 record.status = body.status;
                 Some(record)
             });
-            let Some(record) = record else { return Verdict::Nothing };
-            let mut commit = Commit::of(record);
+            let Some(record) = record else { return WriteDecision::NoChange };
+            let mut commit = Commit::new(record);
             let mut stamp = view.slot.stamp();
             for (sequence, verified) in &documents {
                 if let Ok(sealed) = verified.clone().into_sealed(&Slot::issue(*sequence, stamp)) {
@@ -189,7 +191,7 @@ fn copy_run(
                 }
             }
             commit.marks.clone_from(&marks);
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         };
         fresh.write(run, &mut decide)?;
     }
@@ -200,9 +202,10 @@ fn copy_run(
 }
 
 pub(super) fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
-    let query = HeaderQuery { run: Some(run), find: Find::Sequence(sequence), ..HeaderQuery::default() };
+    let query =
+        HeaderQuery { run: Some(run), find: CheckpointFilter::Sequence(sequence), ..HeaderQuery::default() };
     match list::headers(connection, &query).ok()?.into_iter().next()? {
-        Row::Good(entry) if entry.marks != Marks::default() => Some(entry.marks),
+        Row::Intact(entry) if entry.marks != Marks::default() => Some(entry.marks),
         _ => None,
     }
 }

@@ -6,11 +6,11 @@ use super::connection::Db;
 use super::fresh::{self, Fresh};
 use super::read::{self, RunLine, integer};
 use super::transact::{Base, Outcome, transact};
-use super::{SqliteStore, list, rows, upkeep};
+use super::{SqliteStore, list, maintenance, rows};
 use crate::model::RunId;
 use crate::store::{
-    Commit, Decide, MORE_THAN_ALL, More, OLDEST_SHOWN, Receipt, Row, RunView, Slot, StoreError, Verdict,
-    check_names,
+    Commit, DETAILS_WERE_SHOWN, Decide, OLDEST_SHOWN, Receipt, Row, RunDetails, RunView, Slot, StoreError,
+    WriteDecision, check_names,
 };
 
 /// Checkpoints that one commit removes from which on the pages they took are given back; those of fewer are soon used again.
@@ -65,14 +65,14 @@ fn decided(
     let (mut view, mut places) = view(tx, fresh, base, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let mut verdict = decide(&view);
-    if let (Verdict::More, Some(line), None) = (&verdict, &line, &view.more) {
-        view.more = Some(more(tx, fresh, line, &mut places).map_err(failed)?);
+    if let (WriteDecision::NeedDetails, Some(line), None) = (&verdict, &line, &view.details) {
+        view.details = Some(details(tx, fresh, line, &mut places).map_err(failed)?);
         verdict = decide(&view);
     }
     let commit = match verdict {
-        Verdict::Commit(commit) => commit,
-        Verdict::Nothing => return Ok(Outcome::Unchanged(Receipt::default())),
-        Verdict::More => return Err(StoreError::Rules(MORE_THAN_ALL)),
+        WriteDecision::Commit(commit) => commit,
+        WriteDecision::NoChange => return Ok(Outcome::Unchanged(Receipt::default())),
+        WriteDecision::NeedDetails => return Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
     };
     check(run, &view, &commit)?;
     if let Some(line) = &line {
@@ -125,8 +125,8 @@ fn view(
 ) -> Result<(RunView, ItemPlaces)> {
     let slot = Slot::issue(base.next_sequence(line), base.next_stamp());
     let Some(line) = line else {
-        let more = Some(More::default());
-        let view = RunView { record: None, slot, count: 0, latest: None, waiting: 0, more };
+        let details = Some(RunDetails::default());
+        let view = RunView { record: None, slot, count: 0, latest: None, waiting: 0, details };
         return Ok((view, ItemPlaces { shown: vec![], next: 1 }));
     };
     let numbers = read::item_numbers(tx, line.n)?;
@@ -136,19 +136,19 @@ fn view(
         record: line.record.as_ref().ok().map(|record| (**record).clone()),
         slot,
         count: line.count,
-        latest: read::newest(tx, fresh, line.n)?.and_then(Row::good),
+        latest: read::newest(tx, fresh, line.n)?.and_then(Row::intact),
         waiting: numbers.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
-        more: None,
+        details: None,
     };
     Ok((view, places))
 }
 
-fn more(tx: &Connection, fresh: &Fresh, line: &RunLine, places: &mut ItemPlaces) -> Result<More> {
+fn details(tx: &Connection, fresh: &Fresh, line: &RunLine, places: &mut ItemPlaces) -> Result<RunDetails> {
     let oldest = read::oldest(tx, fresh, line.n, OLDEST_SHOWN)?;
     let intact = read::items(tx, line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
     let items;
     (places.shown, items) = intact.unzip();
-    Ok(More { oldest, items })
+    Ok(RunDetails { oldest, items })
 }
 
 /// Whether the decision keeps the trait's rules.
@@ -169,7 +169,8 @@ fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<()
     if ids.len() < commit.puts.len() {
         return Err(StoreError::Rules("the same checkpoint twice"));
     }
-    if commit.record.run_id != *run || commit.consume > view.more.as_ref().map_or(0, |more| more.items.len())
+    if commit.record.run_id != *run
+        || commit.consume > view.details.as_ref().map_or(0, |details| details.items.len())
     {
         return Err(StoreError::Rules("a record of another run, or items that are not there"));
     }
@@ -218,7 +219,12 @@ impl Work<'_> {
         let mut there = Vec::new();
         for &sequence in drops.iter().filter(|sequence| !fresh.has_removed(line.n, **sequence)) {
             let waiting = fresh.of(line.n).any(|row| row.sequence == sequence)
-                || self.view.more.iter().flat_map(|more| &more.oldest).any(|e| e.header.sequence == sequence);
+                || self
+                    .view
+                    .details
+                    .iter()
+                    .flat_map(|details| &details.oldest)
+                    .any(|e| e.header.sequence == sequence);
             let settled = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
             if waiting || self.tx.prepare_cached(settled)?.exists(params![line.n, integer(sequence)])? {
                 there.push(sequence);
@@ -271,7 +277,7 @@ impl Work<'_> {
         line.count = line.count.saturating_sub(gone);
         if gone >= MANY {
             // Given back before they were written as free, pages need not be written at all.
-            upkeep::give_back(tx)?;
+            maintenance::give_back(tx)?;
         }
         self.items(line.n)?;
         rows::push_events(tx, &mut line, self.view.slot.stamp(), &commit.events)?;

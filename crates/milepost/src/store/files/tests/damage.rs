@@ -85,25 +85,28 @@ fn a_damaged_last_line_frees_no_number_and_is_mended() {
     fs::remove_file(dir.path().join(".store/stamp")).unwrap();
     change(&store, &r, |view, commit| {
         assert!(view.record.is_none() && view.latest.is_none());
-        assert_eq!((view.slot.sequence(), view.count, view.more.as_ref().unwrap().oldest.len()), (4, 3, 2));
+        assert_eq!(
+            (view.slot.sequence(), view.count, view.details.as_ref().unwrap().oldest.len()),
+            (4, 3, 2)
+        );
         assert!(view.slot.stamp() > 3);
         commit.puts = vec![document(&r, "d", &view.slot)];
     })
     .unwrap();
     assert_eq!(sequences(&store, &r), [1, 2, 4]);
     assert!(store.run(&r).unwrap().unwrap().row.record.is_ok());
-    let found = store.upkeep(Upkeep::Inspect).unwrap();
+    let found = store.maintain(Maintenance::Inspect).unwrap();
     assert_eq!(found.problems.len(), 1, "{found:?}");
     assert_eq!(found.problems[0].kind, ProblemKind::Record);
-    assert_eq!(store.upkeep(Upkeep::Repair).unwrap().done, 1);
+    assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 1);
     assert_eq!(sequences(&store, &r), [1, 2, 3, 4]);
     assert_eq!(fs::read(dir.path().join("r/log.jsonl.damaged-1")).unwrap()[..bytes.len()], bytes);
     everything(&open(dir.path()), &r);
-    assert_eq!(store.upkeep(Upkeep::Inspect).unwrap(), UpkeepReport::default());
+    assert_eq!(store.maintain(Maintenance::Inspect).unwrap(), MaintenanceReport::default());
     // A log that is gone altogether is rebuilt too, but for the record.
     fs::remove_file(&path).unwrap();
     assert_eq!(rows(&store, &r).len(), 4);
-    store.upkeep(Upkeep::Repair).unwrap();
+    store.maintain(Maintenance::Repair).unwrap();
     assert_eq!(sequences(&store, &r), [1, 2, 3, 4]);
     assert!(store.run(&r).unwrap().unwrap().row.record.is_err());
 }
@@ -116,7 +119,7 @@ fn a_flipped_byte_of_a_document_harms_that_one_alone_and_never_gets_to_latest() 
     put(&store, &r, "b");
     let path = dir.path().join("r/history/b.json");
     let bytes = fs::read(&path).unwrap();
-    let entry = rows(&store, &r).pop().unwrap().good().unwrap();
+    let entry = rows(&store, &r).pop().unwrap().intact().unwrap();
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 4;
@@ -126,8 +129,8 @@ fn a_flipped_byte_of_a_document_harms_that_one_alone_and_never_gets_to_latest() 
         assert!(verify(store.body(&r, 1).unwrap()).is_ok());
         assert_eq!(fs::read(dir.path().join("r/latest.json")).unwrap(), bytes);
     }
-    assert_eq!(store.upkeep(Upkeep::Inspect).unwrap().problems[0].kind, ProblemKind::Derived);
-    assert_eq!(store.upkeep(Upkeep::Repair).unwrap().done, 1);
+    assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems[0].kind, ProblemKind::Derived);
+    assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 1);
     assert_eq!(fs::read(&path).unwrap(), bytes);
     fs::remove_file(&path).unwrap();
     let gone = store.body(&r, 2).unwrap_err();
@@ -144,7 +147,7 @@ fn latest_is_mended_by_reading() {
     let bytes = fs::read(&latest).unwrap();
     for wrong in [&b""[..], b"{}", b"\xff\xfe", &bytes[..bytes.len() / 2]] {
         overwrite(&latest, wrong);
-        let held = store.gate.enter(Duration::ZERO).unwrap();
+        let held = store.gate.acquire(Duration::ZERO).unwrap();
         assert_eq!(store.body(&r, 1).unwrap(), bytes);
         assert_eq!(fs::read(&latest).unwrap(), wrong);
         drop(held);
@@ -164,14 +167,17 @@ fn compressed_documents_are_as_good_and_as_guarded() {
         put(&store, &r, id);
     }
     let bodies: Vec<_> = (1..=3).map(|s| store.body(&r, s).unwrap()).collect();
-    assert_eq!(store.upkeep(Upkeep::Compress { run: None, before: EARLY.parse().unwrap() }).unwrap().done, 0);
-    let later = Upkeep::Compress { run: None, before: "2027-01-01T00:00:00Z".parse().unwrap() };
-    assert_eq!(store.upkeep(later).unwrap().done, 2);
-    assert_eq!(store.upkeep(later).unwrap().done, 0);
+    assert_eq!(
+        store.maintain(Maintenance::Compress { run: None, before: EARLY.parse().unwrap() }).unwrap().done,
+        0
+    );
+    let later = Maintenance::Compress { run: None, before: "2027-01-01T00:00:00Z".parse().unwrap() };
+    assert_eq!(store.maintain(later).unwrap().done, 2);
+    assert_eq!(store.maintain(later).unwrap().done, 0);
     let names: BTreeSet<_> =
         fs::read_dir(dir.path().join("r/history")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(names.iter().eq(["a.json.gz", "b.json.gz", "c.json"]), "{names:?}");
-    store.upkeep(Upkeep::Compact).unwrap();
+    store.maintain(Maintenance::Compact).unwrap();
     let again: Vec<_> = (1..=3).map(|s| open(dir.path()).body(&r, s).unwrap()).collect();
     assert_eq!(again, bodies);
     let path = dir.path().join("r/history/a.json.gz");

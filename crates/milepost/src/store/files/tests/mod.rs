@@ -8,7 +8,7 @@ use crate::model::{
     Source, Status,
 };
 use crate::seal::{Sealed, Unsealed, seal};
-use crate::store::{Commit, EVENTS_KEPT, Find, ProblemKind, RunView, Slot};
+use crate::store::{CheckpointFilter, Commit, EVENTS_KEPT, ProblemKind, RunView, Slot};
 
 const EARLY: &str = "2026-11-15T10:00:00Z";
 
@@ -82,10 +82,10 @@ fn change(
     mut with: impl FnMut(&RunView, &mut Commit),
 ) -> Result<Receipt, StoreError> {
     store.write(run, &mut |view| {
-        let mut commit = Commit::of(view.record.clone().unwrap_or_else(|| record(run)));
+        let mut commit = Commit::new(view.record.clone().unwrap_or_else(|| record(run)));
         commit.record.attempts += 1;
         with(view, &mut commit);
-        Verdict::Commit(Box::new(commit))
+        WriteDecision::Commit(Box::new(commit))
     })
 }
 
@@ -102,7 +102,7 @@ fn rows(store: &FilesStore, run: &RunId) -> Vec<Row> {
 }
 
 fn sequences(store: &FilesStore, run: &RunId) -> Vec<u64> {
-    rows(store, run).into_iter().filter_map(Row::good).map(|e| e.header.sequence).collect()
+    rows(store, run).into_iter().filter_map(Row::intact).map(|e| e.header.sequence).collect()
 }
 
 /// Replaces a file without waiting for the disk.
@@ -116,7 +116,7 @@ fn overwrite(path: &Path, bytes: &[u8]) {
 fn everything(store: &FilesStore, run: &RunId) -> String {
     let rows = rows(store, run);
     for row in &rows {
-        let Row::Good(entry) = row else { panic!("{row:?}") };
+        let Row::Intact(entry) = row else { panic!("{row:?}") };
         Verified::read(store.body(run, entry.header.sequence).unwrap(), &entry.header).unwrap();
     }
     let state = store.run(run).unwrap().unwrap();
@@ -158,7 +158,7 @@ fn a_commit_is_there_whole() {
     })
     .unwrap();
     change(&store, &r, |view, commit| {
-        assert_eq!((view.waiting, view.more.as_ref().unwrap().items.len()), (2, 2));
+        assert_eq!((view.waiting, view.details.as_ref().unwrap().items.len()), (2, 2));
         commit.consume = 1;
     })
     .unwrap();
@@ -167,7 +167,12 @@ fn a_commit_is_there_whole() {
     assert_eq!(open(dir.path()).run(&r).unwrap().unwrap().items, vec![note("y")]);
     let find = |find| store.headers(&HeaderQuery { find, ..HeaderQuery::default() }).unwrap().len();
     assert_eq!(
-        [find(Find::All), find(Find::Id("a")), find(Find::Prefix("b")), find(Find::Name("v1"))],
+        [
+            find(CheckpointFilter::All),
+            find(CheckpointFilter::Id("a")),
+            find(CheckpointFilter::Prefix("b")),
+            find(CheckpointFilter::Name("v1"))
+        ],
         [2, 1, 1, 1]
     );
     #[cfg(unix)]
@@ -184,7 +189,7 @@ fn a_commit_is_there_whole() {
 fn rules_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (store, r) = (open(dir.path()), run("r"));
-    assert_eq!(store.write(&r, &mut |_| Verdict::Nothing).unwrap(), Receipt::default());
+    assert_eq!(store.write(&r, &mut |_| WriteDecision::NoChange).unwrap(), Receipt::default());
     assert!(store.run(&r).unwrap().is_none() && !dir.path().join("r").exists());
     put(&store, &r, "a");
     let refused = |with: &dyn Fn(&RunView, &mut Commit)| change(&store, &r, with).unwrap_err();
@@ -206,7 +211,7 @@ fn rules_are_kept() {
     change(&store, &r, |_, commit| commit.drops = vec![7]).unwrap();
     assert!(!dir.path().join("r/latest.json").exists());
     assert_eq!(fs::read_dir(dir.path().join("r/history")).unwrap().count(), 0);
-    store.upkeep(Upkeep::Compact).unwrap();
+    store.maintain(Maintenance::Compact).unwrap();
     put(&open(dir.path()), &r, "c");
     assert_eq!(sequences(&store, &r), [8]);
 }
@@ -238,15 +243,15 @@ fn what_a_crash_leaves_is_ignored_and_swept() {
     // The same checkpoint can be put again, as a repeated import does.
     put(&store, &r, "orphan");
     overwrite(&dir.path().join("r/history/other.json"), orphan.bytes());
-    let found = store.upkeep(Upkeep::Inspect).unwrap();
+    let found = store.maintain(Maintenance::Inspect).unwrap();
     let kinds = |kind| found.problems.iter().filter(|p| p.kind == kind).count();
     assert_eq!(
         (kinds(ProblemKind::StrayFile), kinds(ProblemKind::Orphan), found.done),
         (3, 2, 0),
         "{found:?}"
     );
-    assert_eq!(store.upkeep(Upkeep::Repair).unwrap().done, 5);
-    assert_eq!(store.upkeep(Upkeep::Inspect).unwrap(), UpkeepReport::default());
+    assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 5);
+    assert_eq!(store.maintain(Maintenance::Inspect).unwrap(), MaintenanceReport::default());
     assert!(!dir.path().join("fresh").exists());
     assert_eq!(sequences(&store, &r), [1, 2]);
 }
@@ -265,7 +270,7 @@ fn compaction_keeps_everything() {
     })
     .unwrap();
     let before = everything(&store, &r);
-    let report = store.upkeep(Upkeep::Compact).unwrap();
+    let report = store.maintain(Maintenance::Compact).unwrap();
     assert!(report.done == 1 && report.bytes_freed > 0, "{report:?}");
     assert_eq!(everything(&store, &r), before);
     assert_eq!(everything(&open(dir.path()), &r), before);
@@ -332,7 +337,7 @@ fn two_handles_write_in_turn() {
     }
     assert_eq!(sequences(&one, &r), (1..=20).collect::<Vec<_>>());
     assert_eq!(everything(&one, &r), everything(&two, &r));
-    one.upkeep(Upkeep::Compact).unwrap();
+    one.maintain(Maintenance::Compact).unwrap();
     put(&two, &r, "x");
     assert_eq!(sequences(&one, &r).len(), 21);
     std::thread::scope(|scope| {
@@ -351,7 +356,7 @@ fn a_busy_store_says_so() {
         &OpenOptions { create: true, wait: Duration::from_millis(20), ..OpenOptions::default() },
     )
     .unwrap();
-    let held = store.gate.enter(Duration::ZERO).unwrap();
+    let held = store.gate.acquire(Duration::ZERO).unwrap();
     assert!(matches!(change(&store, &run("r"), |_, _| {}), Err(StoreError::Busy { .. })));
     drop(held);
 }

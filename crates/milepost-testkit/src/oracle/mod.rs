@@ -1,6 +1,6 @@
 //! What a run should hold, kept in plain memory beside the store.
 //! In: commits, carried out on both. Out: a comparison of everything a store can be asked about the run.
-//! The ledger is the specification in its simplest form: it must stay too simple to be wrong.
+//! The oracle is the specification in its simplest form: it must stay too simple to be wrong.
 
 mod check;
 
@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 
 use milepost::model::{Event, Item, Marks, RunId, RunRecord};
 use milepost::seal::Sealed;
-use milepost::store::{Commit, Entry, More, Receipt, RunView, Store, StoreError, Verdict};
+use milepost::store::{
+    CheckpointEntry, Commit, Receipt, RunDetails, RunView, Store, StoreError, WriteDecision,
+};
 
 pub use check::good;
 
-use crate::doc::{self, Doc};
+use crate::fixtures::{self, TestCheckpoint};
 
 /// One run, and what should be in it.
-pub struct Ledger<'a> {
+pub struct Oracle<'a> {
     store: &'a dyn Store,
     run: RunId,
     record: Option<RunRecord>,
@@ -26,10 +28,10 @@ pub struct Ledger<'a> {
     last_stamp: u64,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> Oracle<'a> {
     /// Begins a run. One of the same name that an earlier run of the suite left in a shared store goes first.
     pub fn begin(store: &'a dyn Store, name: &str) -> Self {
-        let run = doc::run_id(name);
+        let run = fixtures::run_id(name);
         store.delete_run(&run, None).unwrap();
         Self {
             store,
@@ -54,8 +56,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// A checkpoint of this run.
-    pub fn doc(&self, label: impl std::fmt::Display) -> Doc {
-        Doc::new(&self.run, label)
+    pub fn doc(&self, label: impl std::fmt::Display) -> TestCheckpoint {
+        TestCheckpoint::new(&self.run, label)
     }
 
     /// The sequences that should be there, oldest first.
@@ -64,12 +66,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// The entries that should be there, oldest first.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<CheckpointEntry> {
         self.rows.values().map(|(sealed, marks)| entry(sealed, marks)).collect()
     }
 
     /// One entry.
-    pub fn entry(&self, sequence: u64) -> Entry {
+    pub fn entry(&self, sequence: u64) -> CheckpointEntry {
         let (sealed, marks) = &self.rows[&sequence];
         entry(sealed, marks)
     }
@@ -99,18 +101,18 @@ impl<'a> Ledger<'a> {
         self.attempt(fill).unwrap_or_else(|e| panic!("{}: a valid commit was refused: {e}: {e:?}", self.run))
     }
 
-    /// Carries a commit out on both; where the store refuses, the ledger stays as it is.
+    /// Carries a commit out on both; where the store refuses, the oracle stays as it is.
     pub fn attempt(&mut self, mut fill: impl FnMut(&RunView, &mut Commit)) -> Result<Receipt, StoreError> {
         let mut last = None;
         let run = &self.run;
         let receipt = self.store.write(run, &mut |view| {
-            if view.more.is_none() {
-                return Verdict::More;
+            if view.details.is_none() {
+                return WriteDecision::NeedDetails;
             }
-            let mut commit = Commit::of(doc::next_record(run, view));
+            let mut commit = Commit::new(fixtures::next_record(run, view));
             fill(view, &mut commit);
             last = Some((view.slot.clone(), commit.clone()));
-            Verdict::Commit(Box::new(commit))
+            WriteDecision::Commit(Box::new(commit))
         })?;
         let (slot, commit) = last.expect("the store never asked for a decision");
         assert_eq!(slot.sequence(), self.next_sequence, "{run}: the slot's sequence");
@@ -140,17 +142,17 @@ impl<'a> Ledger<'a> {
     }
 
     /// Puts one checkpoint and gives its sequence.
-    pub fn put(&mut self, doc: &Doc) -> u64 {
+    pub fn put(&mut self, doc: &TestCheckpoint) -> u64 {
         self.put_marked(doc, None)
     }
 
     /// Puts one checkpoint under a tag and gives its sequence.
-    pub fn put_tagged(&mut self, doc: &Doc, tag: &str) -> u64 {
+    pub fn put_tagged(&mut self, doc: &TestCheckpoint, tag: &str) -> u64 {
         self.put_marked(doc, Some(Marks { revision: 1, tags: vec![tag.to_owned()], ..Marks::default() }))
     }
 
     /// Puts one checkpoint with marks and gives its sequence.
-    pub fn put_marked(&mut self, doc: &Doc, marks: Option<Marks>) -> u64 {
+    pub fn put_marked(&mut self, doc: &TestCheckpoint, marks: Option<Marks>) -> u64 {
         self.commit(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
             commit.marks.extend(marks.clone().map(|marks| (view.slot.sequence(), marks)));
@@ -176,7 +178,7 @@ impl<'a> Ledger<'a> {
         self.commit(|_, commit| commit.drops.extend(sequences));
     }
 
-    /// Deletes the run; the ledger begins again, but for stamps, which never go back.
+    /// Deletes the run; the oracle begins again, but for stamps, which never go back.
     pub fn delete(&mut self) {
         let existed = self.store.delete_run(&self.run, None).unwrap();
         assert_eq!(existed, self.record.is_some(), "{}: delete_run says whether the run was there", self.run);
@@ -192,21 +194,21 @@ impl<'a> Ledger<'a> {
 pub fn view(store: &dyn Store, run: &RunId) -> RunView {
     let mut seen = None;
     let mut look = |view: &RunView| {
-        if view.more.is_none() {
-            return Verdict::More;
+        if view.details.is_none() {
+            return WriteDecision::NeedDetails;
         }
         seen = Some(view.clone());
-        Verdict::Nothing
+        WriteDecision::NoChange
     };
     store.write(run, &mut look).unwrap();
     seen.expect("the store never asked for a decision")
 }
 
 /// What a view shows to a decision that asked for more.
-pub fn shown(view: &RunView) -> &More {
-    view.more.as_ref().expect("the store was asked for more and did not show it")
+pub fn shown(view: &RunView) -> &RunDetails {
+    view.details.as_ref().expect("the store was asked for more and did not show it")
 }
 
-fn entry(sealed: &Sealed, marks: &Marks) -> Entry {
-    Entry { header: sealed.header().clone(), marks: marks.clone() }
+fn entry(sealed: &Sealed, marks: &Marks) -> CheckpointEntry {
+    CheckpointEntry { header: sealed.header().clone(), marks: marks.clone() }
 }

@@ -23,7 +23,7 @@ pub fn run_id(name: &str) -> RunId {
 
 /// One checkpoint to be: what is not set is small and plain.
 #[derive(Debug, Clone)]
-pub struct Doc {
+pub struct TestCheckpoint {
     run: RunId,
     id: CheckpointId,
     state: Option<String>,
@@ -33,7 +33,7 @@ pub struct Doc {
     seconds: i64,
 }
 
-impl Doc {
+impl TestCheckpoint {
     /// A checkpoint of `run`; its id is made of the run's and `label`, and so is unique in a store.
     pub fn new(run: &RunId, label: impl std::fmt::Display) -> Self {
         Self {

@@ -18,7 +18,7 @@ pub const CONFIG: &str = "milepost.toml";
 
 /// Where work happens and where its store belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ProjectPaths {
     /// The project's root: the worktree's, or the folder that holds `.milepost`.
     pub root: PathBuf,
     /// The worktree, in a repository.
@@ -34,7 +34,7 @@ pub struct Place {
     pub config: PathBuf,
 }
 
-impl Place {
+impl ProjectPaths {
     /// Looks from `folder` upwards, never across a repository's edge. A folder whose `.git` must not be used (a link, or
     /// a pointer to a git directory that does not name this folder) is a project outside git.
     pub fn find(folder: &Path) -> io::Result<Self> {

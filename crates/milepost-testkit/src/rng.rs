@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A deterministic generator that threads may share.
 #[derive(Debug)]
-pub struct Chance(AtomicU64);
+pub struct Rng(AtomicU64);
 
-impl Chance {
+impl Rng {
     /// Starts from a seed.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
@@ -37,10 +37,10 @@ const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 /// `len` letters that do not compress well.
 pub fn text(len: usize, seed: u64) -> String {
-    let chance = Chance::new(seed);
+    let rng = Rng::new(seed);
     let mut out = String::with_capacity(len);
     while out.len() < len {
-        let bits = chance.next();
+        let bits = rng.next();
         out.extend((0..8).map(|i| LETTERS[(bits >> (i * 8)) as usize & 63] as char).take(len - out.len()));
     }
     out
@@ -49,11 +49,11 @@ pub fn text(len: usize, seed: u64) -> String {
 /// `old` with about `percent` of its letters replaced, in stretches, as edited documents differ. ASCII only.
 pub fn edited(old: &str, percent: u64, seed: u64) -> String {
     const STRETCH: usize = 40;
-    let chance = Chance::new(seed);
+    let rng = Rng::new(seed);
     let mut out = String::with_capacity(old.len());
     for piece in old.as_bytes().chunks(STRETCH) {
-        if chance.below(100) < percent {
-            out.push_str(&text(piece.len(), chance.next()));
+        if rng.below(100) < percent {
+            out.push_str(&text(piece.len(), rng.next()));
         } else {
             out.push_str(std::str::from_utf8(piece).expect("ASCII"));
         }

@@ -11,23 +11,27 @@ use crate::atomic;
 use crate::model::Marks;
 use crate::seal;
 use crate::store::{
-    Find, HeaderQuery, Problem, ProblemKind, Row, RunQuery, Slot, Store, StoreError, Upkeep, UpkeepReport,
+    CheckpointFilter, HeaderQuery, Maintenance, MaintenanceReport, Problem, ProblemKind, Row, RunQuery, Slot,
+    Store, StoreError,
 };
 
-pub(super) fn upkeep(store: &SqliteStore, what: Upkeep<'_>) -> std::result::Result<UpkeepReport, StoreError> {
+pub(super) fn maintain(
+    store: &SqliteStore,
+    what: Maintenance<'_>,
+) -> std::result::Result<MaintenanceReport, StoreError> {
     match what {
-        Upkeep::Inspect => inspect(store),
-        Upkeep::Repair => repair(store),
-        Upkeep::Compact => compact(store),
+        Maintenance::Inspect => inspect(store),
+        Maintenance::Repair => repair(store),
+        Maintenance::Compact => compact(store),
         // Frames are compressed as they are.
-        Upkeep::Compress { .. } => Ok(UpkeepReport::default()),
+        Maintenance::Compress { .. } => Ok(MaintenanceReport::default()),
     }
 }
 
 /// Free pages that are given back in one turn, so that savers are not kept waiting.
 const PAGES_A_TURN: u64 = 4096;
 
-fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
+fn compact(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreError> {
     let before = store.info()?.bytes;
     let mut free = u64::MAX;
     loop {
@@ -53,7 +57,7 @@ fn compact(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
         free = left;
     }
     let bytes_freed = before.saturating_sub(store.info()?.bytes);
-    Ok(UpkeepReport { bytes_freed, ..UpkeepReport::default() })
+    Ok(MaintenanceReport { bytes_freed, ..MaintenanceReport::default() })
 }
 
 /// Gives one turn's free pages back, and says how many are left.
@@ -64,11 +68,11 @@ pub(super) fn give_back(connection: &Connection) -> Result<u64> {
     connection.query_row("PRAGMA freelist_count", [], |row| number(row, 0))
 }
 
-fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
+fn inspect(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreError> {
     let mut problems = Vec::new();
     for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
         let message = format!("temporary file {} was left by a crash", stray.display());
-        problems.push(Problem { kind: ProblemKind::StrayFile, message, mendable: true });
+        problems.push(Problem { kind: ProblemKind::StrayFile, message, repairable: true });
     }
     let pages = store.with(Access::Any, |db| {
         let found = pages(db.connection());
@@ -83,31 +87,31 @@ fn inspect(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError>
             found.readable(),
             found.readable() as u64 + found.lost,
         );
-        problems.push(Problem { kind: ProblemKind::Pages, message, mendable: found.lost == 0 });
-        return Ok(UpkeepReport { problems, ..UpkeepReport::default() });
+        problems.push(Problem { kind: ProblemKind::Pages, message, repairable: found.lost == 0 });
+        return Ok(MaintenanceReport { problems, ..MaintenanceReport::default() });
     }
     let lost = store.lost_writes()?;
     if lost > 0 {
         let message = format!("acknowledged writes that are missing: {lost} ({})", crate::store::LOSS_CAUSES);
-        problems.push(Problem { kind: ProblemKind::Lost, message, mendable: true });
+        problems.push(Problem { kind: ProblemKind::Lost, message, repairable: true });
     }
     for run in store.runs(&RunQuery::default())? {
         if let Err(damage) = &run.record {
             let message = format!("{damage}; it can be rebuilt from its checkpoints");
-            problems.push(Problem { kind: ProblemKind::Record, message, mendable: true });
+            problems.push(Problem { kind: ProblemKind::Record, message, repairable: true });
         }
     }
     for (_, _, row) in damaged_headers(store)? {
         let message =
             format!("{row}; it can be rebuilt from the document, with a pin in place of damaged marks");
-        problems.push(Problem { kind: ProblemKind::Record, message, mendable: true });
+        problems.push(Problem { kind: ProblemKind::Record, message, repairable: true });
     }
     let loose = store.with(Access::Any, |db| loose(db.connection()).map_err(|e| store.error(e)))?;
     if loose > 0 {
         let message = format!("{loose} rows belong to no checkpoint");
-        problems.push(Problem { kind: ProblemKind::Orphan, message, mendable: true });
+        problems.push(Problem { kind: ProblemKind::Orphan, message, repairable: true });
     }
-    Ok(UpkeepReport { problems, ..UpkeepReport::default() })
+    Ok(MaintenanceReport { problems, ..MaintenanceReport::default() })
 }
 
 fn pages(connection: &Connection) -> Result<Vec<String>> {
@@ -132,7 +136,7 @@ fn loose(connection: &Connection) -> Result<u64> {
 fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, String)>, StoreError> {
     let mut found = Vec::new();
     let mut rows = store.headers(&HeaderQuery::default())?;
-    rows.extend(store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?);
+    rows.extend(store.headers(&HeaderQuery { find: CheckpointFilter::Orphaned, ..HeaderQuery::default() })?);
     for row in rows {
         let Row::Damaged { damage, cursor } = row else { continue };
         let places = store.with(Access::Any, |db| {
@@ -160,7 +164,7 @@ fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, St
     Ok(found)
 }
 
-fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> {
+fn repair(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreError> {
     let mut report = inspect(store)?;
     let headers = damaged_headers(store).unwrap_or_default();
     let _turn = store.turn()?;
@@ -181,7 +185,7 @@ fn repair(store: &SqliteStore) -> std::result::Result<UpkeepReport, StoreError> 
     }
     let damaged = |row: &Row| matches!(row, Row::Damaged { .. });
     let strays = store.headers(&HeaderQuery::default())?.iter().filter(|row| damaged(row)).count()
-        + store.headers(&HeaderQuery { find: Find::Stray, ..HeaderQuery::default() })?.len();
+        + store.headers(&HeaderQuery { find: CheckpointFilter::Orphaned, ..HeaderQuery::default() })?.len();
     report.done += store.with(Access::Write, |db| {
         let mend = |tx: &Connection, fresh: &Fresh| -> Result<u64> {
             fresh::settle(tx, fresh)?;
@@ -231,7 +235,10 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     rows::put_header(tx, n, &sealed)?;
     if list::headers(
         tx,
-        &HeaderQuery { find: Find::Id(sealed.header().snapshot_id.as_str()), ..Default::default() },
+        &HeaderQuery {
+            find: CheckpointFilter::Id(sealed.header().snapshot_id.as_str()),
+            ..Default::default()
+        },
     )?
     .iter()
     .any(|row| matches!(row, Row::Damaged { .. }))

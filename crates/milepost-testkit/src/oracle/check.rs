@@ -1,16 +1,16 @@
-//! The comparison of a store with a ledger: every question a store answers about one run.
+//! The comparison of a store with a oracle: every question a store answers about one run.
 //! Tolerates foreign runs; asks nothing that other runs could change the answer to.
 
 use milepost::model::Event;
 use milepost::seal::Verified;
 use milepost::store::{
-    Cursor, EVENTS_KEPT, Entry, EventQuery, Find, HeaderQuery, OLDEST_SHOWN, Row, RunQuery, RunRow, Store,
-    StoreError,
+    CheckpointEntry, CheckpointFilter, Cursor, EVENTS_KEPT, EventQuery, HeaderQuery, OLDEST_SHOWN, Row,
+    RunQuery, RunRow, Store, StoreError,
 };
 
-use super::{Ledger, shown, view};
+use super::{Oracle, shown, view};
 
-impl Ledger<'_> {
+impl Oracle<'_> {
     /// Compares everything the store says about the run.
     pub fn check(&self) {
         self.check_on(self.store);
@@ -53,7 +53,7 @@ impl Ledger<'_> {
         assert_eq!(row.latest.clone().map(|row| good(run, row)), self.newest(), "{run}: latest by {of}");
     }
 
-    fn newest(&self) -> Option<Entry> {
+    fn newest(&self) -> Option<CheckpointEntry> {
         self.rows.last_key_value().map(|(sequence, _)| self.entry(*sequence))
     }
 
@@ -77,14 +77,14 @@ impl Ledger<'_> {
                 break;
             }
         }
-        let sequences = |of: &[Entry]| of.iter().map(|e| e.header.sequence).collect::<Vec<_>>();
+        let sequences = |of: &[CheckpointEntry]| of.iter().map(|e| e.header.sequence).collect::<Vec<_>>();
         assert_eq!(sequences(&more.oldest), sequences(&oldest), "{run}: oldest of the view");
         assert_eq!(more.oldest, oldest, "{run}: oldest of the view");
     }
 
     fn check_headers(&self, store: &dyn Store) {
         let run = &self.run;
-        let ask = |query: HeaderQuery<'_>| -> Vec<Entry> {
+        let ask = |query: HeaderQuery<'_>| -> Vec<CheckpointEntry> {
             store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect()
         };
         let of_run = HeaderQuery { run: Some(run), ..HeaderQuery::default() };
@@ -94,22 +94,22 @@ impl Ledger<'_> {
         assert_eq!(ask(of_run), all, "{run}: headers, newest first");
         let gone = self.next_sequence;
         assert!(
-            ask(HeaderQuery { find: Find::Sequence(gone), ..of_run }).is_empty(),
+            ask(HeaderQuery { find: CheckpointFilter::Sequence(gone), ..of_run }).is_empty(),
             "{run}: headers of {gone}"
         );
         for at in [0, all.len() / 2, all.len().saturating_sub(1)] {
             let Some(entry) = all.get(at) else { continue };
             let header = &entry.header;
             let one = std::slice::from_ref(entry);
-            let by_number = ask(HeaderQuery { find: Find::Sequence(header.sequence), ..of_run });
+            let by_number = ask(HeaderQuery { find: CheckpointFilter::Sequence(header.sequence), ..of_run });
             assert_eq!(by_number, one, "{run}: header by sequence {}", header.sequence);
-            let find = Find::Id(header.snapshot_id.as_str());
+            let find = CheckpointFilter::Id(header.snapshot_id.as_str());
             assert_eq!(ask(HeaderQuery { find, ..of_run }), one, "{run}: header by id within the run");
             assert_eq!(ask(HeaderQuery { find, ..HeaderQuery::default() }), one, "{run}: header by id");
             let after = Some(Cursor { sequence: header.sequence, stamp: header.stamp });
             assert_eq!(ask(HeaderQuery { after, ..of_run }), all[at + 1..], "{run}: headers after a cursor");
             for tag in &entry.marks.tags {
-                let found = ask(HeaderQuery { find: Find::Name(tag), ..of_run });
+                let found = ask(HeaderQuery { find: CheckpointFilter::Name(tag), ..of_run });
                 assert!(found.contains(entry), "{run}: header by tag {tag}");
             }
         }
@@ -148,9 +148,9 @@ impl Ledger<'_> {
 }
 
 /// The entry of a row that must be intact.
-pub fn good(run: &impl std::fmt::Display, row: Row) -> Entry {
+pub fn good(run: &impl std::fmt::Display, row: Row) -> CheckpointEntry {
     match row {
-        Row::Good(entry) => entry,
+        Row::Intact(entry) => entry,
         Row::Damaged { damage, .. } => panic!("{run}: a healthy row is called damaged: {damage}"),
     }
 }

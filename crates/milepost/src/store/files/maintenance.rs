@@ -12,40 +12,41 @@ use super::{FilesStore, read_error, size_of_tree};
 use crate::atomic::{self, Mode};
 use crate::model::{CheckpointId, Marks, RunId, RunRecord, Status};
 use crate::seal::{Header, Verified};
-use crate::store::{Entry, Problem, ProblemKind, StoreError, Upkeep, UpkeepReport};
+use crate::store::{CheckpointEntry, Maintenance, MaintenanceReport, Problem, ProblemKind, StoreError};
 
 /// A round through the store.
 struct Round<'a> {
     store: &'a FilesStore,
     /// Whether to mend what is found.
     mend: bool,
-    report: UpkeepReport,
+    report: MaintenanceReport,
 }
 
 impl FilesStore {
     /// Does what `what` says.
-    pub(super) fn keep_house(&self, what: Upkeep<'_>) -> Result<UpkeepReport, StoreError> {
+    pub(super) fn keep_house(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
         match what {
-            Upkeep::Compress { run, before } => return self.compress(run, before),
-            Upkeep::Compact => return self.compact_all(),
-            Upkeep::Inspect | Upkeep::Repair => {}
+            Maintenance::Compress { run, before } => return self.compress(run, before),
+            Maintenance::Compact => return self.compact_all(),
+            Maintenance::Inspect | Maintenance::Repair => {}
         }
-        let turn = match (self.enter(), what) {
+        let turn = match (self.acquire(), what) {
             // Looking is possible where writing is not.
-            (Err(StoreError::ReadOnly { .. } | StoreError::Write { .. }), Upkeep::Inspect) => None,
+            (Err(StoreError::ReadOnly { .. } | StoreError::Write { .. }), Maintenance::Inspect) => None,
             (turn, _) => Some(turn?),
         };
-        let mut round = Round { store: self, mend: what == Upkeep::Repair, report: UpkeepReport::default() };
+        let mut round =
+            Round { store: self, mend: what == Maintenance::Repair, report: MaintenanceReport::default() };
         round.inspect()?;
         drop(turn);
         Ok(round.report)
     }
 
     /// Writes long logs anew, one in a turn, so that savers are not kept waiting.
-    fn compact_all(&self) -> Result<UpkeepReport, StoreError> {
-        let mut report = UpkeepReport::default();
+    fn compact_all(&self) -> Result<MaintenanceReport, StoreError> {
+        let mut report = MaintenanceReport::default();
         for run in self.run_ids()? {
-            let _turn = self.enter()?;
+            let _turn = self.acquire()?;
             let Some(log) = self.load(&run)? else { continue };
             let freed = self.compact(&run, &log)?;
             report.bytes_freed += freed;
@@ -98,9 +99,9 @@ impl Round<'_> {
     }
 
     /// Notes a problem; says whether it is to be mended now.
-    fn found(&mut self, kind: ProblemKind, message: String, mendable: bool) -> bool {
-        self.report.problems.push(Problem { kind, message, mendable });
-        self.mend && mendable
+    fn found(&mut self, kind: ProblemKind, message: String, repairable: bool) -> bool {
+        self.report.problems.push(Problem { kind, message, repairable });
+        self.mend && repairable
     }
 
     fn name<'p>(&self, path: &'p Path) -> std::path::Display<'p> {
@@ -263,7 +264,7 @@ fn rebuilt(log: &RunLog) -> (RunLog, Option<RunRecord>) {
             adopt(record, &header);
         }
         whole.stamp = whole.stamp.max(header.stamp);
-        let entry = Entry { header, marks: Marks::default() };
+        let entry = CheckpointEntry { header, marks: Marks::default() };
         let sequence = entry.header.sequence;
         whole.entries.insert(sequence, Live { entry, gz: None });
     }
