@@ -11,8 +11,8 @@ use milepost::ReasonCode;
 use crate::command::Command;
 use crate::config::Config;
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 use crate::present::escape::clean;
 
 /// What stands under the short help.
@@ -73,10 +73,10 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return unparsed(&e, &arguments, json),
     };
-    let screen = Screen::new(&cli.global);
-    match dispatch(cli, &screen) {
+    let output = Output::new(&cli.global);
+    match dispatch(cli, &output) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(screen.fail(&failure)),
+        Err(failure) => ExitCode::from(output.fail(&failure)),
     }
 }
 
@@ -92,35 +92,35 @@ fn quick(arguments: &[OsString]) -> Option<Cli> {
     Cli::from_arg_matches(&matches).ok()
 }
 
-fn dispatch(cli: Cli, screen: &Screen) -> Result<(), Failure> {
+fn dispatch(cli: Cli, output: &Output) -> Result<(), CommandError> {
     let command = cli.command.unwrap_or(Command::Status(crate::command::status::StatusArgs {}));
-    let command = match command.run_bare(&cli.global, screen)? {
+    let command = match command.run_bare(&cli.global, output)? {
         Some(command) => command,
         None => return Ok(()),
     };
     crate::command::go_to(&cli.global)?;
     let config = Config::load(&cli.global)?;
     for warning in &config.warnings {
-        screen.talk(&format!("Warning: {warning}"));
+        output.message(&format!("Warning: {warning}"));
     }
-    let context = Context::new(config, screen);
+    let context = Context::new(config, output);
     command.run(&context)?;
     context.end()
 }
 
 /// Help, the version, or what is wrong with the arguments.
 fn unparsed(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
-    let screen = Screen::for_color(anstream::ColorChoice::Auto);
+    let output = Output::for_color(anstream::ColorChoice::Auto);
     if !e.use_stderr() {
         // A reader that has gone away needs no help.
-        let _ = screen.text(&e.render().ansi().to_string());
+        let _ = output.text(&e.render().ansi().to_string());
         return ExitCode::SUCCESS;
     }
     if !json {
         // clap puts its own styles around the arguments that it repeats, so they are cleaned before it sees them.
         let safe = arguments.iter().map(|argument| clean(&argument.to_string_lossy()));
         let error = Cli::try_parse_from(safe).err();
-        screen.talk_page(error.as_ref().unwrap_or(e).render().ansi().to_string().trim_end());
+        output.message_page(error.as_ref().unwrap_or(e).render().ansi().to_string().trim_end());
         return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
     }
     let text = e.render().to_string();
@@ -130,8 +130,8 @@ fn unparsed(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
     let first = lines.join(" ");
     let message = first.strip_prefix("error: ").unwrap_or(&first);
     let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
-    let failure = Failure::told(ReasonCode::Usage, message).hint(hint);
-    ExitCode::from(Screen::for_json().fail(&failure))
+    let failure = CommandError::new(ReasonCode::Usage, message).with_hint(hint);
+    ExitCode::from(Output::for_json().fail(&failure))
 }
 
 /// The whole command line as clap has it, every command visible.
@@ -140,13 +140,13 @@ pub(crate) fn whole() -> clap::Command {
 }
 
 /// A command by its words, such as `task set`; the whole command line for none.
-pub(crate) fn named(words: &[String]) -> Result<clap::Command, Failure> {
+pub(crate) fn named(words: &[String]) -> Result<clap::Command, CommandError> {
     let mut command = whole();
     command.build();
     for name in words {
         let Some(found) = command.find_subcommand(name) else {
             let message = format!("no command \"{}\"", words.join(" "));
-            return Err(Failure::usage(message).hint("`milepost help --all` lists them"));
+            return Err(CommandError::usage(message).with_hint("`milepost help --all` lists them"));
         };
         command = found.clone();
     }

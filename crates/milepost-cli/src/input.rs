@@ -11,7 +11,7 @@ use milepost::Error;
 use milepost::model::Invalid;
 use rustix::fs::{Mode, OFlags};
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// The largest input that is read.
 const MOST: u64 = 64 << 20;
@@ -32,7 +32,7 @@ impl From<OsString> for Content {
 
 impl Content {
     /// All of it.
-    pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>, CommandError> {
         match self {
             Self::File(path) => read(path),
             #[cfg(feature = "mcp")]
@@ -41,7 +41,7 @@ impl Content {
     }
 
     /// All of it as text; what is no UTF-8 is refused under the name of the member it is meant for.
-    pub(crate) fn text(&self, member: &str) -> Result<String, Failure> {
+    pub(crate) fn text(&self, member: &str) -> Result<String, CommandError> {
         match self {
             Self::File(path) => read_text(path, member),
             #[cfg(feature = "mcp")]
@@ -51,7 +51,7 @@ impl Content {
 }
 
 /// Reads a regular file, a pipe of the shell (`<(…)`), or stdin for `-`.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -86,7 +86,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Reads a text; what is no UTF-8 is refused under the name of the member it is meant for.
-pub(crate) fn read_text(path: &Path, member: &str) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path, member: &str) -> Result<String, CommandError> {
     String::from_utf8(read(path)?).map_err(|e| {
         let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
         Invalid { path: member.to_owned(), message }.into()

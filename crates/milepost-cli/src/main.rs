@@ -6,12 +6,12 @@ mod cli;
 mod command;
 mod config;
 mod context;
-mod failure;
+mod error;
+mod handover;
 mod hook;
 mod input;
 mod present;
 mod recorder;
-mod resumption;
 mod supervise;
 
 fn main() -> std::process::ExitCode {

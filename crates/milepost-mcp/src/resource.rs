@@ -3,7 +3,7 @@
 use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::Value;
 
-use crate::desk::Call;
+use crate::handler::Call;
 
 /// The address of the latest brief.
 pub(crate) const BRIEF: &str = "milepost://brief/latest";

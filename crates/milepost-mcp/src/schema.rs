@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 /// The schema of arguments: a member that may be left out is not also null.
 pub(crate) fn of_arguments<T: JsonSchema>() -> JsonObject {
-    let mut schema = of_answer::<T>();
+    let mut schema = of_document::<T>();
     schema.values_mut().for_each(plain);
     schema
 }
 
 /// The schema of an answer.
-pub(crate) fn of_answer<T: JsonSchema>() -> JsonObject {
+pub(crate) fn of_document<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

@@ -1,4 +1,4 @@
-//! The protocol: every request becomes a call to the desk on a thread that may block, every refusal an answer that the model
+//! The protocol: every request becomes a call to the tool handler on a thread that may block, every refusal an answer that the model
 //! can read. Only what has no such answer (a resource that is not there) is an error of the protocol.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
-use crate::desk::{Call, Desk, Done, Refusal};
+use crate::handler::{Call, ToolError, ToolHandler, ToolOutput};
 use crate::{arguments, resource, tool};
 
 /// What the model is told before it calls anything.
@@ -26,31 +26,31 @@ failed or matter, `save` with a summary when a step or phase ends and before you
 files before you act on it. Errors carry a reason_code and a hint.";
 
 pub(crate) struct Server {
-    desk: Arc<dyn Desk>,
+    handler: Arc<dyn ToolHandler>,
     /// Held while a call is carried out. Calls take turns in the order in which they came: carried out at the same time
     /// they would only wait for each other at the store, some of them for too long.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Server {
-    pub(crate) fn new(desk: Arc<dyn Desk>) -> Self {
-        Self { desk, turn: tokio::sync::Mutex::default() }
+    pub(crate) fn new(handler: Arc<dyn ToolHandler>) -> Self {
+        Self { handler, turn: tokio::sync::Mutex::default() }
     }
 
     /// Has a call carried out where it may block, once those before it are done.
-    async fn ask(&self, call: Call) -> Result<Done, Refusal> {
+    async fn ask(&self, call: Call) -> Result<ToolOutput, ToolError> {
         self.ask_unless(call, || false).await
     }
 
     /// The same, unless the call was cancelled while it waited for its turn.
-    async fn ask_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<Done, Refusal> {
+    async fn ask_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<ToolOutput, ToolError> {
         let _turn = self.turn.lock().await;
         if cancelled() {
-            return Err(Refusal::lost("it was cancelled before it began"));
+            return Err(ToolError::lost("it was cancelled before it began"));
         }
-        let desk = self.desk.clone();
-        let asked = tokio::task::spawn_blocking(move || desk.carry_out(call));
-        asked.await.unwrap_or_else(|e| Err(Refusal::lost(e)))
+        let handler = self.handler.clone();
+        let asked = tokio::task::spawn_blocking(move || handler.call(call));
+        asked.await.unwrap_or_else(|e| Err(ToolError::lost(e)))
     }
 }
 
@@ -77,7 +77,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let answered = match tool::call(&request.name, request.arguments) {
             Ok(call) => self.ask_unless(call, || context.ct.is_cancelled()).await,
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         };
         Ok(result(answered).into())
     }
@@ -92,7 +92,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         }
         let hint = "params has a `name` that is a string, and `arguments` that are an object";
-        let refused = result(Err(Refusal::usage("tools/call: its params cannot be read", hint)));
+        let refused = result(Err(ToolError::usage("tools/call: its params cannot be read", hint)));
         Ok(CustomResult::new(serde_json::to_value(refused).unwrap_or_default()))
     }
 
@@ -132,7 +132,7 @@ impl ServerHandler for Server {
             let known = format!("{} and {} are known", resource::BRIEF, resource::template().uri_template);
             return Err(ErrorData::resource_not_found(format!("no resource \"{uri}\": {known}"), None));
         };
-        let done = self.ask(kind.call).await.map_err(|refusal| not_found(&refusal))?;
+        let done = self.ask(kind.call).await.map_err(|error| not_found(&error))?;
         let text = done.text.unwrap_or(done.document);
         let content = ResourceContents::text(text, uri).with_mime_type(kind.mime);
         Ok(ReadResourceResult::new(vec![content]).into())
@@ -164,7 +164,7 @@ impl ServerHandler for Server {
         let text = match self.ask(call).await {
             Ok(done) => done.text.unwrap_or(done.document),
             // A person has asked: what stands in the way is what the agent can tell them.
-            Err(refusal) => told(&refusal),
+            Err(error) => told(&error),
         };
         let message = PromptMessage::new_text(Role::User, text);
         Ok(GetPromptResult::new(vec![message]).into())
@@ -184,9 +184,9 @@ fn prompted(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume,
 }
 
 /// What a tool answers.
-fn result(answered: Result<Done, Refusal>) -> CallToolResult {
+fn result(answered: Result<ToolOutput, ToolError>) -> CallToolResult {
     match answered {
-        Ok(Done { document, text, said }) => {
+        Ok(ToolOutput { document, text, said }) => {
             let structured = serde_json::from_str::<Value>(&document).ok();
             let mut content = vec![ContentBlock::text(text.unwrap_or(document))];
             content.extend((!said.is_empty()).then(|| ContentBlock::text(said.join("\n"))));
@@ -194,19 +194,19 @@ fn result(answered: Result<Done, Refusal>) -> CallToolResult {
             result.structured_content = structured;
             result
         }
-        Err(refusal) => {
-            let line = serde_json::to_string(&refusal).unwrap_or_else(|_| refusal.message.clone());
+        Err(error) => {
+            let line = serde_json::to_string(&error).unwrap_or_else(|_| error.message.clone());
             CallToolResult::error(vec![ContentBlock::text(line)])
         }
     }
 }
 
-fn told(refusal: &Refusal) -> String {
-    let hint = refusal.hint.as_ref().map_or(String::new(), |hint| format!("\nHint: {hint}"));
-    format!("Milepost could not say what to go on with: {} ({}){hint}", refusal.message, refusal.reason_code)
+fn told(error: &ToolError) -> String {
+    let hint = error.hint.as_ref().map_or(String::new(), |hint| format!("\nHint: {hint}"));
+    format!("Milepost could not say what to go on with: {} ({}){hint}", error.message, error.reason_code)
 }
 
-fn not_found(refusal: &Refusal) -> ErrorData {
-    let data = serde_json::to_value(refusal).ok();
-    ErrorData::resource_not_found(format!("{} ({})", refusal.message, refusal.reason_code), data)
+fn not_found(error: &ToolError) -> ErrorData {
+    let data = serde_json::to_value(error).ok();
+    ErrorData::resource_not_found(format!("{} ({})", error.message, error.reason_code), data)
 }

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::desk::{Call, Refusal};
-use crate::{answer, arguments, schema};
+use crate::handler::{Call, ToolError};
+use crate::{arguments, documents, schema};
 
 /// What a tool may do.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ struct Entry {
     name: &'static str,
     effect: Effect,
     describe: fn(&'static str, Effect) -> Tool,
-    read: fn(JsonObject) -> Result<Call, Refusal>,
+    read: fn(JsonObject) -> Result<Call, ToolError>,
 }
 
 macro_rules! tools {
@@ -36,16 +36,16 @@ macro_rules! tools {
 }
 
 tools! {
-    "resume" Adds arguments::Resume => answer::Resume, |a| Call::Resume(a);
-    "save" Adds arguments::Save => answer::Saved, |a| Call::Save(Box::new(a));
-    "tasks" Adds arguments::Tasks => answer::Tasks, |a| Call::Tasks(a);
-    "step" Adds arguments::Step => answer::Saved, |a| Call::Step(a);
-    "decide" Adds arguments::Decide => answer::Saved, |a| Call::Decide(a);
-    "record" Adds arguments::Record => answer::Saved, |a| Call::Record(a);
-    "list" Reads arguments::List => answer::List, |a| Call::List(a);
-    "show" Reads arguments::Show => answer::Show, |a| Call::Show(a);
-    "diff" Reads arguments::Diff => answer::Diff, |a| Call::Diff(a);
-    "complete" Adds arguments::Complete => answer::Complete, |a| Call::Complete(a);
+    "resume" Adds arguments::Resume => documents::Resume, |a| Call::Resume(a);
+    "save" Adds arguments::Save => documents::Saved, |a| Call::Save(Box::new(a));
+    "tasks" Adds arguments::Tasks => documents::Tasks, |a| Call::Tasks(a);
+    "step" Adds arguments::Step => documents::Saved, |a| Call::Step(a);
+    "decide" Adds arguments::Decide => documents::Saved, |a| Call::Decide(a);
+    "record" Adds arguments::Record => documents::Saved, |a| Call::Record(a);
+    "list" Reads arguments::List => documents::List, |a| Call::List(a);
+    "show" Reads arguments::Show => documents::Show, |a| Call::Show(a);
+    "diff" Reads arguments::Diff => documents::Diff, |a| Call::Diff(a);
+    "complete" Adds arguments::Complete => documents::Complete, |a| Call::Complete(a);
 }
 
 /// Every tool as an agent sees it.
@@ -54,10 +54,10 @@ pub fn definitions() -> Vec<Tool> {
 }
 
 /// Reads a call of a tool.
-pub(crate) fn call(name: &str, given: Option<JsonObject>) -> Result<Call, Refusal> {
+pub(crate) fn call(name: &str, given: Option<JsonObject>) -> Result<Call, ToolError> {
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
-        return Err(Refusal::usage(format!("no tool \"{name}\""), format!("the tools are {names}")));
+        return Err(ToolError::usage(format!("no tool \"{name}\""), format!("the tools are {names}")));
     };
     (tool.read)(given.unwrap_or_default())
 }
@@ -72,12 +72,12 @@ fn describe<A: JsonSchema, B: JsonSchema>(name: &'static str, effect: Effect) ->
         Effect::Adds => hints.read_only(false).destructive(false),
     };
     let mut tool = Tool::new(name, about, schema::of_arguments::<A>());
-    tool.output_schema = Some(schema::of_answer::<B>().into());
+    tool.output_schema = Some(schema::of_document::<B>().into());
     tool.annotations = Some(hints);
     tool
 }
 
-fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, Refusal> {
+fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, ToolError> {
     let parse = |given: JsonObject| serde_json::from_value::<A>(Value::Object(given));
     parse(given.clone()).map_err(|e| {
         let why = e.to_string();
@@ -89,6 +89,6 @@ fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, Refusal
         });
         let place = culprit.filter(|name| !why.contains(&format!("`{name}`")));
         let place = place.map_or(String::new(), |name| format!(", argument `{name}`"));
-        Refusal::usage(format!("{tool}{place}: {why}"), "tools/list has the arguments of each tool")
+        ToolError::usage(format!("{tool}{place}: {why}"), "tools/list has the arguments of each tool")
     })
 }

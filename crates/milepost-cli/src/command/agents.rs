@@ -7,7 +7,7 @@ use milepost::{Exit, ReasonCode};
 use crate::agents::{self, Action, Agent, Plan, Records, Roots, Scope, Turn};
 use crate::config::Surroundings;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::agents as present;
 
 /// Set agents up: hooks, the /checkpoint command and the MCP server
@@ -72,7 +72,7 @@ struct Choice {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &AgentsArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &AgentsArgs, context: &Context<'_>) -> Result<(), CommandError> {
     match &args.what {
         What::Install(choice) => {
             let shop = Shop::open(context);
@@ -105,7 +105,7 @@ impl Choice {
 }
 
 /// Agents by their names.
-pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, Failure> {
+pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, CommandError> {
     let known = Agent::ALL.map(Agent::name);
     let mut agents = Vec::new();
     for name in names {
@@ -114,7 +114,7 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, Failure> {
                 known.iter().find(|known| known.starts_with(name.as_str()) || name.starts_with(**known));
             let hint = near
                 .map_or(format!("agents are {}", known.join(", ")), |near| format!("did you mean {near}?"));
-            Failure::usage(format!("no agent \"{name}\"")).hint(hint)
+            CommandError::usage(format!("no agent \"{name}\"")).with_hint(hint)
         })?;
         if !agents.contains(&agent) {
             agents.push(agent);
@@ -123,14 +123,14 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, Failure> {
     Ok(agents)
 }
 
-fn chosen(names: &[String], all: bool, shop: &Shop<'_>) -> Result<Vec<Agent>, Failure> {
+fn chosen(names: &[String], all: bool, shop: &Shop<'_>) -> Result<Vec<Agent>, CommandError> {
     if all {
         return Ok(Agent::ALL.to_vec());
     }
     if names.is_empty() {
         let found: Vec<_> = shop.found().into_iter().map(Agent::name).collect();
         let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        return Err(Failure::usage("no agent is named").hint(format!(
+        return Err(CommandError::usage("no agent is named").with_hint(format!(
             "name some of {}, or --all; found here: {found}",
             Agent::ALL.map(Agent::name).join(", ")
         )));
@@ -170,7 +170,7 @@ impl<'a> Shop<'a> {
     fn records(&self, turn: Turn) -> Records {
         Records::open(self.around.state.clone(), turn).unwrap_or_else(|e| {
             let state = self.around.state.clone().unwrap_or_default();
-            self.context.screen.talk(&format!(
+            self.context.output.message(&format!(
                 "Warning: what is installed cannot be written down in {}: {e}",
                 state.display()
             ));
@@ -183,10 +183,10 @@ impl<'a> Shop<'a> {
         action: Action,
         agents: &[Agent],
         scope: Scope,
-    ) -> Result<Vec<Wanted>, Failure> {
+    ) -> Result<Vec<Wanted>, CommandError> {
         if scope == Scope::User && self.around.home.is_none() {
-            return Err(Failure::usage("HOME is not set: the user's settings cannot be found")
-                .hint("set HOME, or use --project"));
+            return Err(CommandError::usage("HOME is not set: the user's settings cannot be found")
+                .with_hint("set HOME, or use --project"));
         }
         Ok(agents
             .iter()
@@ -220,9 +220,9 @@ impl<'a> Shop<'a> {
     }
 
     /// Plans, asks on a terminal, and does it.
-    pub(crate) fn carry_out(&self, wanted: Vec<Wanted>, dry_run: bool) -> Result<(), Failure> {
-        let screen = self.context.screen;
-        let asks = !screen.yes && screen.can_ask();
+    pub(crate) fn carry_out(&self, wanted: Vec<Wanted>, dry_run: bool) -> Result<(), CommandError> {
+        let output = self.context.output;
+        let asks = !output.yes && output.can_ask();
         if dry_run || asks {
             let records = self.records(Turn::Leave);
             let plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
@@ -236,9 +236,9 @@ impl<'a> Shop<'a> {
                 .filter(|c| c.is_one())
                 .count();
             if n > 0 {
-                screen.talk_page(present::page(&plans, present::Mode::Question).trim_end());
-                if screen.ask("Go on?") != Some(true) {
-                    return Err(Failure::told(
+                output.message_page(present::page(&plans, present::Mode::Question).trim_end());
+                if output.confirm("Go on?") != Some(true) {
+                    return Err(CommandError::new(
                         ReasonCode::ConfirmationNeeded,
                         "not confirmed: nothing was changed",
                     ));
@@ -250,12 +250,12 @@ impl<'a> Shop<'a> {
     }
 
     /// Does it, and gives what became of it.
-    fn done(&self, wanted: &[Wanted]) -> Result<(Vec<Plan>, Failed), Failure> {
+    fn done(&self, wanted: &[Wanted]) -> Result<(Vec<Plan>, Failed), CommandError> {
         self.create_key();
         let mut records = self.records(Turn::Take);
         let mut plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
         let failed = plans.iter_mut().flat_map(|plan| agents::apply(plan, &mut records)).collect();
-        self.context.screen.done("the agents' files were changed");
+        self.context.output.record_change("the agents' files were changed");
         Ok((plans, failed))
     }
 
@@ -268,21 +268,24 @@ impl<'a> Shop<'a> {
     }
 
     /// Sets agents up for the user, for a command that says the rest itself: the page for people, and how it ended.
-    pub(crate) fn set_up(&self, agents: &[Agent]) -> Result<(String, Result<(), Failure>), Failure> {
+    pub(crate) fn set_up(
+        &self,
+        agents: &[Agent],
+    ) -> Result<(String, Result<(), CommandError>), CommandError> {
         let (plans, failed) = self.done(&self.plans(Action::Install, agents, Scope::User)?)?;
         Ok((present::page(&plans, present::Mode::Done), outcome(&plans, &failed)))
     }
 
-    fn shown(&self, plans: Vec<Plan>, failed: &Failed, mode: present::Mode) -> Result<(), Failure> {
-        let screen = self.context.screen;
+    fn shown(&self, plans: Vec<Plan>, failed: &Failed, mode: present::Mode) -> Result<(), CommandError> {
+        let output = self.context.output;
         let missing = self.around.program("milepost").is_none();
-        if screen.json {
-            screen.document(&present::Document::of(&plans, mode))?;
+        if output.json {
+            output.document(&present::Document::of(&plans, mode))?;
         } else {
-            screen.text(&present::page(&plans, mode))?;
+            output.text(&present::page(&plans, mode))?;
             let installs = plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
             if missing && installs {
-                screen.talk(
+                output.message(
                     "Warning: milepost is not on PATH: hooks and the MCP server stay silent until it is",
                 );
             }
@@ -290,8 +293,8 @@ impl<'a> Shop<'a> {
         outcome(&plans, failed)
     }
 
-    fn status(&self, agents: &[Agent], scopes: &[Scope]) -> Result<(), Failure> {
-        let screen = self.context.screen;
+    fn status(&self, agents: &[Agent], scopes: &[Scope]) -> Result<(), CommandError> {
+        let output = self.context.output;
         let scopes = scopes.iter().filter(|scope| **scope == Scope::Project || self.around.home.is_some());
         let scopes: Vec<_> = scopes.copied().collect();
         let look = |agent: &Agent| {
@@ -307,7 +310,7 @@ impl<'a> Shop<'a> {
         elsewhere.dedup();
         let program = self.around.program("milepost");
         let status = present::Status { found, program, elsewhere };
-        if screen.json { screen.document(&status.document()) } else { screen.text(&status.page(screen)) }
+        if output.json { output.document(&status.document()) } else { output.text(&status.page(output)) }
     }
 }
 
@@ -330,7 +333,7 @@ impl Wanted {
 }
 
 /// What was refused or failed decides how it ends.
-fn outcome(plans: &[Plan], failed: &Failed) -> Result<(), Failure> {
+fn outcome(plans: &[Plan], failed: &Failed) -> Result<(), CommandError> {
     let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
     let some = plans.iter().any(|plan| plan.is_possible() && !plan.changes.is_empty());
     let exit = if some && failed.len() < plans.iter().map(|plan| plan.changes.len()).sum() {
@@ -341,9 +344,9 @@ fn outcome(plans: &[Plan], failed: &Failed) -> Result<(), Failure> {
     if let Some((path, e)) = failed.first() {
         let more = if failed.len() > 1 { format!(", and {} more", failed.len() - 1) } else { String::new() };
         let message = format!("{} could not be written: {e}{more}", path.display());
-        return Err(Failure::told(ReasonCode::CheckpointAtomicWriteFailed, message)
-            .exits(exit)
-            .hint("mend that and say it again: what is done is not done twice"));
+        return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
+            .with_exit(exit)
+            .with_hint("mend that and say it again: what is done is not done twice"));
     }
     let Some((path, why)) = refused.first() else { return Ok(()) };
     let more = if refused.len() > 1 {
@@ -352,7 +355,7 @@ fn outcome(plans: &[Plan], failed: &Failed) -> Result<(), Failure> {
         String::new()
     };
     let message = format!("{} is left as it is: {why}{more}", path.display());
-    Err(Failure::told(ReasonCode::AgentSettingsInvalid, message)
-        .exits(exit)
-        .hint("mend the file and say it again; the agent may not read it as it is, either"))
+    Err(CommandError::new(ReasonCode::AgentSettingsInvalid, message)
+        .with_exit(exit)
+        .with_hint("mend the file and say it again; the agent may not read it as it is, either"))
 }

@@ -5,7 +5,7 @@ use milepost::model::{CheckpointId, RunId};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Complete a checkpoint and the earlier ones of its run
 ///
@@ -27,15 +27,15 @@ struct Document<'a> {
     already_completed: bool,
 }
 
-pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let reference: Reference = args.reference.parse()?;
-    let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
+    let mp = context.open_existing()?;
+    let run = context.named_run(&mp)?;
     let entry = mp.find(&reference, run.as_ref())?;
     let completed = mp.complete(&entry)?;
-    context.screen.done(format!("{} is completed", entry.header.snapshot_id));
-    if context.screen.json {
-        return context.screen.document(&Document {
+    context.output.record_change(format!("{} is completed", entry.header.snapshot_id));
+    if context.output.json {
+        return context.output.document(&Document {
             schema: "milepost.complete/1",
             run_id: &entry.header.run_id,
             completed: &completed,
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CompleteArgs, context: &Context<'_>) -> Result<(), Fail
         });
     }
     if completed.is_empty() {
-        context.screen.talk(&format!("{} was completed already", entry.header.snapshot_id));
+        context.output.message(&format!("{} was completed already", entry.header.snapshot_id));
     }
-    context.screen.text(&completed.iter().map(|id| format!("{id}\n")).collect::<String>())
+    context.output.text(&completed.iter().map(|id| format!("{id}\n")).collect::<String>())
 }

@@ -1,8 +1,8 @@
 //! `completions`: what a shell needs to complete commands and flags.
 
 use crate::cli::whole;
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
@@ -15,12 +15,12 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(args: &CompletionsArgs, output: &Output) -> Result<(), CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut whole(), "milepost", &mut script);
-    if screen.json {
+    if output.json {
         let script = String::from_utf8_lossy(&script);
-        return screen.document(&serde_json::json!({ "schema": "milepost.completions/1", "script": script }));
+        return output.document(&serde_json::json!({ "schema": "milepost.completions/1", "script": script }));
     }
-    screen.bytes(&script)
+    output.bytes(&script)
 }

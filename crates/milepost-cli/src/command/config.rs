@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::table::{cell, lines, table};
 
 /// Show settings and where each comes from
@@ -34,19 +34,19 @@ struct Row<'a> {
     origin: String,
 }
 
-pub(crate) fn run(args: &ConfigArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ConfigArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let What::Show = args.what;
     let config = &context.config;
     let row = |s: &'_ crate::config::Setting| s.origin.to_string();
-    if context.screen.json {
+    if context.output.json {
         let settings =
             config.settings.iter().map(|s| Row { key: s.key, value: &s.value, origin: row(s) }).collect();
         let file = config.file.display().to_string();
-        return context.screen.document(&Document { schema: "milepost.config/1", file, settings });
+        return context.output.document(&Document { schema: "milepost.config/1", file, settings });
     }
-    let mut shown = table(context.screen, &["KEY", "VALUE", "FROM"]);
+    let mut shown = table(context.output, &["KEY", "VALUE", "FROM"]);
     for setting in &config.settings {
         shown.add_row([cell(setting.key), cell(&setting.value), cell(row(setting))]);
     }
-    context.screen.text(&lines(&shown))
+    context.output.text(&lines(&shown))
 }

@@ -5,7 +5,7 @@ use milepost::model::{ContextChange, Pressure};
 use super::number;
 use crate::config::word;
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 
 /// Say how full the agent's context is and what must stay in it
@@ -39,7 +39,7 @@ enum What {
     },
 }
 
-pub(crate) fn run(args: ContextArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: ContextArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let What::Set { pressure, dropped, protect, policy } = args.what;
     let pressure = pressure
         .map(|text| word::<Pressure>(&text, "--pressure", "/context_digest/window_pressure"))
@@ -49,12 +49,12 @@ pub(crate) fn run(args: ContextArgs, context: &Context<'_>) -> Result<(), Failur
     let change = ContextChange { pressure, dropped, protect, policy };
     if change == ContextChange::default() {
         let message = "nothing to change: --pressure, --dropped, --protect or --policy is needed";
-        return Err(Failure::usage(message).hint("`milepost help context` has examples"));
+        return Err(CommandError::usage(message).with_hint("`milepost help context` has examples"));
     }
-    let applied = context.apply(vec![change.into()], &Target::Any)?;
+    let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
-    let record = applied.mp.as_ref().filter(|_| context.screen.json).and_then(read);
+    let record = applied.mp.as_ref().filter(|_| context.output.json).and_then(read);
     let digest = record.and_then(|record| record.working.context_digest);
     let what = serde_json::json!({ "context_digest": digest });
-    Changed { schema: "milepost.context/1", applied: &applied, what }.present(context.screen)
+    Changed { schema: "milepost.context/1", applied: &applied, what }.present(context.output)
 }

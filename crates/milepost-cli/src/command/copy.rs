@@ -6,8 +6,8 @@ use milepost::store::identity::StoreTrust;
 use milepost::store::{OpenOptions, StoreUrl};
 
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::foreign;
+use crate::error::CommandError;
+use crate::present::transfer;
 
 /// Copy every run, checkpoint, mark and event from one store to another
 ///
@@ -30,10 +30,10 @@ pub(crate) struct CopyArgs {
     verify: bool,
 }
 
-pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let (from, to): (StoreUrl, StoreUrl) = (args.from.parse()?, args.to.parse()?);
     if from == to {
-        return Err(Failure::usage("--from and --to name the same store"));
+        return Err(CommandError::usage("--from and --to name the same store"));
     }
     // Both were named by the user, so both may be used; but runs from a store that is not theirs stay foreign.
     let foreign = |url: &StoreUrl| match context.config.trust.judge(url, &context.config.place).0 {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), Failure>
     let source = Milepost::at(&from, &OpenOptions { foreign: foreign(&from), ..options.clone() })?;
     let target = Milepost::at(&to, &OpenOptions { create: true, foreign: None, ..options })?;
     let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
-    let mut progress = context.screen.progress();
+    let mut progress = context.output.progress();
     let copied =
         source.copy_to(&target, origin.as_ref(), &mut |n| progress.of("checkpoints copied", n, total))?;
     let compared = if args.verify {
@@ -58,5 +58,5 @@ pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), Failure>
         None
     };
     drop(progress);
-    foreign::copied(context.screen, &copied, compared.as_ref())
+    transfer::copied(context.output, &copied, compared.as_ref())
 }

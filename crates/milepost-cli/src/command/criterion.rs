@@ -4,7 +4,7 @@ use milepost::model::{CriterionChange, CriterionStatus};
 
 use crate::config::word;
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 
 /// Say how a criterion of success stands
@@ -35,18 +35,18 @@ enum What {
     },
 }
 
-pub(crate) fn run(args: CriterionArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: CriterionArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let What::Set { id, status, subject } = args.what;
     let status: CriterionStatus = word(&status, "the criterion's status", "/criteria/status")?;
     let waits = serde_json::json!({ "id": id, "status": status, "subject": subject });
     let change = CriterionChange { subject, ..CriterionChange::new(&id, status) };
-    let applied = context.apply(vec![change.into()], &Target::Any)?;
+    let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
-    let record = applied.mp.as_ref().filter(|_| context.screen.json).and_then(read);
+    let record = applied.mp.as_ref().filter(|_| context.output.json).and_then(read);
     let stands = record.and_then(|record| record.working.criteria.into_iter().find(|c| c.id == id));
     let what = match stands {
         Some(criterion) => serde_json::json!({ "criterion": criterion }),
         None => serde_json::json!({ "criterion": waits }),
     };
-    Changed { schema: "milepost.criterion/1", applied: &applied, what }.present(context.screen)
+    Changed { schema: "milepost.criterion/1", applied: &applied, what }.present(context.output)
 }

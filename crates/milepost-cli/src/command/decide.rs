@@ -3,7 +3,7 @@
 use milepost::model::Change;
 
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 
 /// Record a decision, which is never dropped
@@ -21,19 +21,19 @@ pub(crate) struct DecideArgs {
     pub(super) supersedes: Option<String>,
 }
 
-pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let what = serde_json::json!({ "text": args.text, "supersedes": args.supersedes });
     let change = Change::Decision { text: args.text, supersedes: args.supersedes.clone() };
-    let applied = context.apply(vec![change], &Target::Any)?;
+    let applied = context.apply(vec![change], &Target::CurrentOrNew)?;
     if let (Some(old), Some(mp)) = (&args.supersedes, &applied.mp) {
         let record = mp.run_detail(&applied.run)?.summary.record;
         let known = record.is_ok_and(|record| record.working.decisions.iter().any(|d| d.text == *old));
         if !known {
             let run = &applied.run;
             context
-                .screen
-                .talk(&format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same"));
+                .output
+                .message(&format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same"));
         }
     }
-    Changed { schema: "milepost.decide/1", applied: &applied, what }.present(context.screen)
+    Changed { schema: "milepost.decide/1", applied: &applied, what }.present(context.output)
 }

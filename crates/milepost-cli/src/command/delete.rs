@@ -7,8 +7,8 @@ use milepost::owner::Liveness;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::words;
+use crate::error::CommandError;
+use crate::present::format;
 
 /// Delete a run with all its checkpoints
 #[derive(Debug, clap::Args)]
@@ -32,25 +32,25 @@ struct Document<'a> {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &DeleteArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &DeleteArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let run: RunId = args.run.parse()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let detail = mp.run_detail(&run)?;
-    let n = words::counted(detail.summary.checkpoints, "checkpoint");
-    let screen = context.screen;
+    let n = format::counted(detail.summary.checkpoints, "checkpoint");
+    let output = context.output;
     let alive = detail.summary.owner == Some(Liveness::Alive);
     let warning = if alive { ", whose owner is ALIVE," } else { "" };
-    if !args.dry_run && !screen.yes {
-        match screen.ask(&format!("Delete run {run}{warning} with {n}? This cannot be undone.")) {
+    if !args.dry_run && !output.yes {
+        match output.confirm(&format!("Delete run {run}{warning} with {n}? This cannot be undone.")) {
             Some(true) => {}
             Some(false) => {
                 let message = "not confirmed: nothing was deleted";
-                return Err(Failure::told(ReasonCode::ConfirmationNeeded, message));
+                return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message));
             }
             None => {
                 let message = format!("deleting run {run}{warning} with {n} was not confirmed");
-                return Err(Failure::told(ReasonCode::ConfirmationNeeded, message)
-                    .hint("add --yes if you mean it, or --dry-run to see what would go"));
+                return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
+                    .with_hint("add --yes if you mean it, or --dry-run to see what would go"));
             }
         }
     }
@@ -59,10 +59,10 @@ pub(crate) fn run(args: &DeleteArgs, context: &Context<'_>) -> Result<(), Failur
     let removed: Vec<_> = listed.iter().map(|listed| listed.entry.header.snapshot_id.clone()).collect();
     let bytes_freed = if args.dry_run { 0 } else { mp.delete(&run)?.bytes_freed };
     if !args.dry_run {
-        screen.done(format!("run {run} was deleted"));
+        output.record_change(format!("run {run} was deleted"));
     }
-    if screen.json {
-        return screen.document(&Document {
+    if output.json {
+        return output.document(&Document {
             schema: "milepost.delete/1",
             run_id: &run,
             checkpoints: detail.summary.checkpoints,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &DeleteArgs, context: &Context<'_>) -> Result<(), Failur
         }
         text.push_str(&format!("Run {run} would be deleted with {n}.\n"));
     } else {
-        text = format!("Run {run} is deleted with {n}; {} freed.\n", words::bytes(bytes_freed));
+        text = format!("Run {run} is deleted with {n}; {} freed.\n", format::bytes(bytes_freed));
     }
-    screen.text(&text)
+    output.text(&text)
 }

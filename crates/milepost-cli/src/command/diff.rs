@@ -4,7 +4,7 @@ use milepost::Exit;
 use milepost::engine::Reference;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::diff::{Document, page};
 
 /// Show what changed from one checkpoint to another, of any runs
@@ -28,26 +28,26 @@ pub(crate) struct DiffArgs {
     pub(super) exit_code: bool,
 }
 
-pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let from: Reference = args.from.parse()?;
     let to = args.to.as_deref().map(str::parse::<Reference>).transpose()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &from)?;
     let diff = mp.diff(&from, to.as_ref(), run.as_ref())?;
-    context.check_shown(&mp, &diff.from.header.run_id)?;
-    context.check_shown(&mp, &diff.to.header.run_id)?;
-    if context.screen.json {
-        context.screen.document(&Document::of(&diff))?;
+    context.ensure_visible(&mp, &diff.from.header.run_id)?;
+    context.ensure_visible(&mp, &diff.to.header.run_id)?;
+    if context.output.json {
+        context.output.document(&Document::of(&diff))?;
     } else {
-        context.screen.text(&page(&diff, context.screen.is_verbose(), mp.now()))?;
+        context.output.text(&page(&diff, context.output.is_verbose(), mp.now()))?;
         if diff.from.header.snapshot_id == diff.to.header.snapshot_id {
-            context
-                .screen
-                .talk("both are the same checkpoint; `milepost diff latest~1` compares with the one before");
+            context.output.message(
+                "both are the same checkpoint; `milepost diff latest~1` compares with the one before",
+            );
         }
     }
     if args.exit_code && !diff.is_empty() {
-        return Err(Failure::Said(Exit::Nothing));
+        return Err(CommandError::ExitOnly(Exit::Nothing));
     }
     Ok(())
 }

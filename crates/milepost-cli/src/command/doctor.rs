@@ -8,9 +8,9 @@ use milepost::{Error, Exit, ReasonCode};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::hook::failures;
-use crate::present::words::{self, green, red, yellow};
+use crate::present::format::{self, green, red, yellow};
 
 /// Find what is wrong with the store, and mend what can be mended
 #[derive(Debug, clap::Args)]
@@ -57,14 +57,14 @@ struct Warning {
     fix: &'static str,
 }
 
-pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let url = context.url().to_string();
     let unknown = context.config.warnings.iter();
     let mut warnings: Vec<_> =
         unknown.map(|w| Warning { message: w.clone(), fix: "correct the key, or remove it" }).collect();
     let failed = failures::read();
     if let Some(last) = failed.last() {
-        let n = words::counted(failed.len() as u64, "hook failure");
+        let n = format::counted(failed.len() as u64, "hook failure");
         let message = format!("{n}, the last of {}: {}", last.agent, last.message);
         let fix = "mend what it names; --fix forgets them";
         warnings.push(Warning { message, fix });
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
         }
     }
     let mut bytes = 0;
-    let report = match context.examiner() {
+    let report = match context.open_read_only() {
         Ok(mp) => {
             let info = mp.store().info()?;
             bytes = info.bytes;
@@ -84,14 +84,14 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
             let most = context.config.retain.house.max_bytes;
             if most > 0 && bytes > most {
                 let message =
-                    format!("the store takes {}, more than {}", words::bytes(bytes), words::bytes(most));
+                    format!("the store takes {}, more than {}", format::bytes(bytes), format::bytes(most));
                 warnings.push(Warning {
                     message,
                     fix: "`milepost prune` reduces the oldest ended runs, `milepost delete RUN` removes any; \
                           retain.max_store in milepost.toml is the bound",
                 });
             }
-            let mut progress = context.screen.progress();
+            let mut progress = context.output.progress();
             let outbox = context.outbox();
             mp.doctor(args.fix, outbox.as_ref(), &mut |n| progress.at("checkpoints read", n))
                 .or_else(unreadable)?
@@ -101,16 +101,16 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
     warnings.extend(dated_in_future(&report.future));
     let fixed = report.fixed();
     if args.fix {
-        context.screen.done(format!("{} mended", words::counted(fixed as u64, "problem")));
+        context.output.record_change(format!("{} mended", format::counted(fixed as u64, "problem")));
     }
-    if context.screen.json {
+    if context.output.json {
         let problems = report.problems.iter().map(|p| Problem {
             reason_code: p.reason_code,
             message: &p.message,
             fix: &p.fix,
             fixed: p.fixed,
         });
-        context.screen.document(&Document {
+        context.output.document(&Document {
             schema: "milepost.doctor/1",
             store: url,
             bytes,
@@ -130,12 +130,12 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Failur
                 .collect(),
         })?;
     } else {
-        context.screen.text(&page(&url, bytes, &report, &warnings))?;
+        context.output.text(&page(&url, bytes, &report, &warnings))?;
     }
     let open: Vec<_> = report.problems.iter().filter(|p| !p.fixed).collect();
     let Some(first) = open.first() else { return Ok(()) };
-    let n = words::counted(open.len() as u64, "problem");
-    Err(Failure::told(first.reason_code, format!("{n} found")).exits(Exit::Damaged))
+    let n = format::counted(open.len() as u64, "problem");
+    Err(CommandError::new(first.reason_code, format!("{n} found")).with_exit(Exit::Damaged))
 }
 
 /// Names checkpoints that are dated in the future, the first few of them one by one.
@@ -149,7 +149,7 @@ fn dated_in_future(future: &[FutureCheckpoint]) -> Option<Warning> {
         names.push(format!("and {} more: --json lists all", future.len() - NAMED));
     }
     let verb = if future.len() == 1 { "is" } else { "are" };
-    let n = words::counted(future.len() as u64, "checkpoint");
+    let n = format::counted(future.len() as u64, "checkpoint");
     (!future.is_empty()).then(|| Warning {
         message: format!("{n} {verb} dated more than a day in the future: {}", names.join(", ")),
         fix: "check the clock of this machine, and of the one that made them; they are intact, and retention goes by \
@@ -176,17 +176,17 @@ fn unreadable(e: Error) -> Result<DoctorReport, Error> {
 }
 
 fn page(url: &str, bytes: u64, report: &DoctorReport, warnings: &[Warning]) -> String {
-    let checked = words::counted(report.checked, "checkpoint");
-    let mut text = format!("{}, {}, {checked} read\n", words::clean(url), words::bytes(bytes));
+    let checked = format::counted(report.checked, "checkpoint");
+    let mut text = format!("{}, {}, {checked} read\n", format::clean(url), format::bytes(bytes));
     for problem in &report.problems {
         let sign = if problem.fixed { green("mended ") } else { red("problem") };
-        text.push_str(&format!("{sign} {} ({})\n", words::clean(&problem.message), problem.reason_code));
+        text.push_str(&format!("{sign} {} ({})\n", format::clean(&problem.message), problem.reason_code));
         if !problem.fixed {
-            text.push_str(&format!("        {}\n", words::clean(&problem.fix)));
+            text.push_str(&format!("        {}\n", format::clean(&problem.fix)));
         }
     }
     for warning in warnings {
-        let message = words::clean(&warning.message);
+        let message = format::clean(&warning.message);
         text.push_str(&format!("{} {message}\n        {}\n", yellow("warning"), warning.fix));
     }
     if report.problems.is_empty() {

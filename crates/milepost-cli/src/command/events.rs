@@ -8,9 +8,9 @@ use milepost::model::{Event, RunId};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::damage::DamageDocument;
-use crate::present::{Screen, words};
+use crate::present::{Output, format};
 
 /// How often new events are looked for.
 const POLL: Duration = Duration::from_millis(200);
@@ -40,24 +40,24 @@ struct Document<'a> {
     damaged: Vec<DamageDocument<'a>>,
 }
 
-pub(crate) fn run(args: &EventsArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let mp = context.reader()?;
-    let run = context.shown_run(&mp)?;
-    let screen = context.screen;
+pub(crate) fn run(args: &EventsArgs, context: &Context<'_>) -> Result<(), CommandError> {
+    let mp = context.open_existing()?;
+    let run = context.visible_named_run(&mp)?;
+    let output = context.output;
     let mut found = visible(&mp, run.as_ref(), args.after, args.limit, context)?;
     if !found.damaged.is_empty() {
-        let n = words::counted(found.damaged.len() as u64, "damaged event");
-        screen.talk(&format!("Warning: {n} left out; `milepost verify` names them"));
+        let n = format::counted(found.damaged.len() as u64, "damaged event");
+        output.message(&format!("Warning: {n} left out; `milepost verify` names them"));
     }
-    if screen.json && !args.follow {
-        return screen.document(&Document {
+    if output.json && !args.follow {
+        return output.document(&Document {
             schema: "milepost.events/1",
             events: &found.events,
             position: found.position,
             damaged: DamageDocument::all(&found.damaged),
         });
     }
-    tell(screen, &found.events)?;
+    tell(output, &found.events)?;
     if !args.follow {
         return Ok(());
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &EventsArgs, context: &Context<'_>) -> Result<(), Failur
     loop {
         std::thread::sleep(POLL);
         found = visible(&mp, run.as_ref(), found.position, 0, context)?;
-        tell(screen, &found.events)?;
+        tell(output, &found.events)?;
     }
 }
 
@@ -76,7 +76,7 @@ fn visible(
     after: u64,
     limit: usize,
     context: &Context<'_>,
-) -> Result<Events, Failure> {
+) -> Result<Events, CommandError> {
     let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(mp)? };
     if hidden.is_empty() {
         return Ok(mp.events(run, after, limit)?);
@@ -90,18 +90,18 @@ fn visible(
     Ok(found)
 }
 
-fn tell(screen: &Screen, events: &[Event]) -> Result<(), Failure> {
-    if screen.json {
-        return events.iter().try_for_each(|event| screen.document(event));
+fn tell(output: &Output, events: &[Event]) -> Result<(), CommandError> {
+    if output.json {
+        return events.iter().try_for_each(|event| output.document(event));
     }
     let mut text = String::new();
     for event in events {
         let about = event.snapshot_id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
         let data = match event.data.get() {
             "{}" | "null" => String::new(),
-            data => format!(" {}", words::clean(data)),
+            data => format!(" {}", format::clean(data)),
         };
-        text.push_str(&format!("{} {} {}{about}{data}\n", words::time(event.at), event.kind, event.run_id));
+        text.push_str(&format!("{} {} {}{about}{data}\n", format::time(event.at), event.kind, event.run_id));
     }
-    if text.is_empty() { Ok(()) } else { screen.text(&text) }
+    if text.is_empty() { Ok(()) } else { output.text(&text) }
 }

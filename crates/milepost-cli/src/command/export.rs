@@ -11,8 +11,8 @@ use milepost::{Error, Milepost};
 
 use crate::config::word;
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::foreign;
+use crate::error::CommandError;
+use crate::present::transfer;
 
 /// Export a run in the format of another tool
 ///
@@ -45,15 +45,15 @@ pub(crate) struct ExportArgs {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let format = word::<Format>(&args.format, "FORMAT", "/format")?;
     if args.with_patch && format != Format::Bundle {
-        return Err(Failure::usage("--with-patch goes with the format bundle"));
+        return Err(CommandError::usage("--with-patch goes with the format bundle"));
     }
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let (run, reference) = meant(&args.what, &mp, context)?;
     let patch = if args.with_patch {
-        let (head, diff) = uncommitted(&context.config.place.root).map_err(Failure::usage)?;
+        let (head, diff) = uncommitted(&context.config.place.root).map_err(CommandError::usage)?;
         Some(Patch { head: Some(head), diff })
     } else {
         None
@@ -73,11 +73,11 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failur
         only: None,
         path,
         force: args.force,
-        with_secrets: context.screen.yes,
+        with_secrets: context.output.yes,
         patch,
         dry_run: args.dry_run,
     };
-    let mut progress = context.screen.progress();
+    let mut progress = context.output.progress();
     let report = mp.look_up(|| {
         if let Some(reference) = &reference {
             what.only = Some(mp.find(reference, Some(&what.run))?);
@@ -85,15 +85,19 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Failur
         mp.export(&what, &mut |n| progress.at("checkpoints read", n))
     })?;
     drop(progress);
-    foreign::exported(context.screen, &what, &report)
+    transfer::exported(context.output, &what, &report)
 }
 
 /// A run by its id, or a checkpoint by any of its names.
-fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Reference>), Failure> {
+fn meant(
+    text: &str,
+    mp: &Milepost,
+    context: &Context<'_>,
+) -> Result<(RunId, Option<Reference>), CommandError> {
     if let Ok(run) = text.parse::<RunId>()
         && mp.store().run(&run)?.is_some()
     {
-        context.check_shown(mp, &run)?;
+        context.ensure_visible(mp, &run)?;
         return Ok((run, None));
     }
     let reference: Reference = text.parse()?;
@@ -104,6 +108,6 @@ fn meant(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Opt
         }
         other => other,
     })?;
-    context.check_shown(mp, &entry.header.run_id)?;
+    context.ensure_visible(mp, &entry.header.run_id)?;
     Ok((entry.header.run_id, Some(reference)))
 }

@@ -5,7 +5,7 @@ use milepost::model::{Source, Status};
 
 use crate::config::word;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved;
 
 /// Save the last checkpoint of a run and end it
@@ -21,13 +21,13 @@ pub(crate) struct FinishArgs {
     summary: Option<String>,
 }
 
-pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let status = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
-    let mp = context.reader()?;
-    let run = context.run_that_is_there(&mp)?;
+    let mp = context.open_existing()?;
+    let run = context.require_run(&mp)?;
     let mut save = context.plain_save();
     save.draft.task_summary = args.summary;
     save.sighting = context.look(&mp, &run, Source::Manual)?;
     let done = mp.finish(&run, Finish { status: status.unwrap_or(Status::Completed), save })?;
-    saved::present(context.screen, "milepost.finish/1", &done)
+    saved::present(context.output, "milepost.finish/1", &done)
 }

@@ -3,8 +3,8 @@
 use clap::CommandFactory;
 
 use crate::cli::{Cli, named, whole};
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 
 /// Show the commands, or one with its examples
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ pub(crate) struct HelpArgs {
     all: bool,
 }
 
-pub(crate) fn run(args: &HelpArgs, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(args: &HelpArgs, output: &Output) -> Result<(), CommandError> {
     let mut command = match (args.command.is_empty(), args.all) {
         (false, _) => named(&args.command)?,
         (true, true) => whole(),
@@ -25,9 +25,9 @@ pub(crate) fn run(args: &HelpArgs, screen: &Screen) -> Result<(), Failure> {
     };
     let text = if args.command.is_empty() { command.render_help() } else { command.render_long_help() };
     let text = text.ansi().to_string();
-    if screen.json {
+    if output.json {
         let text = command.render_long_help().to_string();
-        return screen.document(&serde_json::json!({ "schema": "milepost.help/1", "text": text }));
+        return output.document(&serde_json::json!({ "schema": "milepost.help/1", "text": text }));
     }
-    screen.text(&text)
+    output.text(&text)
 }

@@ -2,9 +2,9 @@
 
 use crate::agents::Agent;
 use crate::cli::Global;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::hook;
-use crate::present::Screen;
+use crate::present::Output;
 
 /// Keep what an agent says happens (for its hooks, not for people)
 ///
@@ -23,14 +23,14 @@ pub(crate) struct HookArgs {
     strict: bool,
 }
 
-pub(crate) fn run(args: &HookArgs, global: &Global, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
     match args.agent.parse::<Agent>().ok() {
-        Some(agent) => hook::run(agent, global, args.strict, screen),
+        Some(agent) => hook::run(agent, global, args.strict, output),
         // A newer agent's name in an older program is no reason to disturb the agent.
         None if !args.strict => Ok(()),
         None => {
             let names = Agent::ALL.map(Agent::name).join(", ");
-            Err(Failure::usage(format!("no agent \"{}\"; known are {names}", args.agent)))
+            Err(CommandError::usage(format!("no agent \"{}\"; known are {names}", args.agent)))
         }
     }
 }

@@ -10,8 +10,8 @@ use milepost::{Error, atomic};
 
 use crate::config::word;
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::foreign;
+use crate::error::CommandError;
+use crate::present::transfer;
 
 /// Import checkpoints that another tool has written
 ///
@@ -44,7 +44,7 @@ pub(crate) struct ImportArgs {
     patch: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let format = match args.format.as_str() {
         "auto" => None,
         name => Some(word::<Format>(name, "FORMAT", "/format")?),
@@ -53,7 +53,9 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failur
         (Some(path), _) => path.clone(),
         (None, Some(Format::Pai)) => context.config.home.clone().unwrap_or_default().join(".pai"),
         (None, Some(Format::Bundle | Format::Jsonl)) => {
-            return Err(Failure::usage("PATH is needed: the file").hint("milepost import bundle FILE"));
+            return Err(
+                CommandError::usage("PATH is needed: the file").with_hint("milepost import bundle FILE")
+            );
         }
         (None, _) => PathBuf::from("."),
     };
@@ -63,13 +65,13 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failur
         redaction: args.no_redact.then_some(Redaction::Off),
         here: context.opening().whereabouts,
     };
-    let mut progress = context.screen.progress();
+    let mut progress = context.output.progress();
     let mut told = |stage: Stage| match stage {
         Stage::Read(n) => progress.at("files read", n),
         Stage::Written(n, total) => progress.of("checkpoints imported", n, total),
     };
     let report = if args.dry_run {
-        match context.examiner() {
+        match context.open_read_only() {
             Ok(mp) => preview_import(Some(&mp), &import, &mut told)?,
             Err(Error::Store(StoreError::Missing { .. })) => preview_import(None, &import, &mut told)?,
             Err(e) => return Err(e.into()),
@@ -84,15 +86,15 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Failur
             what: "read",
             source,
         })?;
-        context.writer()?.import(&import, &mut told)?
+        context.open_or_create()?.import(&import, &mut told)?
     };
     drop(progress);
     patch(args, &report, context)?;
-    foreign::imported(context.screen, &report, args.dry_run, &context.config.place.root)
+    transfer::imported(context.output, &report, args.dry_run, &context.config.place.root)
 }
 
 /// What was not committed there goes into a file, where that was asked for.
-fn patch(args: &ImportArgs, report: &Imported, context: &Context<'_>) -> Result<(), Failure> {
+fn patch(args: &ImportArgs, report: &Imported, context: &Context<'_>) -> Result<(), CommandError> {
     match (&report.patch, &args.patch) {
         (Some(patch), Some(file)) if !args.dry_run => {
             if file.exists() {
@@ -106,11 +108,11 @@ fn patch(args: &ImportArgs, report: &Imported, context: &Context<'_>) -> Result<
             let written = |source| Error::File { path: file.clone(), what: "written", source };
             atomic::write(file, patch.diff.as_bytes(), atomic::Mode::Private).map_err(written)?;
             context
-                .screen
-                .talk(&format!("its uncommitted changes are in {0}: git apply {0}", file.display()));
+                .output
+                .message(&format!("its uncommitted changes are in {0}: git apply {0}", file.display()));
         }
         (Some(_), None) => {
-            context.screen.talk("it brings uncommitted changes: --patch FILE writes them into a file");
+            context.output.message("it brings uncommitted changes: --patch FILE writes them into a file");
         }
         _ => {}
     }

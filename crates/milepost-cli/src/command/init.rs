@@ -10,8 +10,8 @@ use crate::agents::Agent;
 use crate::command::agents::{Shop, named};
 use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::words::clean;
+use crate::error::CommandError;
+use crate::present::format::clean;
 
 /// Make the store and milepost.toml for this project
 #[derive(Debug, clap::Args)]
@@ -100,12 +100,12 @@ const TEMPLATE: &str = "\
 # commit = false
 ";
 
-pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let shop = Shop::open(context);
     let wanted = wanted(args)?;
     let url = context.url();
     let created = !is_there(&url);
-    let mp = context.writer()?;
+    let mp = context.open_or_create()?;
     let file = &context.config.file;
     let config_created = !file.exists();
     if config_created {
@@ -120,9 +120,9 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
     let agents = wanted.unwrap_or_else(|| offer(context, &shop));
     let set_up = (!agents.is_empty()).then(|| shop.set_up(&agents)).transpose()?;
     let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
-    context.screen.done(format!("the store {url} is ready"));
-    if context.screen.json {
-        context.screen.document(&Document {
+    context.output.record_change(format!("the store {url} is ready"));
+    if context.output.json {
+        context.output.document(&Document {
             schema: "milepost.init/1",
             store: url.to_string(),
             config: file.display().to_string(),
@@ -149,14 +149,14 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), Failure>
         }
     }
     if let Some(warning) = info.warning {
-        context.screen.talk(&format!("Warning: {warning}"));
+        context.output.message(&format!("Warning: {warning}"));
     }
-    context.screen.text(&text)?;
+    context.output.text(&text)?;
     outcome
 }
 
 /// Trusts the guarded values of the file that was just written, and makes the key that signs entries of the outbox.
-fn trust_written(context: &Context<'_>) -> Result<(), Failure> {
+fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
     let config = &context.config;
     let Ok(state) = &config.trust.state else { return Ok(()) };
     let (_, record) = config.trust.judge(&context.url(), &config.place);
@@ -171,7 +171,7 @@ fn trust_written(context: &Context<'_>) -> Result<(), Failure> {
 }
 
 /// The agents that are asked for; `None` where nothing was said about them.
-fn wanted(args: &InitArgs) -> Result<Option<Vec<Agent>>, Failure> {
+fn wanted(args: &InitArgs) -> Result<Option<Vec<Agent>>, CommandError> {
     match args.agents.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(None),
         ["none"] => Ok(Some(Vec::new())),
@@ -182,8 +182,8 @@ fn wanted(args: &InitArgs) -> Result<Option<Vec<Agent>>, Failure> {
 
 /// Asks once about the agents that are here and not set up yet. Without an answer it is none.
 fn offer(context: &Context<'_>, shop: &Shop<'_>) -> Vec<Agent> {
-    let screen = context.screen;
-    if screen.yes || !screen.can_ask() {
+    let output = context.output;
+    if output.yes || !output.can_ask() {
         return Vec::new();
     }
     let found: Vec<_> = shop.found().into_iter().filter(|agent| !shop.is_current(*agent)).collect();
@@ -195,7 +195,7 @@ fn offer(context: &Context<'_>, shop: &Shop<'_>) -> Vec<Agent> {
         "Set up {names} for you (hooks, /checkpoint, MCP server), so that sessions in projects with a store are \
          recorded and can be resumed? `milepost agents uninstall` takes it back."
     );
-    if screen.ask(&question) == Some(true) { found } else { Vec::new() }
+    if output.confirm(&question) == Some(true) { found } else { Vec::new() }
 }
 
 fn is_there(url: &StoreUrl) -> bool {

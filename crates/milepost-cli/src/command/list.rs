@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::config::word;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::damage::DamageDocument;
 use crate::present::table::{cell, lines, status, table};
-use crate::present::{run as runs, words};
+use crate::present::{format, run as runs};
 
 /// List checkpoints, newest first
 #[derive(Debug, clap::Args)]
@@ -90,13 +90,13 @@ impl Place {
     }
 }
 
-pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let source = args.source.as_deref().map(|s| word(s, "--source", "/source")).transpose()?;
     let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let hidden = match &context.config.run {
         Some(run) => {
-            context.check_shown(&mp, run)?;
+            context.ensure_visible(&mp, run)?;
             Vec::new()
         }
         None => context.hidden_runs(&mp)?,
@@ -115,15 +115,15 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         listing.checkpoints.truncate(args.limit);
     }
     if !listing.damaged.is_empty() {
-        let n = words::counted(listing.damaged.len() as u64, "damaged row");
-        context.screen.talk(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));
+        let n = format::counted(listing.damaged.len() as u64, "damaged row");
+        context.output.message(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));
     }
     let order: Vec<(Option<TreePlace>, usize)> = match args.tree {
         true => lineage(&listing.checkpoints).into_iter().map(|place| (Some(place), place.at)).collect(),
         false => (0..listing.checkpoints.len()).map(|at| (None, at)).collect(),
     };
-    if context.screen.json {
-        return context.screen.document(&Document {
+    if context.output.json {
+        return context.output.document(&Document {
             schema: "milepost.list/1",
             checkpoints: order
                 .iter()
@@ -133,7 +133,7 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         });
     }
     if listing.checkpoints.is_empty() {
-        context.screen.talk("no checkpoints");
+        context.output.message("no checkpoints");
         return Ok(());
     }
     let mut headings = vec!["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"];
@@ -141,7 +141,7 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
     if named {
         headings.insert(1, "NAME");
     }
-    let mut shown = table(context.screen, &headings);
+    let mut shown = table(context.output, &headings);
     let now = mp.now();
     for (place, at) in &order {
         let Some(listed) = listing.checkpoints.get(*at) else { continue };
@@ -149,7 +149,7 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         let mut cells = vec![
             cell(format!("{}{}", place.as_ref().map(branch).unwrap_or_default(), header.snapshot_id)),
             cell(format!("{}@{}", header.run_id, header.sequence)),
-            cell(words::ago(header.created_at, now)),
+            cell(format::ago(header.created_at, now)),
             cell(source_details(&listed.entry).join(", ")),
             status(header.status),
             cell(header.phase.as_ref().map(runs::phase).unwrap_or_default()),
@@ -161,7 +161,7 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), Failure> 
         }
         shown.add_row(cells);
     }
-    context.screen.text(&lines(&shown))
+    context.output.text(&lines(&shown))
 }
 
 /// How a line of the tree begins: a dot on the line, a branch to the right, and what is odd about where it begins.

@@ -1,8 +1,8 @@
 //! `man`: the manual page, of everything or of one command.
 
 use crate::cli::named;
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 
 /// Print the manual page
 #[derive(Debug, clap::Args)]
@@ -12,13 +12,13 @@ pub(crate) struct ManArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(args: &ManArgs, output: &Output) -> Result<(), CommandError> {
     let command = named(&args.command)?;
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page).map_err(Failure::Output)?;
-    if screen.json {
+    clap_mangen::Man::new(command).render(&mut page).map_err(CommandError::Stdout)?;
+    if output.json {
         let page = String::from_utf8_lossy(&page);
-        return screen.document(&serde_json::json!({ "schema": "milepost.man/1", "page": page }));
+        return output.document(&serde_json::json!({ "schema": "milepost.man/1", "page": page }));
     }
-    screen.bytes(&page)
+    output.bytes(&page)
 }

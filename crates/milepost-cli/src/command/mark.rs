@@ -5,8 +5,8 @@ use milepost::model::{CheckpointId, RunId};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::words;
+use crate::error::CommandError;
+use crate::present::format;
 
 /// Pin or tag a checkpoint, so that it is kept
 #[derive(Debug, clap::Args)]
@@ -46,22 +46,22 @@ struct Marks<'a> {
     revision: u64,
 }
 
-pub(crate) fn run(args: MarkArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: MarkArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let reference: Reference = args.reference.parse()?;
     let change =
         MarkChange { pin: (args.pin || args.unpin).then_some(args.pin), tag: args.tag, untag: args.untag };
     if change == MarkChange::default() {
         let message = "nothing to change: --pin, --unpin, --tag or --untag is needed";
-        return Err(Failure::usage(message).hint("`milepost help mark` has examples"));
+        return Err(CommandError::usage(message).with_hint("`milepost help mark` has examples"));
     }
-    let mp = context.reader()?;
-    let run = context.known_run(&mp)?;
+    let mp = context.open_existing()?;
+    let run = context.named_run(&mp)?;
     let entry = mp.find(&reference, run.as_ref())?;
     let marks = mp.mark(&entry, &change)?;
     let header = &entry.header;
-    context.screen.done(format!("the marks of {} were changed", header.snapshot_id));
-    if context.screen.json {
-        return context.screen.document(&Document {
+    context.output.record_change(format!("the marks of {} were changed", header.snapshot_id));
+    if context.output.json {
+        return context.output.document(&Document {
             schema: "milepost.mark/1",
             snapshot_id: &header.snapshot_id,
             run_id: &header.run_id,
@@ -69,10 +69,10 @@ pub(crate) fn run(args: MarkArgs, context: &Context<'_>) -> Result<(), Failure> 
             marks: Marks { pinned: marks.pinned, tags: &marks.tags, revision: marks.revision },
         });
     }
-    let mut said: Vec<_> = marks.tags.iter().map(|tag| words::clean(tag)).collect();
+    let mut said: Vec<_> = marks.tags.iter().map(|tag| format::clean(tag)).collect();
     if marks.pinned {
         said.insert(0, "pinned".to_owned());
     }
-    context.screen.talk(&if said.is_empty() { "no marks".to_owned() } else { said.join(", ") });
-    context.screen.text(&format!("{}\n", header.snapshot_id))
+    context.output.message(&if said.is_empty() { "no marks".to_owned() } else { said.join(", ") });
+    context.output.text(&format!("{}\n", header.snapshot_id))
 }

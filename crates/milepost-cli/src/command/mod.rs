@@ -48,8 +48,8 @@ use clap::Subcommand;
 
 use crate::cli::Global;
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 
 /// Makes the list of commands, and the way to one of them that leaves the others alone.
 macro_rules! commands {
@@ -147,25 +147,25 @@ commands! {
 
 impl Command {
     /// Runs a command that needs no configuration; gives back one that does.
-    pub(crate) fn run_bare(self, global: &Global, screen: &Screen) -> Result<Option<Self>, Failure> {
+    pub(crate) fn run_bare(self, global: &Global, output: &Output) -> Result<Option<Self>, CommandError> {
         match self {
-            Self::Schema(_) => schema::run(screen).map(|()| None),
-            Self::Completions(args) => completions::run(&args, screen).map(|()| None),
-            Self::Man(args) => man::run(&args, screen).map(|()| None),
-            Self::Help(args) => help::run(&args, screen).map(|()| None),
-            Self::Hook(args) => hook::run(&args, global, screen).map(|()| None),
+            Self::Schema(_) => schema::run(output).map(|()| None),
+            Self::Completions(args) => completions::run(&args, output).map(|()| None),
+            Self::Man(args) => man::run(&args, output).map(|()| None),
+            Self::Help(args) => help::run(&args, output).map(|()| None),
+            Self::Hook(args) => hook::run(&args, global, output).map(|()| None),
             #[cfg(feature = "mcp")]
-            Self::Mcp(args) => mcp::run(&args, global, screen).map(|()| None),
+            Self::Mcp(args) => mcp::run(&args, global, output).map(|()| None),
             other => Ok(Some(other)),
         }
     }
 
     /// Runs a command.
-    pub(crate) fn run(self, context: &Context<'_>) -> Result<(), Failure> {
+    pub(crate) fn run(self, context: &Context<'_>) -> Result<(), CommandError> {
         match self {
             Self::Init(args) => init::run(&args, context),
             Self::Status(args) => status::run(&args, context),
-            Self::Run(args) => run::run(args, context).map_err(Failure::own),
+            Self::Run(args) => run::run(args, context).map_err(CommandError::into_supervisor),
             Self::Save(args) => save::run(*args, context),
             Self::Resume(args) => resume::run(&args, context),
             Self::Show(args) => show::run(&args, context),
@@ -206,18 +206,18 @@ impl Command {
 }
 
 /// Works in the folder that -C names.
-pub(crate) fn go_to(global: &Global) -> Result<(), Failure> {
+pub(crate) fn go_to(global: &Global) -> Result<(), CommandError> {
     let Some(folder) = &global.directory else { return Ok(()) };
     std::env::set_current_dir(folder)
         .map_err(|source| milepost::Error::File { path: folder.clone(), what: "read", source }.into())
 }
 
 /// Refuses to write to a symbolic link inside the project, which may have come with it.
-fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), Failure> {
+fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), CommandError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match milepost::store::identity::link_below(&context.config.place.root, &absolute) {
-        Some(link) => Err(Failure::usage(format!("{} is a symbolic link", link.display()))
-            .hint("name the file or folder that it leads to")),
+        Some(link) => Err(CommandError::usage(format!("{} is a symbolic link", link.display()))
+            .with_hint("name the file or folder that it leads to")),
         None => Ok(()),
     }
 }

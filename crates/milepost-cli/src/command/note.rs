@@ -3,7 +3,7 @@
 use milepost::model::Change;
 
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 
 /// Add a line to the log of a run
@@ -18,8 +18,8 @@ pub(crate) struct NoteArgs {
     text: String,
 }
 
-pub(crate) fn run(args: NoteArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: NoteArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let what = serde_json::json!({ "text": args.text });
-    let applied = context.apply(vec![Change::Note(args.text)], &Target::Any)?;
-    Changed { schema: "milepost.note/1", applied: &applied, what }.present(context.screen)
+    let applied = context.apply(vec![Change::Note(args.text)], &Target::CurrentOrNew)?;
+    Changed { schema: "milepost.note/1", applied: &applied, what }.present(context.output)
 }

@@ -6,9 +6,9 @@ use milepost::{Error, Exit, ReasonCode};
 
 use crate::config::RetainFlags;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
+use crate::present::format;
 use crate::present::prune::{Document, page, summary, why};
-use crate::present::words;
 
 /// Remove checkpoints that are no longer kept, and give the space back
 ///
@@ -32,26 +32,27 @@ pub(crate) struct PruneArgs {
     retain: RetainFlags,
 }
 
-pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let screen = context.screen;
+pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), CommandError> {
+    let output = context.output;
     let retain = context.config.retain.with(&args.retain)?;
     if !args.dry_run {
         context.check_writable()?;
     }
-    let mp = context.reader()?.with_settings(context.settings_with(&retain));
-    let mut request = Prune { run: context.known_run(&mp)?, dry_run: true };
+    let mp = context.open_existing()?.with_settings(context.settings_with(&retain));
+    let mut request = Prune { run: context.named_run(&mp)?, dry_run: true };
     if args.retain.compress_after.is_some() && matches!(context.url(), StoreUrl::Sqlite(_)) {
-        screen
-            .talk("a SQLite store packs its documents as they are saved: --compress-after has nothing to do");
+        output.message(
+            "a SQLite store packs its documents as they are saved: --compress-after has nothing to do",
+        );
     }
     let prune = |request: &Prune| {
-        let mut progress = screen.progress();
+        let mut progress = output.progress();
         mp.prune(request, &mut |n| progress.at("checkpoints looked at", n))
     };
-    if args.dry_run || !screen.yes {
+    if args.dry_run || !output.yes {
         let plan = prune(&request)?;
         if args.dry_run {
-            return show(context, &plan, &page(screen, &plan, mp.now()));
+            return show(context, &plan, &page(output, &plan, mp.now()));
         }
         if plan.removed > 0 {
             confirm(context, &plan, mp.now())?;
@@ -63,65 +64,67 @@ pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), Failure
     }
     request.dry_run = false;
     let report = prune(&request)?;
-    show(context, &report, &page(screen, &report, mp.now()))
+    show(context, &report, &page(output, &report, mp.now()))
 }
 
 /// Asks; nothing was changed where the answer is no.
-fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> Result<(), Failure> {
-    let n = words::counted(plan.removed, "checkpoint");
-    let screen = context.screen;
-    if screen.can_ask() {
-        screen.talk_page(page(screen, plan, now).trim_end());
+fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> Result<(), CommandError> {
+    let n = format::counted(plan.removed, "checkpoint");
+    let output = context.output;
+    if output.can_ask() {
+        output.message_page(page(output, plan, now).trim_end());
     }
-    match screen.ask(&format!("Remove {n}? This cannot be undone.")) {
+    match output.confirm(&format!("Remove {n}? This cannot be undone.")) {
         Some(true) => Ok(()),
         Some(false) => {
-            Err(Failure::told(ReasonCode::ConfirmationNeeded, "not confirmed: nothing was removed"))
+            Err(CommandError::new(ReasonCode::ConfirmationNeeded, "not confirmed: nothing was removed"))
         }
-        None => Err(Failure::told(ReasonCode::ConfirmationNeeded, format!("removing {n} was not confirmed"))
-            .hint("add --yes if you mean it, or --dry-run to see what would go")),
+        None => {
+            Err(CommandError::new(ReasonCode::ConfirmationNeeded, format!("removing {n} was not confirmed"))
+                .with_hint("add --yes if you mean it, or --dry-run to see what would go"))
+        }
     }
 }
 
-fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), Failure> {
-    let screen = context.screen;
+fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), CommandError> {
+    let output = context.output;
     if !report.dry_run {
-        let n = words::counted(report.removed, "checkpoint");
-        screen.done(format!("the store was pruned, with {n} removed"));
+        let n = format::counted(report.removed, "checkpoint");
+        output.record_change(format!("the store was pruned, with {n} removed"));
     }
-    if screen.json {
-        screen.document(&Document::of(report))?;
+    if output.json {
+        output.document(&Document::of(report))?;
     } else {
-        screen.text(text)?;
+        output.text(text)?;
     }
     if let Some(bytes) = report.too_large {
-        let most = words::bytes(context.config.retain.house.max_bytes);
-        screen.talk(&format!(
+        let most = format::bytes(context.config.retain.house.max_bytes);
+        output.message(&format!(
             "Warning: the store {} {}, more than {most}, and no ended run is left that may go; \
              `milepost delete RUN` removes one, retain.max_store in milepost.toml is the bound",
             if report.dry_run { "would still take" } else { "still takes" },
-            words::bytes(bytes),
+            format::bytes(bytes),
         ));
     }
     let Some(first) = report.failed.first() else { return Ok(()) };
     for failure in &report.failed {
         let run = failure.run_id.as_ref().map_or(String::new(), |run| format!("run {run}: "));
-        screen.talk(&format!("{run}{}", why(&failure.error)));
+        output.message(&format!("{run}{}", why(&failure.error)));
     }
     let done = report.removed + report.compressed > 0;
     if let (false, Error::Store(StoreError::Busy { .. })) = (done, &first.error) {
         let message = format!("nothing was pruned: {}", first.error);
-        return Err(Failure::told(ReasonCode::StoreBusy, message)
-            .exits(Exit::Busy)
-            .hint("try again; if it lasts, a stopped process may hold the lock"));
+        return Err(CommandError::new(ReasonCode::StoreBusy, message)
+            .with_exit(Exit::Busy)
+            .with_hint("try again; if it lasts, a stopped process may hold the lock"));
     }
     let message = format!(
         "{} while pruning; {} removed and {} compressed so far",
-        words::counted(report.failed.len() as u64, "problem"),
-        words::counted(report.removed, "checkpoint"),
-        words::count(report.compressed),
+        format::counted(report.failed.len() as u64, "problem"),
+        format::counted(report.removed, "checkpoint"),
+        format::count(report.compressed),
     );
-    Err(Failure::told(ReasonCode::CheckpointRetentionPruneFailed, message)
-        .exits(if done { Exit::Partly } else { Exit::Failed })
-        .hint("`milepost doctor` says what is wrong; prune again afterwards"))
+    Err(CommandError::new(ReasonCode::CheckpointRetentionPruneFailed, message)
+        .with_exit(if done { Exit::Partly } else { Exit::Failed })
+        .with_hint("`milepost doctor` says what is wrong; prune again afterwards"))
 }

@@ -9,7 +9,7 @@ use milepost::model::{Invalid, Outcome, OutcomeKind, OutcomeResult};
 use super::number;
 use crate::config::word;
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 use crate::supervise::{self, Attempt};
 
@@ -50,7 +50,7 @@ pub(crate) struct RecordArgs {
     pub(super) command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let kind = args.kind.as_deref().map(|k| word(k, "--kind", "/command_outcomes/kind")).transpose()?;
     let summary = args.summary.clone().unwrap_or_default();
     if summary.len() > OUTCOME_SUMMARY {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Failure
         return Err(Error::Value { name: "--summary".into(), source }.into());
     }
     if !args.command.is_empty() {
-        return execute(&args, kind, context).map_err(Failure::own);
+        return execute(&args, kind, context).map_err(CommandError::into_supervisor);
     }
     let result = args.result.as_deref().unwrap_or_default();
     let outcome = Outcome {
@@ -75,21 +75,21 @@ pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Failure
         summary,
         extra: Default::default(),
     };
-    keep(outcome, context, |changed| changed.present(context.screen))
+    keep(outcome, context, |changed| changed.present(context.output))
 }
 
 fn keep(
     outcome: Outcome,
     context: &Context<'_>,
-    present: impl Fn(&Changed<'_, serde_json::Value>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    present: impl Fn(&Changed<'_, serde_json::Value>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
     let what = serde_json::json!({ "outcome": &outcome });
-    let applied = context.apply(vec![outcome.into()], &Target::Any)?;
+    let applied = context.apply(vec![outcome.into()], &Target::CurrentOrNew)?;
     present(&Changed { schema: "milepost.record/1", applied: &applied, what })
 }
 
 /// The command runs whatever the store says; that its outcome could not be kept is said afterwards.
-fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) -> Result<(), Failure> {
+fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) -> Result<(), CommandError> {
     let allow = &context.config.redact_allow;
     let attempt = Attempt::new(&args.command, allow);
     let (ended, tail) = supervise::run_with_tail(attempt.command(), allow);
@@ -105,15 +105,15 @@ fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) 
         outcome.reason_code.clone_from(&args.reason_code);
     }
     let kept = keep(outcome, context, |changed| {
-        changed.present_aside(context.screen);
+        changed.present_aside(context.output);
         Ok(())
     });
     let ending = ended.map_err(|e| attempt.failure(&e))?;
-    if let Err(Failure::Library(e @ (Error::Store(_) | Error::File { .. }))) = &kept
+    if let Err(CommandError::Library(e @ (Error::Store(_) | Error::File { .. }))) = &kept
         && !ending.passed()
     {
         // The command's own failure is the one to look at first.
-        context.screen.talk(&format!("Warning: its outcome could not be recorded: {e}"));
+        context.output.message(&format!("Warning: its outcome could not be recorded: {e}"));
         return ending.pass_through();
     }
     kept?;

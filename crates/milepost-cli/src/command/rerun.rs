@@ -10,29 +10,29 @@ use milepost::{Error, Exit, ReasonCode};
 
 use super::resume::{allowed, cannot_start, go_to};
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::words;
-use crate::resumption;
+use crate::error::CommandError;
+use crate::handover;
+use crate::present::format;
 
 /// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
 /// takes this one's place.
-pub(super) fn run(from: &Examined, run: &RunId, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(from: &Examined, run: &RunId, context: &Context<'_>) -> Result<(), CommandError> {
     let record = from.detail.summary.intact();
     let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
     let Some(command) = command else {
-        return Err(Failure::usage(format!("run {run} has no recorded command"))
-            .hint("only runs of `milepost run -- CMD` have one"));
+        return Err(CommandError::usage(format!("run {run} has no recorded command"))
+            .with_hint("only runs of `milepost run -- CMD` have one"));
     };
     if let Some(word) = command.iter().find(|word| word.contains("[redacted:")) {
-        return Err(Failure::told(
+        return Err(CommandError::new(
             ReasonCode::StateRedacted,
             format!("the command was recorded without its secrets ({word}) and cannot be started as it is"),
         )
-        .exits(Exit::Failed)
-        .hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
+        .with_exit(Exit::Failed)
+        .with_hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
     }
     allowed(from)?;
-    let folder = resumption::root(from, context);
+    let folder = handover::root(from, context);
     confirm(from, run, &command, &folder, context)?;
     let mut again = Command::new(this_program()?);
     again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
@@ -47,26 +47,26 @@ fn confirm(
     command: &[String],
     folder: &Path,
     context: &Context<'_>,
-) -> Result<(), Failure> {
-    let screen = context.screen;
-    let shown = words::clean(&shell_words(command));
-    let foreign = resumption::is_foreign(from) || context.foreign().is_some();
+) -> Result<(), CommandError> {
+    let output = context.output;
+    let shown = format::clean(&shell_words(command));
+    let foreign = handover::is_foreign(from) || context.foreign().is_some();
     let lead = match from.detail.summary.intact().and_then(|record| record.origin.as_ref()) {
-        Some(origin) => format!("run {run} came from {} {}", origin.kind, words::clean(&origin.from)),
+        Some(origin) => format!("run {run} came from {} {}", origin.kind, format::clean(&origin.from)),
         None => format!("run {run} recorded this command"),
     };
-    screen.say_always(&format!("{lead}:\n  {shown}\nin {}", folder.display()));
-    if screen.yes && !foreign {
+    output.message_always(&format!("{lead}:\n  {shown}\nin {}", folder.display()));
+    if output.yes && !foreign {
         return Ok(());
     }
-    match screen.ask("Run it?") {
+    match output.confirm("Run it?") {
         Some(true) => Ok(()),
-        Some(false) => Err(Failure::told(ReasonCode::ConfirmationNeeded, "the command was not run")),
-        None => Err(Failure::told(
+        Some(false) => Err(CommandError::new(ReasonCode::ConfirmationNeeded, "the command was not run")),
+        None => Err(CommandError::new(
             ReasonCode::ConfirmationNeeded,
             format!("{shown} was not run: nobody confirmed it"),
         )
-        .hint(match foreign {
+        .with_hint(match foreign {
             true => {
                 format!("if you trust it, start it yourself: milepost run --rejoin --run {run} -- {shown}")
             }
@@ -88,7 +88,7 @@ fn shell_words(command: &[String]) -> String {
     command.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-fn this_program() -> Result<PathBuf, Failure> {
+fn this_program() -> Result<PathBuf, CommandError> {
     std::env::current_exe()
         .map_err(|source| Error::File { path: "milepost".into(), what: "read", source }.into())
 }

@@ -13,11 +13,11 @@ use serde::Serialize;
 use super::rerun;
 use crate::agents::Agent;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
+use crate::handover::{self, Overview};
 use crate::input;
-use crate::present::words::{self, bold};
+use crate::present::format::{self, bold};
 use crate::present::{damage, resume as page};
-use crate::resumption::{self, Lead};
 
 /// Tokens of a brief unless said otherwise.
 const BUDGET: u64 = 2000;
@@ -79,7 +79,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     lead: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    about: Option<&'a Lead>,
+    about: Option<&'a Overview>,
     #[serde(skip_serializing_if = "Option::is_none")]
     continued_by: Option<&'a RunId>,
     /// How far what is checked out is from the commit that it stood on.
@@ -106,17 +106,17 @@ struct Dismissed<'a> {
     dismissed: &'a RunId,
 }
 
-pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), CommandError> {
     if let Some(file) = &args.from {
         return from_brief(file, input::read(file)?, args, context);
     }
     let changes = args.start || args.rerun || args.dismiss || args.with.is_some();
-    let mp = if changes { context.reader()? } else { context.examiner()? };
+    let mp = if changes { context.open_existing()? } else { context.open_read_only()? };
     let named = args.target.as_deref().map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
     let (run, others) = match named {
         Some(run) => {
             if !args.continued {
-                context.check_shown(&mp, &run)?;
+                context.ensure_visible(&mp, &run)?;
             }
             (run, 0)
         }
@@ -127,11 +127,13 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
     };
     if args.dismiss {
         mp.dismiss(&run)?;
-        context.screen.done(format!("run {run} was dismissed"));
-        if context.screen.json {
-            return context.screen.document(&Dismissed { schema: "milepost.resume/1", dismissed: &run });
+        context.output.record_change(format!("run {run} was dismissed"));
+        if context.output.json {
+            return context.output.document(&Dismissed { schema: "milepost.resume/1", dismissed: &run });
         }
-        context.screen.talk(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
+        context
+            .output
+            .message(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
         return Ok(());
     }
     let from = mp.examine(&run, args.take_over)?;
@@ -148,7 +150,7 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failur
 }
 
 /// The run that was interrupted last here, or anywhere; and how many others there are.
-fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, Failure> {
+fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, CommandError> {
     let here = context.here();
     let mut stopped: Vec<Candidate> = mp
         .candidates()?
@@ -169,9 +171,9 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
     Ok(chosen.map(|candidate| (candidate.summary.run_id.clone(), stopped.len() - 1)))
 }
 
-fn nothing(context: &Context<'_>) -> Result<(), Failure> {
-    if context.screen.json {
-        context.screen.document(&Document {
+fn nothing(context: &Context<'_>) -> Result<(), CommandError> {
+    if context.output.json {
+        context.output.document(&Document {
             schema: "milepost.resume/1",
             decision: Decided {
                 reason_code: ReasonCode::ResumeMissingCheckpoint,
@@ -191,11 +193,14 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
             continued_by: None,
             distance: None,
         })?;
-        return Err(Failure::Said(Exit::Nothing));
+        return Err(CommandError::ExitOnly(Exit::Nothing));
     }
-    Err(Failure::told(ReasonCode::ResumeMissingCheckpoint, "nothing to resume: no run here was interrupted")
-        .exits(Exit::Nothing)
-        .hint("`milepost status` shows all runs; `milepost resume RUN` looks at one"))
+    Err(CommandError::new(
+        ReasonCode::ResumeMissingCheckpoint,
+        "nothing to resume: no run here was interrupted",
+    )
+    .with_exit(Exit::Nothing)
+    .with_hint("`milepost status` shows all runs; `milepost resume RUN` looks at one"))
 }
 
 fn show(
@@ -204,20 +209,20 @@ fn show(
     others: usize,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<(), Failure> {
-    let lead = Lead::of(mp, from);
-    let root = resumption::root(from, context);
+) -> Result<(), CommandError> {
+    let lead = Overview::of(mp, from);
+    let root = handover::root(from, context);
     let brief = match (&from.shown, args.check) {
         (Some(_), false) => {
-            Some(resumption::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?)
+            Some(handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?)
         }
         _ => None,
     };
     let fell_back = from.shown.as_ref().map_or(&[][..], |shown| &shown.fell_back_from);
-    let screen = context.screen;
-    if screen.json || args.format.as_deref() == Some("json") {
+    let output = context.output;
+    if output.json || args.format.as_deref() == Some("json") {
         let names = damage::names(fell_back);
-        screen.document(&Document {
+        output.document(&Document {
             schema: "milepost.resume/1",
             decision: Decided {
                 reason_code: from.decision.reason_code,
@@ -238,30 +243,30 @@ fn show(
             }),
             about: Some(&lead),
             continued_by: from.taken_by.as_ref(),
-            distance: resumption::distance(from, &root).map(|distance| distance.to_string()),
+            distance: handover::distance(from, &root).map(|distance| distance.to_string()),
         })?;
     } else if args.check {
-        screen.text(&page::verdict(&lead, from))?;
+        output.text(&page::verdict(&lead, from))?;
     } else {
         // A person sees what it is about first; a program that reads the output wants the brief.
-        if args.format.is_none() && screen.is_terminal() {
-            screen.text(&page::page(&lead, from, resumption::workspace(from, &root), others))?;
+        if args.format.is_none() && output.is_terminal() {
+            output.text(&page::page(&lead, from, handover::workspace(from, &root), others))?;
         } else if !from.decision.eligible {
-            screen.talk(page::verdict(&lead, from).trim_end());
+            output.message(page::verdict(&lead, from).trim_end());
         }
-        if !screen.is_terminal()
-            && let Some(distance) = resumption::distance(from, &root).filter(|d| *d != Distance::Same)
+        if !output.is_terminal()
+            && let Some(distance) = handover::distance(from, &root).filter(|d| *d != Distance::Same)
         {
-            screen.talk(&format!("seen from the commit it stood on, here is: {distance}"));
+            output.message(&format!("seen from the commit it stood on, here is: {distance}"));
         }
         if let Some(brief) = &brief {
-            screen.plain(&brief.markdown)?;
+            output.plain(&brief.markdown)?;
         }
     }
     if let Some(shown) = &from.shown {
-        damage::fell_back(screen, &shown.fell_back_from, &shown.entry.header.snapshot_id)?;
+        damage::fell_back(output, &shown.fell_back_from, &shown.entry.header.snapshot_id)?;
     }
-    if from.decision.eligible { Ok(()) } else { Err(Failure::Said(Exit::Nothing)) }
+    if from.decision.eligible { Ok(()) } else { Err(CommandError::ExitOnly(Exit::Nothing)) }
 }
 
 /// What a continuing run is opened with; kept by hand, it has no owner.
@@ -283,18 +288,18 @@ struct Begun<'a> {
     status: milepost::Status,
 }
 
-fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), Failure> {
+fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.is_foreign());
     if foreign && context.is_for_agent() {
         let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
-        return Err(Failure::told(ReasonCode::ConfirmationNeeded, message)
-            .hint(format!("ask the user to run `milepost resume {run} --start`")));
+        return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
+            .with_hint(format!("ask the user to run `milepost resume {run} --start`")));
     }
     let continued = mp.continue_run(run, continuing(context), args.take_over)?;
     let record = &continued.started.record;
-    context.screen.done(format!("run {} was started and continues {run}", record.run_id));
-    if context.screen.json {
-        return context.screen.document(&Begun {
+    context.output.record_change(format!("run {} was started and continues {run}", record.run_id));
+    if context.output.json {
+        return context.output.document(&Begun {
             schema: "milepost.resume/1",
             run_id: &record.run_id,
             parent: record.parent.as_ref(),
@@ -302,27 +307,27 @@ fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -
             status: record.status,
         });
     }
-    context.screen.talk(&format!("continues {run}; `milepost resume {run}` prints the brief"));
-    context.screen.text(&format!("{}\n", record.run_id))
+    context.output.message(&format!("continues {run}; `milepost resume {run}` prints the brief"));
+    context.output.text(&format!("{}\n", record.run_id))
 }
 
 /// Sets the working directory of a program to where the run worked.
-pub(super) fn go_to(command: &mut Command, folder: Option<&Path>) -> Result<(), Failure> {
+pub(super) fn go_to(command: &mut Command, folder: Option<&Path>) -> Result<(), CommandError> {
     let Some(folder) = folder else { return Ok(()) };
     if !folder.is_dir() {
-        return Err(Failure::usage(format!("{}, where the run worked, is not there", folder.display()))
-            .hint("go to where the work is now, and start it there"));
+        return Err(CommandError::usage(format!("{}, where the run worked, is not there", folder.display()))
+            .with_hint("go to where the work is now, and start it there"));
     }
     command.current_dir(folder);
     Ok(())
 }
 
-pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> Failure {
+pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     let exit = if e.kind() == std::io::ErrorKind::NotFound { Exit::NoProgram } else { Exit::NotExecutable };
-    Failure::told(ReasonCode::Usage, format!("{name} cannot be started: {e}")).exits(exit)
+    CommandError::new(ReasonCode::Usage, format!("{name} cannot be started: {e}")).with_exit(exit)
 }
 
-pub(super) fn allowed(from: &Examined) -> Result<(), Failure> {
+pub(super) fn allowed(from: &Examined) -> Result<(), CommandError> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
@@ -333,24 +338,24 @@ fn with(
     name: &str,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let Ok(agent) = name.parse::<Agent>() else {
         let names = Agent::ALL.map(Agent::name).join(", ");
-        return Err(Failure::usage(format!("no agent \"{name}\"; known are {names}")));
+        return Err(CommandError::usage(format!("no agent \"{name}\"; known are {names}")));
     };
     context.check_writable()?;
-    let lead = Lead::of(mp, from);
+    let lead = Overview::of(mp, from);
     allowed(from)?;
     let record = from.detail.summary.intact();
     if let (Some(own), true) =
         (way_back(record, agent), record.is_some_and(|r| r.agent.as_deref() == Some(name)))
     {
-        context.screen.talk(&format!("{name} can also go back to its own conversation: {own}"));
+        context.output.message(&format!("{name} can also go back to its own conversation: {own}"));
     }
-    let brief = resumption::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
-    let record = resumption::wrapped(
+    let brief = handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
+    let record = handover::wrapped(
         &format!("{}\n{}", lead.facts(), brief.markdown),
-        resumption::Voice::of(resumption::is_foreign(from)),
+        handover::RecordOrigin::of(handover::is_foreign(from)),
     );
     let message = format!("{}{record}", lead.introduction());
     let (program, before): (_, &[&str]) = (
@@ -365,8 +370,8 @@ fn with(
     command.args(before).arg(message);
     // Its first hook continues this run, and need not be told again.
     command.env("MILEPOST_RESUME", lead.run_id.as_str());
-    let folder = match resumption::is_foreign(from) {
-        true => Some(resumption::root(from, context)),
+    let folder = match handover::is_foreign(from) {
+        true => Some(handover::root(from, context)),
         false => lead.worktree.as_ref().map(PathBuf::from),
     };
     go_to(&mut command, folder.as_deref())?;
@@ -390,10 +395,10 @@ pub(super) fn from_brief(
     bytes: Vec<u8>,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     use milepost::brief::{Brief, Fit, Gauge, Heuristic, Overflow};
     let brief = Brief::from_bytes(bytes).map_err(|e| {
-        Failure::told(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
+        CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
     })?;
     let how = Fit {
         budget: args.budget.unwrap_or(BUDGET),
@@ -404,13 +409,13 @@ pub(super) fn from_brief(
     let fitted = brief.fit(&how).map_err(Error::from)?;
     let checked = brief.check();
     if !checked.valid() {
-        let n = words::counted(checked.errors.len() as u64, "section");
+        let n = format::counted(checked.errors.len() as u64, "section");
         context
-            .screen
-            .talk(&format!("{n} missing or empty: `milepost brief check {}` names them", file.display()));
+            .output
+            .message(&format!("{n} missing or empty: `milepost brief check {}` names them", file.display()));
     }
-    if context.screen.json || args.format.as_deref() == Some("json") {
-        return context.screen.document(&Document {
+    if context.output.json || args.format.as_deref() == Some("json") {
+        return context.output.document(&Document {
             schema: "milepost.resume/1",
             decision: Decided {
                 reason_code: ReasonCode::ResumeAllowed,
@@ -431,9 +436,9 @@ pub(super) fn from_brief(
             distance: None,
         });
     }
-    if context.screen.is_terminal() && args.format.is_none() {
-        let file = words::clean(&file.to_string_lossy());
-        context.screen.text(&format!("{} {file}\n\n", bold("Resume from")))?;
+    if context.output.is_terminal() && args.format.is_none() {
+        let file = format::clean(&file.to_string_lossy());
+        context.output.text(&format!("{} {file}\n\n", bold("Resume from")))?;
     }
-    context.screen.plain(&fitted.markdown)
+    context.output.plain(&fitted.markdown)
 }

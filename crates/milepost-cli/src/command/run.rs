@@ -17,7 +17,7 @@ use milepost::{Error, ReasonCode};
 
 use crate::config::duration;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{Kept, Late, Recorder};
 use crate::supervise::{self, Attempt, Ending};
@@ -65,11 +65,11 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let every = args.every.as_deref().map(interval).transpose()?;
     let (mut recorder, session) = recorder(&args, context)?;
     let run = recorder.run().clone();
-    let reporter = Arc::new(Reporter::new(context.screen, &run, events(&args, context)?));
+    let reporter = Arc::new(Reporter::new(context.output, &run, events(&args, context)?));
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
         reporter
             .warn(&format!("--watch {}: no such folder; it is watched once it is there", folder.display()));
@@ -88,7 +88,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     }
     let attempt = Attempt::new(&args.command, &context.config.redact_allow);
     let mut command = attempt.command();
-    command.envs(context.for_a_child(&run)).env("MILEPOST_SESSION", &session);
+    command.envs(context.child_environment(&run)).env("MILEPOST_SESSION", &session);
     let mut timer = None;
     // Beside the command, which does not wait for it.
     let ended = supervise::run(command, |pid| {
@@ -119,8 +119,9 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
     last?;
     if args.strict && keeper.failed.load(Ordering::Relaxed) {
         let message = "a checkpoint could not be saved while the command ran";
-        return Err(Failure::told(ReasonCode::CheckpointAtomicWriteFailed, message)
-            .hint("its last checkpoint is there; without --strict its own exit code is passed through"));
+        return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message).with_hint(
+            "its last checkpoint is there; without --strict its own exit code is passed through",
+        ));
     }
     ending.pass_through()
 }
@@ -129,7 +130,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), Failure> {
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// The file for lines of JSON. It has to be there before the command starts: afterwards nobody could be told.
-fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>, Failure> {
+fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>, CommandError> {
     let Some(path) = &args.events else { return Ok(None) };
     super::refuse_link(path, context)?;
     let mut options = OpenOptions::new();
@@ -141,22 +142,26 @@ fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>, Failure
 }
 
 /// How often, and never without a pause.
-fn interval(text: &str) -> Result<Duration, Failure> {
+fn interval(text: &str) -> Result<Duration, CommandError> {
     match duration(text) {
         Ok(every) if every > Duration::ZERO => Ok(every),
-        Ok(_) => Err(Failure::usage(format!("--every: \"{text}\" is no interval: it must be longer than 0"))),
-        Err(why) => Err(Failure::usage(format!("--every: {why}"))),
+        Ok(_) => {
+            Err(CommandError::usage(format!("--every: \"{text}\" is no interval: it must be longer than 0")))
+        }
+        Err(why) => Err(CommandError::usage(format!("--every: {why}"))),
     }
-    .map_err(|failure| failure.hint("give an interval such as 30s, 10m or 2h"))
+    .map_err(|failure| failure.with_hint("give an interval such as 30s, 10m or 2h"))
 }
 
-fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String), Failure> {
+fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String), CommandError> {
     let config = &context.config;
     // Inside another `run`, the environment names that one: a new run is meant unless somebody says otherwise.
     let named = config.run.clone().filter(|_| config.run_by_flag || args.rejoin);
     if args.rejoin && named.is_none() {
         let message = "--rejoin needs a run: --run ID or MILEPOST_RUN";
-        return Err(Failure::usage(message).hint("`milepost runs` lists them; a new id opens a new run"));
+        return Err(
+            CommandError::usage(message).with_hint("`milepost runs` lists them; a new id opens a new run")
+        );
     }
     let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
     let run = named.unwrap_or_else(|| RunId::fresh(now));
@@ -184,7 +189,7 @@ fn told(
     args: &RunArgs,
     reporter: &Reporter,
     comfort: &str,
-) -> Result<Option<Kept>, Failure> {
+) -> Result<Option<Kept>, CommandError> {
     match kept {
         Ok(kept) => Ok(kept),
         // Two of them on one run, or a wrong name, would do harm.

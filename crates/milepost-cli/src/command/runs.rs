@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::config::{duration, word};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
+use crate::present::format::{ago, bold, clean, counted, lasting, time};
 use crate::present::run::{RunDocument, RunParts, owner, phase};
 use crate::present::table::{cell, lines, status, table};
-use crate::present::words::{ago, bold, clean, counted, lasting, time};
-use crate::present::work;
+use crate::present::work_items;
 
 /// List runs, or show one in full
 ///
@@ -46,22 +46,22 @@ struct Document {
     parts: Option<RunParts>,
 }
 
-pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
     let since = args.since.as_deref().map(duration).transpose();
-    let since = since.map_err(|why| Failure::usage(format!("--since: {why}")))?;
+    let since = since.map_err(|why| CommandError::usage(format!("--since: {why}")))?;
     let named = args.run.as_deref().map(str::parse::<RunId>).transpose()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let now = mp.now();
     if let Some(run) = named {
-        context.check_shown(&mp, &run)?;
+        context.ensure_visible(&mp, &run)?;
         let detail = mp.run_detail(&run)?;
-        if context.screen.json {
+        if context.output.json {
             let runs = vec![RunDocument::in_full(&detail)];
             let parts = Some(RunParts::of(&detail));
-            return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts });
+            return context.output.document(&Document { schema: "milepost.runs/1", runs, parts });
         }
-        return context.screen.text(&page(&detail, now));
+        return context.output.text(&page(&detail, now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
     let hidden = context.hidden_runs(&mp)?;
@@ -72,21 +72,21 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), Failure>
     if args.limit > 0 {
         runs.truncate(args.limit);
     }
-    if context.screen.json {
+    if context.output.json {
         let runs = runs.iter().map(RunDocument::of).collect();
-        return context.screen.document(&Document { schema: "milepost.runs/1", runs, parts: None });
+        return context.output.document(&Document { schema: "milepost.runs/1", runs, parts: None });
     }
     if runs.is_empty() {
-        context.screen.talk("no runs");
+        context.output.message("no runs");
         return Ok(());
     }
     let here = context.here();
     let mut shown =
-        table(context.screen, &["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "WHERE", "OWNER"]);
+        table(context.output, &["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "WHERE", "OWNER"]);
     for summary in &runs {
         shown.add_row(row(summary, &here, now));
     }
-    context.screen.text(&lines(&shown))
+    context.output.text(&lines(&shown))
 }
 
 fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
@@ -175,12 +175,12 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
         line("summary", summary);
     }
     let sections = [
-        ("Criteria", work::criteria(&working.criteria)),
-        ("Tasks", work::tasks(&working.tasks)),
-        ("Step", working.step_state.as_ref().map(work::step).unwrap_or_default()),
-        ("Outcomes since the newest checkpoint", work::outcomes(&detail.pending_outcomes)),
-        ("Decisions", work::decisions(&working.decisions)),
-        ("Log", work::log(&working.log)),
+        ("Criteria", work_items::criteria(&working.criteria)),
+        ("Tasks", work_items::tasks(&working.tasks)),
+        ("Step", working.step_state.as_ref().map(work_items::step).unwrap_or_default()),
+        ("Outcomes since the newest checkpoint", work_items::outcomes(&detail.pending_outcomes)),
+        ("Decisions", work_items::decisions(&working.decisions)),
+        ("Log", work_items::log(&working.log)),
     ];
     for (name, lines) in sections {
         if !lines.is_empty() {

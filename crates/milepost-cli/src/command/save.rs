@@ -12,7 +12,7 @@ use milepost::{Error, Milepost};
 use super::number;
 use crate::config::word;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::input::Content;
 use crate::present::saved;
 
@@ -67,7 +67,7 @@ pub(crate) struct SaveArgs {
     pub(super) tag: Vec<String>,
 }
 
-pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let settings = context.settings();
     let mut save = Save::new();
     save.redaction = args.no_redact.then_some(Redaction::Off);
@@ -86,13 +86,13 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
     let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
     // Before a store is made for it.
     save.check(named.as_ref(), &settings)?;
-    let result = match context.writer() {
+    let result = match context.open_or_create() {
         Ok(mp) => into_store(mp, context, save.clone(), named.clone(), &asked),
         Err(e) => Err(e.into()),
     };
     match (result, context.outbox()) {
-        (Err(Failure::Library(error @ Error::Store(StoreError::ReadOnly { .. }))), Some(outbox)) => {
-            let run = named.unwrap_or_else(|| context.run_by_reading());
+        (Err(CommandError::Library(error @ Error::Store(StoreError::ReadOnly { .. }))), Some(outbox)) => {
+            let run = named.unwrap_or_else(|| context.run_for_outbox());
             let source = save.draft.source.unwrap_or(Source::Manual);
             let status = save.draft.status.unwrap_or(Status::InProgress);
             asked.fill_phase(&mut save, context.config.profile);
@@ -101,7 +101,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), Failure> 
                 save.sighting = context.look_alone();
             }
             match outbox.post(&run, save, &settings, &SystemClock) {
-                Ok(queued) => saved::queued(context.screen, &queued, &run, source, status),
+                Ok(queued) => saved::queued(context.output, &queued, &run, source, status),
                 // The outbox is beside the point: the store is what the person has to look at.
                 Err(_) => Err(error.into()),
             }
@@ -127,7 +127,7 @@ fn into_store(
     mut save: Save,
     named: Option<RunId>,
     asked: &Asked,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let run = match named {
         Some(run) => run,
         None => context.run_to_write(&mp)?,
@@ -136,7 +136,7 @@ fn into_store(
         // A timer has nothing to say about work that rests, unless it says how the work stands.
         let rests = asked.by_timer && mp.is_at_rest(&run)?;
         if rests || !mp.is_due(&run, context.config.asked_profile)? {
-            return saved::not_due(context.screen, &run);
+            return saved::not_due(context.output, &run);
         }
     }
     if asked.needs_profile() && context.config.asked_profile.is_none() {
@@ -149,9 +149,11 @@ fn into_store(
     let brief = save.draft.brief.clone();
     let done = mp.save(&run, save)?;
     if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
-        context.screen.talk(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
+        context
+            .output
+            .message(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
     }
-    saved::present(context.screen, "milepost.save/1", &done)
+    saved::present(context.output, "milepost.save/1", &done)
 }
 
 /// What a brief lacks that the next session will miss.
@@ -190,7 +192,7 @@ fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {
 }
 
 /// Everything that was given: the input's fields, and the flags over them.
-fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
+fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> {
     let source = args.source.as_deref().map(|s| word::<Source>(s, "--source", "/source")).transpose()?;
     let status = args.status.as_deref().map(|s| word::<Status>(s, "--status", "/status")).transpose()?;
     let number = phase_number(args)?;
@@ -218,7 +220,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
-fn input(content: &Content) -> Result<Draft, Failure> {
+fn input(content: &Content) -> Result<Draft, CommandError> {
     let bytes = content.read()?;
     let text = strict::check(&bytes)?;
     Ok(Draft::from_fields(Fields::parse(text, &model::Path::Root)?)?)

@@ -5,7 +5,7 @@ use milepost::model::{Invalid, Raw};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::checkpoint::{MarksDocument, page};
 use crate::present::damage::{fell_back, names};
 
@@ -32,19 +32,19 @@ struct Document {
     fell_back_from: Vec<String>,
 }
 
-pub(crate) fn run(args: &ShowArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &ShowArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let reference: Reference = args.reference.parse()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let shown = mp.show(&reference, run.as_ref())?;
     let header = &shown.entry.header;
-    context.check_shown(&mp, &header.run_id)?;
-    if context.screen.json {
+    context.ensure_visible(&mp, &header.run_id)?;
+    if context.output.json {
         let text = std::str::from_utf8(shown.verified.bytes()).map_err(|e| Invalid {
             path: String::new(),
             message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
         })?;
-        context.screen.document(&Document {
+        context.output.document(&Document {
             schema: "milepost.show/1",
             checkpoint: Raw::parse(text)?,
             marks: MarksDocument::of(&shown.entry, shown.completed),
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context<'_>) -> Result<(), Failure>
             sequence: header.sequence,
             source,
         })?;
-        context.screen.text(&page(&shown, &body, mp.now()))?;
+        context.output.text(&page(&shown, &body, mp.now()))?;
     }
-    fell_back(context.screen, &shown.fell_back_from, &header.snapshot_id)
+    fell_back(context.output, &shown.fell_back_from, &header.snapshot_id)
 }

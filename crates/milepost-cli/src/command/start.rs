@@ -6,7 +6,7 @@ use milepost::{Error, owner};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Open a run and print its id
 ///
@@ -34,31 +34,31 @@ struct Document<'a> {
     rejoined: bool,
 }
 
-pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let owner = args.owner_pid.as_deref().map(described).transpose()?;
     let mut opening = context.opening();
     opening.title = args.title;
     opening.plan = args.plan;
     opening.owner = owner;
-    let mp = context.writer()?;
+    let mp = context.open_or_create()?;
     let session_id = context.config.session.clone();
     let started =
         mp.start(Start { run_id: context.config.run.clone(), session_id, opening, ..Start::default() })?;
     let record = &started.record;
-    context.screen.done(format!("run {} was started", record.run_id));
-    if context.screen.json {
+    context.output.record_change(format!("run {} was started", record.run_id));
+    if context.output.json {
         let document = Document {
             schema: "milepost.start/1",
             run_id: &record.run_id,
             status: record.status,
             rejoined: started.rejoined,
         };
-        return context.screen.document(&document);
+        return context.output.document(&document);
     }
     if started.rejoined {
-        context.screen.talk(&format!("{} was there already: a new session of it begins", record.run_id));
+        context.output.message(&format!("{} was there already: a new session of it begins", record.run_id));
     }
-    context.screen.text(&format!("{}\n", record.run_id))
+    context.output.text(&format!("{}\n", record.run_id))
 }
 
 fn described(pid: &str) -> Result<milepost::model::Owner, Error> {

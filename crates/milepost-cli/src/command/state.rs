@@ -9,7 +9,7 @@ use milepost::{Milepost, ReasonCode};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::damage::{fell_back, names};
 
 /// Print the state of a checkpoint, exactly as it was saved
@@ -52,13 +52,13 @@ struct Document<'a> {
     fell_back_from: Vec<String>,
 }
 
-pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let reference: Reference = args.reference.parse()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let found = mp.state(&reference, run.as_ref())?;
     let header = &found.entry.header;
-    context.check_shown(&mp, &header.run_id)?;
+    context.ensure_visible(&mp, &header.run_id)?;
     let kept = match &args.to {
         Some(file) => {
             let how = Restore {
@@ -71,13 +71,13 @@ pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Failure
         None => None,
     };
     if let Some(file) = &args.to {
-        context.screen.done(format!("the state was written to {}", file.display()));
+        context.output.record_change(format!("the state was written to {}", file.display()));
     }
     if let Some(kept) = &kept {
-        context.screen.talk(&format!("what stood there before is in {}", kept.display()));
+        context.output.message(&format!("what stood there before is in {}", kept.display()));
     }
-    if context.screen.json {
-        context.screen.document(&Document {
+    if context.output.json {
+        context.output.document(&Document {
             schema: "milepost.state/1",
             snapshot_id: &header.snapshot_id,
             run_id: &header.run_id,
@@ -89,22 +89,23 @@ pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Failure
             fell_back_from: names(&found.fell_back_from),
         })?;
     } else if let Some(file) = &args.to {
-        context.screen.talk(&format!("the state of {} is in {}", header.snapshot_id, file.display()));
+        context.output.message(&format!("the state of {} is in {}", header.snapshot_id, file.display()));
     } else {
-        context.screen.bytes(found.state.get().as_bytes())?;
-        if context.screen.is_terminal() {
-            context.screen.bytes(b"\n")?;
+        context.output.bytes(found.state.get().as_bytes())?;
+        if context.output.is_terminal() {
+            context.output.bytes(b"\n")?;
         }
     }
-    fell_back(context.screen, &found.fell_back_from, &header.snapshot_id)?;
+    fell_back(context.output, &found.fell_back_from, &header.snapshot_id)?;
     if found.redacted.is_empty() {
         return Ok(());
     }
     let message = format!("redaction replaced something in this state, at {}", found.redacted.join(", "));
-    Err(Failure::told(ReasonCode::StateRedacted, message).hint("put the real values back before you use it"))
+    Err(CommandError::new(ReasonCode::StateRedacted, message)
+        .with_hint("put the real values back before you use it"))
 }
 
-fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>, Failure> {
+fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
     Ok(match context.current_run(mp)? {
         Meant::Run(run) => Some(run),
         Meant::Unclear(_) => None,

@@ -14,11 +14,11 @@ use milepost::{Error, Exit, Milepost, ReasonCode, Status};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::hook::failures::{self, Noted};
+use crate::present::format::{self, ago, bold, clean};
 use crate::present::run::{RunDocument, standing};
 use crate::present::table::{cell, lines, table};
-use crate::present::words::{self, ago, bold, clean};
 
 /// Show the store, runs that are live, open or stopped, and what to do next
 #[derive(Debug, clap::Args)]
@@ -164,9 +164,9 @@ impl Runs {
     }
 }
 
-pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> {
-    let mp = match context.reader() {
-        Err(Failure::Library(Error::Store(StoreError::Missing { .. }))) => return nothing(context),
+pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), CommandError> {
+    let mp = match context.open_existing() {
+        Err(CommandError::Library(Error::Store(StoreError::Missing { .. }))) => return nothing(context),
         other => other?,
     };
     let info = mp.store().info()?;
@@ -177,9 +177,9 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
         None => runs.next(&context.here()),
     };
     let hook_failures = &failures::read()[..];
-    if context.screen.json {
+    if context.output.json {
         let documents = |runs: &[Stands]| runs.iter().map(Stands::document).collect();
-        return context.screen.document(&Document {
+        return context.output.document(&Document {
             schema: "milepost.status/1",
             store: Some(info.url),
             bytes: info.bytes,
@@ -194,29 +194,29 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
             next,
         });
     }
-    let mut text = format!("{}  {}, {}\n", bold("Store"), clean(&info.url), words::bytes(info.bytes));
+    let mut text = format!("{}  {}, {}\n", bold("Store"), clean(&info.url), format::bytes(info.bytes));
     if let Some(warning) = info.warning {
-        let _ = writeln!(text, "{}  {}", words::yellow("Warning"), clean(&warning));
+        let _ = writeln!(text, "{}  {}", format::yellow("Warning"), clean(&warning));
     }
     if waiting > 0 {
-        let n = words::counted(waiting, "checkpoint");
+        let n = format::counted(waiting, "checkpoint");
         let folder = clean(&context.config.place.outbox().to_string_lossy());
         let _ = writeln!(text, "{}  {n} in {folder} until the store can be written", bold("Waiting"));
     }
     if !unsigned.is_empty() {
-        let n = words::count(unsigned.len() as u64);
+        let n = format::count(unsigned.len() as u64);
         let _ = writeln!(text, "         {n} without your signature; `milepost trust --outbox` accepts:");
         for file in unsigned.iter().take(LISTED) {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let _ = writeln!(text, "         {}", words::clean(&name));
+            let _ = writeln!(text, "         {}", format::clean(&name));
         }
     }
     if let Some(last) = hook_failures.last() {
-        let n = words::counted(hook_failures.len() as u64, "hook failure");
+        let n = format::counted(hook_failures.len() as u64, "hook failure");
         let _ = writeln!(
             text,
             "{}  {n}, the last {} ({}): {}",
-            words::yellow("Hooks"),
+            format::yellow("Hooks"),
             ago(last.at, mp.now()),
             clean(&last.agent),
             clean(&last.message)
@@ -225,7 +225,7 @@ pub(crate) fn run(_: &StatusArgs, context: &Context<'_>) -> Result<(), Failure> 
     text.push('\n');
     text.push_str(&shown(&runs, context, mp.now()));
     let _ = writeln!(text, "\n{} {next}", bold("Next:"));
-    context.screen.text(&text)
+    context.output.text(&text)
 }
 
 fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
@@ -236,7 +236,7 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
     let mut text = String::new();
     if !current.is_empty() {
         let here = context.here();
-        let mut shown = table(context.screen, &["RUN", "STATE", "WHY", "SAVED", "WHERE", "ABOUT"]);
+        let mut shown = table(context.output, &["RUN", "STATE", "WHY", "SAVED", "WHERE", "ABOUT"]);
         for run in current {
             let summary = &run.summary;
             let latest = summary.latest.as_ref().map(|entry| &entry.header);
@@ -265,7 +265,7 @@ fn shown(runs: &Runs, context: &Context<'_>, now: Timestamp) -> String {
         text.push_str(&lines(&shown));
     }
     if let Some(last) = runs.ended.first() {
-        let n = words::counted(runs.ended.len() as u64, "run");
+        let n = format::counted(runs.ended.len() as u64, "run");
         let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id, last.word());
     }
     text
@@ -283,12 +283,12 @@ fn waiting(context: &Context<'_>) -> (u64, Vec<PathBuf>) {
 }
 
 /// There is no store: said kindly, and with the code that says so to programs.
-fn nothing(context: &Context<'_>) -> Result<(), Failure> {
+fn nothing(context: &Context<'_>) -> Result<(), CommandError> {
     const NEXT: &str = "milepost init";
     let url = context.url();
     let (waiting, unsigned) = waiting(context);
-    if context.screen.json {
-        context.screen.document(&Document {
+    if context.output.json {
+        context.output.document(&Document {
             schema: "milepost.status/1",
             store: None,
             bytes: 0,
@@ -305,14 +305,14 @@ fn nothing(context: &Context<'_>) -> Result<(), Failure> {
     } else {
         let mut text = format!("No store here yet: {} is made by the first save.\n", clean(&url.to_string()));
         if waiting > 0 {
-            let n = words::counted(waiting, "checkpoint");
+            let n = format::counted(waiting, "checkpoint");
             let folder = clean(&context.config.place.outbox().to_string_lossy());
             let _ = writeln!(text, "{n} in {folder} until it can be");
         }
         let _ = writeln!(text, "\n{} {NEXT}", bold("Next:"));
-        context.screen.text(&text)?;
-        return Err(Failure::Said(Exit::NoStore));
+        context.output.text(&text)?;
+        return Err(CommandError::ExitOnly(Exit::NoStore));
     }
-    Err(Failure::told(ReasonCode::StoreMissing, format!("no store at {url}"))
-        .hint("`milepost init` makes one, and so does the first `milepost save`"))
+    Err(CommandError::new(ReasonCode::StoreMissing, format!("no store at {url}"))
+        .with_hint("`milepost init` makes one, and so does the first `milepost save`"))
 }

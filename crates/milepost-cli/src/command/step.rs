@@ -5,7 +5,7 @@ use milepost::model::{Invalid, StepChange, StepStatus};
 
 use super::number;
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 
 /// What can happen to a step.
@@ -42,7 +42,7 @@ pub(crate) struct StepArgs {
     pub(super) title: Option<String>,
 }
 
-pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let Some((_, status)) = VERBS.iter().find(|(word, _)| *word == args.what) else {
         let words = VERBS.map(|(word, _)| word).join(", ");
         let message = format!("\"{}\" is not one of {words}", args.what);
@@ -54,8 +54,8 @@ pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), Failure> 
         StepChange { plan: args.plan, ordinal, title: args.title, ..StepChange::new(args.id, *status) };
     // Only what has begun can end: for that there must be a store and a run already.
     let ends = matches!(status, StepStatus::Done | StepStatus::Failed);
-    let to = if ends { Target::There } else { Target::Any };
+    let to = if ends { Target::Current } else { Target::CurrentOrNew };
     let what = serde_json::json!({ "step_id": change.id, "step_status": change.status });
     let applied = context.apply(vec![change.into()], &to)?;
-    Changed { schema: "milepost.step/1", applied: &applied, what }.present(context.screen)
+    Changed { schema: "milepost.step/1", applied: &applied, what }.present(context.output)
 }

@@ -6,7 +6,7 @@ use milepost::model::RunId;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::summary::page;
 
 /// Sum a run up: checkpoints, sessions, files touched, memory, failures
@@ -28,25 +28,25 @@ struct Document {
     summary: Summary,
 }
 
-pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let run = match named {
         Some(run) => {
-            context.check_shown(&mp, &run)?;
+            context.ensure_visible(&mp, &run)?;
             run
         }
         None => meant(&mp, context)?,
     };
     let summary = mp.summary(&run)?;
-    if !context.screen.json {
-        return context.screen.text(&page(context.screen, &summary));
+    if !context.output.json {
+        return context.output.text(&page(context.output, &summary));
     }
-    context.screen.document(&Document { schema: "milepost.summary/1", summary })
+    context.output.document(&Document { schema: "milepost.summary/1", summary })
 }
 
 /// The run that was named, or that of the checkpoint written last.
-fn meant(mp: &Milepost, context: &Context<'_>) -> Result<RunId, Failure> {
+fn meant(mp: &Milepost, context: &Context<'_>) -> Result<RunId, CommandError> {
     let latest = Reference::Latest(0);
     match context.run_of_reference(mp, &latest)? {
         Some(run) => Ok(run),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::config::word;
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 use crate::supervise::{self, Attempt};
 
@@ -87,19 +87,21 @@ struct Answer<'a> {
     about: About,
 }
 
-pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), CommandError> {
     match args.what {
         What::Set { id, status, title } => {
             let status = parsed(&status)?;
             let change = TaskChange { title, ..TaskChange::new(&id, status) };
-            let applied = context.apply(vec![change.into()], &Target::Any)?;
-            let mp = applied.mp.as_ref().filter(|_| context.screen.json);
+            let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
+            let mp = applied.mp.as_ref().filter(|_| context.output.json);
             let task = mp.map(|mp| find(mp, &applied.run, &id)).transpose()?.flatten();
             let what = About { task, exit: None };
-            Changed { schema: SCHEMA, applied: &applied, what }.present(context.screen)
+            Changed { schema: SCHEMA, applied: &applied, what }.present(context.output)
         }
         What::Is { id, status } => ask(&id, parsed(&status)?, context),
-        What::Run { id, title, command } => execute(&id, title, &command, context).map_err(Failure::own),
+        What::Run { id, title, command } => {
+            execute(&id, title, &command, context).map_err(CommandError::into_supervisor)
+        }
     }
 }
 
@@ -107,26 +109,26 @@ fn parsed(status: &str) -> Result<TaskStatus, Error> {
     word(status, "the task's status", "/tasks/status")
 }
 
-fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, Failure> {
+fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, CommandError> {
     let record = mp.run_detail(run)?.summary.record;
     let record = record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
     Ok(Task::find(&record.working.tasks, id))
 }
 
 /// Yes is 0 and no is 4, also for a task that nobody has heard of: there is no such thing.
-fn ask(id: &str, status: TaskStatus, context: &Context<'_>) -> Result<(), Failure> {
-    let mp = context.reader()?;
-    let run = context.run_that_is_there(&mp)?;
-    context.check_shown(&mp, &run)?;
+fn ask(id: &str, status: TaskStatus, context: &Context<'_>) -> Result<(), CommandError> {
+    let mp = context.open_existing()?;
+    let run = context.require_run(&mp)?;
+    context.ensure_visible(&mp, &run)?;
     let task = find(&mp, &run, id)?;
     let is = task.as_ref().is_some_and(|task| task.is(status));
     let stands = task.as_ref().map_or("not known", Task::status);
-    context.screen.detail(&format!("task {id} of {run} is {stands}"));
-    if context.screen.json {
+    context.output.detail(&format!("task {id} of {run} is {stands}"));
+    if context.output.json {
         let about = About { task, exit: None };
-        context.screen.document(&Answer { schema: SCHEMA, run_id: &run, task_id: id, is, about })?;
+        context.output.document(&Answer { schema: SCHEMA, run_id: &run, task_id: id, is, about })?;
     }
-    if is { Ok(()) } else { Err(Failure::Said(Exit::Nothing)) }
+    if is { Ok(()) } else { Err(CommandError::ExitOnly(Exit::Nothing)) }
 }
 
 /// The task is done once this has returned 0, and not before: whoever is killed meanwhile runs it again.
@@ -135,12 +137,12 @@ fn execute(
     title: Option<String>,
     command: &[OsString],
     context: &Context<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let begun = TaskChange { title, ..TaskChange::new(id, TaskStatus::InProgress) };
-    let run = context.apply(vec![begun.into()], &Target::Any)?.run;
+    let run = context.apply(vec![begun.into()], &Target::CurrentOrNew)?.run;
     let attempt = Attempt::new(command, &context.config.redact_allow);
     let mut child = attempt.command();
-    child.envs(context.for_a_child(&run));
+    child.envs(context.child_environment(&run));
     let ended = supervise::run(child, |_| {});
     let outcome = attempt.outcome(&ended, String::new());
     let status = if ended.as_ref().is_ok_and(supervise::Ending::passed) {
@@ -154,11 +156,11 @@ fn execute(
     let applied = kept.inspect_err(|_| {
         let words = ending.words();
         context
-            .screen
-            .talk(&format!("Warning: the command has ended ({words}), and that could not be saved"));
+            .output
+            .message(&format!("Warning: the command has ended ({words}), and that could not be saved"));
     })?;
     let task = applied.mp.as_ref().and_then(|mp| find(mp, &applied.run, id).ok().flatten());
     let what = About { task, exit: Some(ending.code()) };
-    Changed { schema: SCHEMA, applied: &applied, what }.present_aside(context.screen);
+    Changed { schema: SCHEMA, applied: &applied, what }.present_aside(context.output);
     ending.pass_through()
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::agents::Agent;
 use crate::config::{agent_variable, trusted_entry};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::trust as page;
 
 /// Trust the store and the guarded settings of this project, after showing them
@@ -86,7 +86,7 @@ const SCHEMA: &str = "milepost.trust/1";
 /// Bytes of the longest value that a person is asked to trust.
 const MAX_VALUE: usize = 4096;
 
-pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), CommandError> {
     if args.list {
         return list(context);
     }
@@ -99,20 +99,20 @@ pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), Failure
     let offer = offer(context)?;
     let nothing = offer.state != "foreign" && offer.settings.is_empty();
     if args.dry_run || nothing {
-        return page::offer(context.screen, &offer, nothing);
+        return page::offer(context.output, &offer, nothing);
     }
     let state = state(context)?;
     adoptable(context)?;
     readable(&offer)?;
-    page::show(context.screen, &offer);
+    page::show(context.output, &offer);
     confirmed(context, "Trust this?")?;
     let record = adopt(context, state)?;
     let offer = Offer { store_id: Some(record.id), trusted: true, ..offer };
-    page::trusted(context.screen, &offer)
+    page::trusted(context.output, &offer)
 }
 
 /// Reads what there is to trust. The store is opened for reading alone.
-fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
+fn offer(context: &Context<'_>) -> Result<Offer, CommandError> {
     let config = &context.config;
     if !config.untrusted.contains_key("store") {
         // A file that is refused as a whole has no values that could be trusted.
@@ -151,7 +151,7 @@ fn offer(context: &Context<'_>) -> Result<Offer, Failure> {
 }
 
 /// Refuses stores that trust cannot make safe.
-fn adoptable(context: &Context<'_>) -> Result<(), Failure> {
+fn adoptable(context: &Context<'_>) -> Result<(), CommandError> {
     match context.foreign() {
         Some(why) if !why.is_adoptable() => {
             Err(milepost::store::StoreError::Untrusted { place: context.url().to_string(), why }.into())
@@ -161,7 +161,7 @@ fn adoptable(context: &Context<'_>) -> Result<(), Failure> {
 }
 
 /// Refuses values that nobody can read before they answer.
-fn readable(offer: &Offer) -> Result<(), Failure> {
+fn readable(offer: &Offer) -> Result<(), CommandError> {
     let Some((key, value)) = offer.settings.iter().find(|(_, value)| value.len() > MAX_VALUE) else {
         return Ok(());
     };
@@ -170,21 +170,21 @@ fn readable(offer: &Offer) -> Result<(), Failure> {
         offer.config,
         value.len()
     );
-    Err(Failure::told(ReasonCode::ConfigUntrusted, message)
-        .exits(milepost::Exit::Untrusted)
-        .hint("shorten the value in the file, or remove it; `milepost trust --dry-run` shows all of it"))
+    Err(CommandError::new(ReasonCode::ConfigUntrusted, message)
+        .with_exit(milepost::Exit::Untrusted)
+        .with_hint("shorten the value in the file, or remove it; `milepost trust --dry-run` shows all of it"))
 }
 
-fn state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, Failure> {
+fn state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandError> {
     context.config.trust.state.as_ref().map_err(|why| {
-        Failure::told(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
-            .exits(milepost::Exit::Untrusted)
-            .hint(format!("set MILEPOST_TRUST={}", context.config.place.root.display()))
+        CommandError::new(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
+            .with_exit(milepost::Exit::Untrusted)
+            .with_hint(format!("set MILEPOST_TRUST={}", context.config.place.root.display()))
     })
 }
 
 /// Records the store, made if it is not there yet, and the guarded values.
-fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Failure> {
+fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, CommandError> {
     let config = &context.config;
     let (url, file) =
         (config.url(), |source| Error::File { path: state.folder().to_owned(), what: "written", source });
@@ -201,15 +201,15 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Failur
     let mut record = identity::adopt(&url, state).map_err(file)?;
     record.add_project(trusted_entry(&config.place, &config.guarded));
     state.put(&record).map_err(file)?;
-    context.screen.done(format!("{url} is trusted"));
+    context.output.record_change(format!("{url} is trusted"));
     Ok(record)
 }
 
 /// Requires a yes on a controlling terminal, outside any agent.
-fn confirmed(context: &Context<'_>, question: &str) -> Result<(), Failure> {
+fn confirmed(context: &Context<'_>, question: &str) -> Result<(), CommandError> {
     let refused = |why: String| {
-        Failure::told(ReasonCode::ConfirmationNeeded, why)
-            .hint("run it yourself in a terminal, or set MILEPOST_TRUST to folders that you trust")
+        CommandError::new(ReasonCode::ConfirmationNeeded, why)
+            .with_hint("run it yourself in a terminal, or set MILEPOST_TRUST to folders that you trust")
     };
     if let Some(name) = agent_variable() {
         return Err(refused(format!("refusing to trust anything under an agent ({name} is set)")));
@@ -218,14 +218,14 @@ fn confirmed(context: &Context<'_>, question: &str) -> Result<(), Failure> {
     if let Some(name) = milepost::owner::ancestor_named(&programs) {
         return Err(refused(format!("refusing to trust anything under an agent (started by {name})")));
     }
-    match context.screen.ask_terminal(question) {
+    match context.output.confirm_on_terminal(question) {
         None => Err(refused("trust needs a person at a terminal, and there is none".to_owned())),
         Some(true) => Ok(()),
-        Some(false) => Err(Failure::told(ReasonCode::ConfirmationNeeded, "nothing was trusted")),
+        Some(false) => Err(CommandError::new(ReasonCode::ConfirmationNeeded, "nothing was trusted")),
     }
 }
 
-fn list(context: &Context<'_>) -> Result<(), Failure> {
+fn list(context: &Context<'_>) -> Result<(), CommandError> {
     let state = state(context)?;
     let mut stores = state.records().map_err(|source| Error::File {
         path: state.folder().to_owned(),
@@ -233,13 +233,13 @@ fn list(context: &Context<'_>) -> Result<(), Failure> {
         source,
     })?;
     stores.sort_by(|a, b| a.store.cmp(&b.store));
-    if context.screen.json {
-        return context.screen.document(&ListDocument { schema: SCHEMA, stores: &stores });
+    if context.output.json {
+        return context.output.document(&ListDocument { schema: SCHEMA, stores: &stores });
     }
-    page::list(context.screen, &stores)
+    page::list(context.output, &stores)
 }
 
-fn revoke(context: &Context<'_>) -> Result<(), Failure> {
+fn revoke(context: &Context<'_>) -> Result<(), CommandError> {
     // A store that only an untrusted file names is not this project's to revoke.
     context.config.check()?;
     let state = state(context)?;
@@ -250,23 +250,23 @@ fn revoke(context: &Context<'_>) -> Result<(), Failure> {
         .transpose()
         .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
     if revoked == Some(true) {
-        context.screen.done(format!("{} is no longer trusted", context.url()));
+        context.output.record_change(format!("{} is no longer trusted", context.url()));
     }
     let document =
         RevokeDocument { schema: SCHEMA, store: context.url().to_string(), revoked: revoked == Some(true) };
-    if context.screen.json {
-        return context.screen.document(&document);
+    if context.output.json {
+        return context.output.document(&document);
     }
     if context.config.trust.covers(context.url().resolved().path()) {
-        context.screen.talk("MILEPOST_TRUST or trust.paths still names a folder above it");
+        context.output.message("MILEPOST_TRUST or trust.paths still names a folder above it");
     }
-    context.screen.text(&match document.revoked {
+    context.output.text(&match document.revoked {
         true => format!("{} is no longer trusted, in any project\n", document.store),
         false => format!("{} was not trusted\n", document.store),
     })
 }
 
-fn outbox(context: &Context<'_>) -> Result<(), Failure> {
+fn outbox(context: &Context<'_>) -> Result<(), CommandError> {
     let outbox = context.outbox().filter(|_| context.foreign().is_none());
     let pending = outbox.as_ref().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
     let unsigned: Vec<Pending> =
@@ -279,15 +279,15 @@ fn outbox(context: &Context<'_>) -> Result<(), Failure> {
     let shown: Vec<String> = unsigned.iter().filter_map(checksum).collect();
     let mut accepted = 0;
     if let (Some(outbox), false) = (&outbox, files.is_empty()) {
-        page::unsigned(context.screen, &unsigned);
+        page::unsigned(context.output, &unsigned);
         confirmed(context, "Save these checkpoints?")?;
-        let intake = outbox.take_in_with(&context.writer()?, &shown)?;
+        let intake = outbox.take_in_with(&context.open_or_create()?, &shown)?;
         accepted = intake.saved.len() as u64;
-        context.screen.done(format!("{accepted} checkpoints of the outbox were saved"));
-        page::refused(context.screen, &intake.refused);
+        context.output.record_change(format!("{accepted} checkpoints of the outbox were saved"));
+        page::refused(context.output, &intake.refused);
     }
-    if context.screen.json {
-        return context.screen.document(&OutboxDocument { schema: SCHEMA, unsigned: &files, accepted });
+    if context.output.json {
+        return context.output.document(&OutboxDocument { schema: SCHEMA, unsigned: &files, accepted });
     }
-    page::accepted(context.screen, accepted)
+    page::accepted(context.output, accepted)
 }

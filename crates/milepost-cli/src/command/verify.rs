@@ -5,9 +5,9 @@ use milepost::engine::{Reference, Scope};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::damage::{DamageDocument, reason};
-use crate::present::words;
+use crate::present::format;
 
 /// Verify every checkpoint, those of a run, or one
 #[derive(Debug, clap::Args)]
@@ -27,32 +27,32 @@ struct Document<'a> {
     damaged: Vec<DamageDocument<'a>>,
 }
 
-pub(crate) fn run(args: &VerifyArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: &VerifyArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let reference = args.reference.as_deref().map(str::parse::<Reference>).transpose()?;
-    let mp = context.reader()?;
-    let scope = match (reference, context.known_run(&mp)?) {
+    let mp = context.open_existing()?;
+    let scope = match (reference, context.named_run(&mp)?) {
         (Some(reference), run) => Scope::Checkpoint(reference, run),
         (None, Some(run)) => Scope::Run(run),
         (None, None) => Scope::Store,
     };
-    let mut progress = context.screen.progress();
+    let mut progress = context.output.progress();
     let report = mp.verify(&scope, &mut |n| progress.at("checkpoints read", n))?;
     drop(progress);
-    let checked = words::counted(report.checked, "checkpoint");
-    if context.screen.json {
+    let checked = format::counted(report.checked, "checkpoint");
+    if context.output.json {
         let damaged = DamageDocument::all(&report.damaged);
         let document = Document { schema: "milepost.verify/1", checked: report.checked, damaged };
-        context.screen.document(&document)?;
+        context.output.document(&document)?;
     } else if report.damaged.is_empty() {
-        context.screen.text(&format!("{checked} intact\n"))?;
+        context.output.text(&format!("{checked} intact\n"))?;
     } else {
         let lines =
-            report.damaged.iter().map(|d| format!("{} ({})\n", words::clean(&d.to_string()), reason(d)));
-        context.screen.text(&lines.collect::<String>())?;
+            report.damaged.iter().map(|d| format!("{} ({})\n", format::clean(&d.to_string()), reason(d)));
+        context.output.text(&lines.collect::<String>())?;
     }
     let Some(first) = report.damaged.first() else { return Ok(()) };
-    let n = words::counted(report.damaged.len() as u64, "damaged value");
-    Err(Failure::told(reason(first), format!("{n} found in {checked}"))
-        .exits(Exit::Damaged)
-        .hint("`milepost doctor` says what can be done"))
+    let n = format::counted(report.damaged.len() as u64, "damaged value");
+    Err(CommandError::new(reason(first), format!("{n} found in {checked}"))
+        .with_exit(Exit::Damaged)
+        .with_hint("`milepost doctor` says what can be done"))
 }

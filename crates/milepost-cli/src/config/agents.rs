@@ -3,7 +3,7 @@
 use milepost::resume::ResumePolicy;
 
 use super::{Files, Raw, Settings, value};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// How much of what a person says to an agent is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(super) fn load(files: &Files<'_>, settings: &mut Settings) -> Result<Self, Failure> {
+    pub(super) fn load(files: &Files<'_>, settings: &mut Settings) -> Result<Self, CommandError> {
         let usual = ResumePolicy::default();
         let attempts = settings.take(
             "resume.attempts",

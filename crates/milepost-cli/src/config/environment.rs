@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use milepost::trust::UserState;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// What the environment says.
 #[derive(Debug, Default)]
@@ -21,11 +21,11 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    pub(super) fn read() -> Result<Self, Failure> {
+    pub(super) fn read() -> Result<Self, CommandError> {
         let text = |name: &str| match variable(name).map(std::ffi::OsString::into_string) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),
-            Some(Err(_)) => Err(Failure::usage(format!("{name} is not valid UTF-8"))),
+            Some(Err(_)) => Err(CommandError::usage(format!("{name} is not valid UTF-8"))),
         };
         let user = || ["USER", "LOGNAME"].into_iter().find_map(|name| text(name).ok().flatten());
         let trust = variable("MILEPOST_TRUST").unwrap_or_default();

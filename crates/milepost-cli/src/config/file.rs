@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use milepost::small_file;
 use milepost::trust::user_id;
 
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Maximum size of a configuration file.
 const LIMIT: u64 = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) enum Found {
 
 impl File {
     /// Reads a file that belongs to this user or to root; with `any_owner`, to anybody.
-    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<Found, Failure> {
+    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<Found, CommandError> {
         let (bytes, about) = match small_file::read_with_metadata(&path, LIMIT) {
             Ok(read) => read,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -49,10 +49,10 @@ impl File {
             return Ok(Found::Refused(format!("it belongs to another user (uid {owner})")));
         }
         let text = String::from_utf8(bytes)
-            .map_err(|_| Failure::usage(format!("{} is not valid UTF-8", path.display())))?;
+            .map_err(|_| CommandError::usage(format!("{} is not valid UTF-8", path.display())))?;
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
-            Failure::usage(format!("{}, line {line}: {}", path.display(), e.message()))
+            CommandError::usage(format!("{}, line {line}: {}", path.display(), e.message()))
         })?;
         let mut values = Vec::new();
         flatten(String::new(), toml::Value::Table(table), &mut values);

@@ -33,7 +33,7 @@ pub(crate) use self::trust::{Trust, entry as trusted_entry};
 pub(crate) use self::value::duration;
 pub(crate) use self::watching::Watching;
 use crate::cli::Global;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Every key that a file may hold.
 pub(crate) const KEYS: [&str; 26] = [
@@ -172,7 +172,7 @@ impl Files<'_> {
 
 impl Config {
     /// Reads the environment and the files.
-    pub(crate) fn load(global: &Global) -> Result<Self, Failure> {
+    pub(crate) fn load(global: &Global) -> Result<Self, CommandError> {
         let here = Path::new(".");
         let place = ProjectPaths::find(here).map_err(|source| Error::File {
             path: here.to_owned(),
@@ -266,7 +266,7 @@ impl Config {
                 value::seconds(raw).map(value::Seconds)
             })?;
         let standard = Limits::default();
-        let mut limit = |key, default: u64| -> Result<u64, Failure> {
+        let mut limit = |key, default: u64| -> Result<u64, CommandError> {
             let found = settings.take(key, files.find(key), value::Size(default).to_string(), |raw, _| {
                 value::raw_size(raw).map(value::Size)
             })?;
@@ -304,7 +304,8 @@ impl Config {
             (None, None) => None,
             _ => {
                 let message = "pointer.file and pointer.key go together: one of them is missing";
-                return Err(Failure::usage(message).hint("`milepost config show` says where each comes from"));
+                return Err(CommandError::usage(message)
+                    .with_hint("`milepost config show` says where each comes from"));
             }
         };
         Ok(Self {
@@ -374,7 +375,7 @@ impl Settings {
         found: Found,
         default: String,
         parse: impl Fn(Raw, &Origin) -> Result<T, String>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, CommandError> {
         self.take_from(key, found, (default, Origin::Default), parse)
     }
 
@@ -384,15 +385,15 @@ impl Settings {
         found: Found,
         default: (String, Origin),
         parse: impl Fn(Raw, &Origin) -> Result<T, String>,
-    ) -> Result<Option<T>, Failure> {
+    ) -> Result<Option<T>, CommandError> {
         let Some((raw, origin)) = found else {
             self.0.push(Setting { key, value: default.0, origin: default.1 });
             return Ok(None);
         };
         let parsed = parse(raw, &origin).map_err(|why| match &origin {
-            Origin::Flag(name) => Failure::usage(format!("{name}: {why}")),
-            Origin::Environment(name) => Failure::usage(format!("{name}: {why}")),
-            _ => Failure::usage(format!("{key} in {origin}: {why}")),
+            Origin::Flag(name) => CommandError::usage(format!("{name}: {why}")),
+            Origin::Environment(name) => CommandError::usage(format!("{name}: {why}")),
+            _ => CommandError::usage(format!("{key} in {origin}: {why}")),
         })?;
         self.0.push(Setting { key, value: parsed.to_string(), origin });
         Ok(Some(parsed))
@@ -400,7 +401,7 @@ impl Settings {
 }
 
 /// The guarded values of a file that this program has just written.
-pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
+pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>, CommandError> {
     Ok(match File::read(path.to_owned(), false)? {
         FoundFile::File(file) => guard::guarded(&file, None),
         FoundFile::Nothing | FoundFile::Refused(_) => BTreeMap::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use milepost::model::{House, Keep, Profile};
 
 use super::{Files, Origin, Raw, Settings, value};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// What is kept, as far as anybody said.
 #[derive(Debug, Clone, Default)]
@@ -53,7 +53,7 @@ impl Retain {
         files: &Files<'_>,
         settings: &mut Settings,
         profile: Profile,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let by_profile = Origin::Profile(profile);
         let retention = profile.retention();
         let house = House::default();
@@ -103,7 +103,7 @@ impl Retain {
     }
 
     /// What is kept where flags go over the rest.
-    pub(crate) fn with(&self, flags: &RetainFlags) -> Result<Self, Failure> {
+    pub(crate) fn with(&self, flags: &RetainFlags) -> Result<Self, CommandError> {
         let mut retain = self.clone();
         if let Some(keep) = parsed("--keep-last", &flags.keep_last, value::keep)? {
             retain.keep_last = Some(keep);
@@ -134,7 +134,7 @@ fn parsed<T>(
     name: &str,
     flag: &Option<String>,
     parse: fn(Raw) -> Result<T, String>,
-) -> Result<Option<T>, Failure> {
+) -> Result<Option<T>, CommandError> {
     let text = flag.as_ref().map(|text| parse(Raw::Text(text.clone())));
-    text.transpose().map_err(|why| Failure::usage(format!("{name}: {why}")))
+    text.transpose().map_err(|why| CommandError::usage(format!("{name}: {why}")))
 }

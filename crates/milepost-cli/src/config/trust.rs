@@ -12,7 +12,7 @@ use milepost::trust::{StoreRecord, TrustedProject, UserState};
 use super::file::File;
 use super::guard::Guarded;
 use super::{Raw, value};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// How the keys of the pointer begin.
 const POINTER: &str = "pointer.";
@@ -34,10 +34,10 @@ impl Trust {
         home: Option<&Path>,
         user: Option<&File>,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let from_file = user.and_then(|file| Some((file.get(PATHS)?.clone(), &file.path)));
         let from_file = from_file.map(|(raw, path)| {
-            let why = |why| Failure::usage(format!("{PATHS} in {}: {why}", path.display()));
+            let why = |why| CommandError::usage(format!("{PATHS} in {}: {why}", path.display()));
             value::folders(Raw::Toml(raw)).map_err(why)
         });
         let from_file = from_file.transpose()?.map(|folders| folders.0).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use milepost::model::Profile;
 
 use super::{Files, Origin, Settings, value};
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// What is looked at, and how often.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Watching {
         files: &Files<'_>,
         settings: &mut Settings,
         own_folder: impl Fn(&Origin) -> &'p Path,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let capture = flag(files, settings, "capture.enabled", true)?;
         let usual = milepost::capture::WATCHED.to_owned();
         let watch = settings.take("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
@@ -58,7 +58,7 @@ fn flag(
     settings: &mut Settings,
     key: &'static str,
     default: bool,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandError> {
     let found = settings.take(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
     Ok(found.unwrap_or(default))
 }

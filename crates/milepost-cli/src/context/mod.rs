@@ -21,18 +21,18 @@ use milepost::store::{StoreError, StoreUrl};
 use milepost::{Error, Exit, Milepost, Save, Saved, trigger};
 
 use crate::config::{Config, Retain};
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 
 /// What a command works with.
 pub(crate) struct Context<'a> {
     pub(crate) config: Config,
-    pub(crate) screen: &'a Screen,
-    caller: Caller,
+    pub(crate) output: &'a Output,
+    audience: Audience,
     /// Whether the person was told that the store is foreign.
     warned: Cell<bool>,
     /// Whether it was said that runs are left out for an agent.
-    told_hidden: Cell<bool>,
+    noted_hidden: Cell<bool>,
     /// Why the store is foreign, once that was asked.
     foreign: OnceCell<Option<ForeignReason>>,
     /// Whether the command has read a store from which acknowledged writes are missing.
@@ -41,7 +41,7 @@ pub(crate) struct Context<'a> {
 
 /// Who a command works for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub(crate) enum Audience {
     /// A person or a script.
     Person,
     /// An agent's hook, which must be quick.
@@ -54,9 +54,9 @@ pub(crate) enum Caller {
 /// The run that a change is meant for.
 pub(crate) enum Target {
     /// The one that is meant, or a new one.
-    Any,
+    CurrentOrNew,
     /// The one that is meant, which has to be there.
-    There,
+    Current,
     /// This one.
     Run(RunId),
 }
@@ -82,26 +82,26 @@ fn given(error: Error) -> Error {
 
 impl<'a> Context<'a> {
     /// Joins what is known; opens nothing.
-    pub(crate) fn new(config: Config, screen: &'a Screen) -> Self {
-        Self::for_caller(config, screen, Caller::Person)
+    pub(crate) fn new(config: Config, output: &'a Output) -> Self {
+        Self::for_audience(config, output, Audience::Person)
     }
 
     /// As `new`, for somebody else than a person.
-    pub(crate) fn for_caller(config: Config, screen: &'a Screen, caller: Caller) -> Self {
+    pub(crate) fn for_audience(config: Config, output: &'a Output, audience: Audience) -> Self {
         Self {
             config,
-            screen,
-            caller,
+            output,
+            audience,
             warned: Cell::new(false),
-            told_hidden: Cell::new(false),
+            noted_hidden: Cell::new(false),
             foreign: OnceCell::new(),
             read_incomplete: Cell::new(false),
         }
     }
 
     /// The end of a command that went well: its exit code still says if what it has read was incomplete.
-    pub(crate) fn end(&self) -> Result<(), Failure> {
-        if self.read_incomplete.get() { Err(Failure::Said(Exit::Partly)) } else { Ok(()) }
+    pub(crate) fn end(&self) -> Result<(), CommandError> {
+        if self.read_incomplete.get() { Err(CommandError::ExitOnly(Exit::Partly)) } else { Ok(()) }
     }
 
     /// The store's address.
@@ -111,7 +111,7 @@ impl<'a> Context<'a> {
 
     /// What a command that is run finds in its environment, so that milepost commands inside it mean this run. A store
     /// that is not trusted is not named: there it would count as the user's own choice.
-    pub(crate) fn for_a_child(&self, run: &RunId) -> Vec<(&'static str, String)> {
+    pub(crate) fn child_environment(&self, run: &RunId) -> Vec<(&'static str, String)> {
         if self.config.check().is_err() || self.foreign().is_some() {
             return Vec::new();
         }
@@ -186,7 +186,7 @@ impl<'a> Context<'a> {
     }
 
     /// The run that was named, which has to be there.
-    pub(crate) fn known_run(&self, mp: &Milepost) -> Result<Option<RunId>, Failure> {
+    pub(crate) fn named_run(&self, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
         let Some(run) = &self.config.run else { return Ok(None) };
         match mp.store().run(run)? {
             Some(_) => Ok(Some(run.clone())),
@@ -212,7 +212,7 @@ impl<'a> Context<'a> {
         let run = RunId::fresh(mp.now());
         if !open.is_empty() {
             let open: Vec<_> = open.iter().map(ToString::to_string).collect();
-            self.screen.talk(&format!(
+            self.output.message(&format!(
                 "{} open runs could be meant ({}): this is a new one, {run}; --run names one",
                 open.len(),
                 open.join(", ")
@@ -222,8 +222,8 @@ impl<'a> Context<'a> {
     }
 
     /// The run that is meant, which has to be there.
-    pub(crate) fn run_that_is_there(&self, mp: &Milepost) -> Result<RunId, Failure> {
-        if let Some(run) = self.known_run(mp)? {
+    pub(crate) fn require_run(&self, mp: &Milepost) -> Result<RunId, CommandError> {
+        if let Some(run) = self.named_run(mp)? {
             return Ok(run);
         }
         match self.current_run(mp)? {
@@ -236,26 +236,26 @@ impl<'a> Context<'a> {
     }
 
     /// The run of a save that has to wait, by what can still be read; a new one where nothing can.
-    pub(crate) fn run_by_reading(&self) -> RunId {
+    pub(crate) fn run_for_outbox(&self) -> RunId {
         if let Some(run) = &self.config.run {
             return run.clone();
         }
-        match self.examiner().and_then(|mp| self.current_run(&mp)) {
+        match self.open_read_only().and_then(|mp| self.current_run(&mp)) {
             Ok(Meant::Run(run)) => run,
             Ok(Meant::Unclear(_)) | Err(_) => RunId::fresh(milepost::clock::Clock::now(&SystemClock)),
         }
     }
 
     /// Changes a run. Where the default store cannot be written, the change waits in the outbox as a save of its own.
-    pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, Failure> {
+    pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, CommandError> {
         let mut waiting = self.plain_save().with_changes(changes.clone());
         let error = match self.apply_in_store(changes.clone(), to) {
-            Err(Failure::Library(error @ Error::Store(StoreError::ReadOnly { .. }))) => error,
+            Err(CommandError::Library(error @ Error::Store(StoreError::ReadOnly { .. }))) => error,
             other => return other,
         };
         let run = match to {
             Target::Run(run) => run.clone(),
-            Target::Any | Target::There => self.run_by_reading(),
+            Target::CurrentOrNew | Target::Current => self.run_for_outbox(),
         };
         let (settings, outbox) = (self.settings(), self.outbox());
         waiting.sighting = changes.iter().find_map(trigger::boundary).and_then(|_| self.look_alone());
@@ -269,17 +269,17 @@ impl<'a> Context<'a> {
         Ok(Applied { run, saved: None, queued: Some(queued), mp: None })
     }
 
-    fn apply_in_store(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, Failure> {
+    fn apply_in_store(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, CommandError> {
         let (mp, run) = match to {
-            Target::Run(run) => (self.writer()?, run.clone()),
-            Target::Any => {
-                let mp = self.writer()?;
+            Target::Run(run) => (self.open_or_create()?, run.clone()),
+            Target::CurrentOrNew => {
+                let mp = self.open_or_create()?;
                 let run = self.run_to_write(&mp)?;
                 (mp, run)
             }
-            Target::There => {
-                let mp = self.reader()?;
-                let run = self.run_that_is_there(&mp)?;
+            Target::Current => {
+                let mp = self.open_existing()?;
+                let run = self.require_run(&mp)?;
                 (mp, run)
             }
         };

@@ -9,10 +9,10 @@ use milepost::store::identity::{ForeignReason, StoreTrust};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
-use super::{Caller, Context};
+use super::{Audience, Context};
 use crate::config::trusted_entry;
-use crate::failure::Failure;
-use crate::present::words::counted;
+use crate::error::CommandError;
+use crate::present::format::counted;
 
 /// How long one transaction of a hook may compute.
 const HOOK_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -41,11 +41,11 @@ enum Waiting {
 
 impl Context<'_> {
     /// Opens a store that has to be there.
-    pub(crate) fn reader(&self) -> Result<Milepost, Failure> {
+    pub(crate) fn open_existing(&self) -> Result<Milepost, CommandError> {
         // Waiting saves may create the store.
         let create = self.foreign().is_none() && self.waits();
         let opened = self.open(create, Waiting::TakeIn);
-        let opened = opened.inspect(|mp| self.read_incomplete.set(self.tell_lost(mp)));
+        let opened = opened.inspect(|mp| self.read_incomplete.set(self.warn_of_lost_writes(mp)));
         match opened {
             // It could not be created: then it is missing, or this user may not see it.
             Err(Error::Store(StoreError::ReadOnly { .. })) if create => Ok(self.open(false, Waiting::Leave)?),
@@ -54,22 +54,22 @@ impl Context<'_> {
     }
 
     /// Opens the store, making it if needed.
-    pub(crate) fn writer(&self) -> Result<Milepost, Error> {
+    pub(crate) fn open_or_create(&self) -> Result<Milepost, Error> {
         self.config.check()?;
         self.check_writable()?;
         let mp = self.open(true, Waiting::TakeIn)?;
-        self.tell_lost(&mp);
+        self.warn_of_lost_writes(&mp);
         Ok(mp)
     }
 
     /// Warns a person of acknowledged writes that the store has lost; whether there are any. Hooks have their own line.
-    fn tell_lost(&self, mp: &Milepost) -> bool {
-        if self.caller != Caller::Person {
+    fn warn_of_lost_writes(&self, mp: &Milepost) -> bool {
+        if self.audience != Audience::Person {
             return false;
         }
         let warning = lost_writes(mp);
         if let Some(warning) = &warning {
-            self.screen.talk(&format!("Warning: {warning}"));
+            self.output.message(&format!("Warning: {warning}"));
         }
         warning.is_some()
     }
@@ -97,7 +97,7 @@ impl Context<'_> {
             Some(why @ (ForeignReason::OtherOwner { .. } | ForeignReason::NotRegular { .. })) => {
                 Some(why.clone())
             }
-            other if self.caller == Caller::Hook => other.cloned(),
+            other if self.audience == Audience::Hook => other.cloned(),
             _ if self.is_tracked() => Some(ForeignReason::Tracked),
             other => other.cloned(),
         }
@@ -131,13 +131,13 @@ impl Context<'_> {
             user_state: self.config.trust.state.clone().ok(),
             time_limit: match self.foreign() {
                 Some(_) => Some(FOREIGN_TIME_LIMIT),
-                None => (self.caller == Caller::Hook).then_some(HOOK_TIME_LIMIT),
+                None => (self.audience == Audience::Hook).then_some(HOOK_TIME_LIMIT),
             },
         }
     }
 
     /// Opens a store that has to be there and changes nothing in it.
-    pub(crate) fn examiner(&self) -> Result<Milepost, Error> {
+    pub(crate) fn open_read_only(&self) -> Result<Milepost, Error> {
         self.open(false, Waiting::Leave)
     }
 
@@ -169,7 +169,7 @@ impl Context<'_> {
         self.config.check()?;
         let options = self.open_options(create);
         if let Some(why) = &options.foreign {
-            self.tell_foreign(why)?;
+            self.check_foreign_readable(why)?;
         }
         let foreign = options.foreign.is_some();
         let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
@@ -184,7 +184,7 @@ impl Context<'_> {
 
     /// A foreign store is read with a warning by people, and not at all by agents. Another user's store, and one behind a
     /// link, is not read at all.
-    fn tell_foreign(&self, why: &ForeignReason) -> Result<(), Error> {
+    fn check_foreign_readable(&self, why: &ForeignReason) -> Result<(), Error> {
         let place = self.url().to_string();
         // What a link leads to is not the project's, and reading it could write beside it. Another user may have put a
         // store above folders that are not theirs, as git's `safe.directory` assumes.
@@ -193,7 +193,7 @@ impl Context<'_> {
             return Err(StoreError::Untrusted { place, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {
-            self.screen.talk(&format!(
+            self.output.message(&format!(
                 "Warning: {place} is not trusted: opened read-only, because {why}.{}",
                 if why.is_adoptable() { " `milepost trust` adopts it" } else { "" }
             ));
@@ -215,7 +215,7 @@ impl Context<'_> {
             }
             (StoreTrust::Foreign(_), ..) if !config.store_is_chosen => {
                 let why = config.trust.state.as_ref().err().map_or("it cannot be written", String::as_str);
-                self.screen.talk(&format!(
+                self.output.message(&format!(
                     "Warning: there is no record that this store is yours ({why}). Set MILEPOST_TRUST={} for later \
                      commands",
                     config.place.root.display()
@@ -231,37 +231,38 @@ impl Context<'_> {
             Ok(intake) => {
                 if !intake.saved.is_empty() {
                     let n = counted(intake.saved.len() as u64, "waiting checkpoint");
-                    self.screen.talk(&format!("{n} taken in"));
+                    self.output.message(&format!("{n} taken in"));
                 }
                 if !intake.unsigned.is_empty() {
                     let n = counted(intake.unsigned.len() as u64, "checkpoint");
-                    self.screen.talk(&format!(
+                    self.output.message(&format!(
                         "Warning: {n} in the outbox without your signature: `milepost trust --outbox` shows and \
                          accepts them"
                     ));
                 }
                 let refused = intake.refused.len();
-                if self.caller != Caller::Person {
+                if self.audience != Audience::Person {
                     // Names of files may be a stranger's words.
                     if refused > 0 {
                         let n = counted(refused as u64, "file");
-                        self.screen
-                            .talk(&format!("Warning: {n} stay in the outbox; `milepost doctor` names them"));
+                        self.output.message(&format!(
+                            "Warning: {n} stay in the outbox; `milepost doctor` names them"
+                        ));
                     }
                     return;
                 }
                 for (file, why) in intake.refused.iter().take(NAMED) {
-                    self.screen.talk(&format!(
+                    self.output.message(&format!(
                         "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
                         file.display()
                     ));
                 }
                 if refused > NAMED {
-                    self.screen.talk(&format!("Warning: {} more stay in the outbox", refused - NAMED));
+                    self.output.message(&format!("Warning: {} more stay in the outbox", refused - NAMED));
                 }
             }
             // Reading commands continue; writing commands report the error themselves.
-            Err(e) => self.screen.detail(&format!("what waits in the outbox stays there: {e}")),
+            Err(e) => self.output.detail(&format!("what waits in the outbox stays there: {e}")),
         }
     }
 }

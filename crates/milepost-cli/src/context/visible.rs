@@ -5,15 +5,15 @@ use milepost::engine::{Reference, RunSummary, RunsQuery};
 use milepost::model::{RunId, RunRecord};
 use milepost::{Error, Milepost, ReasonCode};
 
-use super::{Caller, Context};
+use super::{Audience, Context};
 use crate::config::agent_variable;
-use crate::failure::Failure;
-use crate::present::words::counted;
+use crate::error::CommandError;
+use crate::present::format::counted;
 
 impl Context<'_> {
     /// Whether what is shown goes to an agent: through a hook, the MCP server, or a shell that an agent has started.
     pub(crate) fn is_for_agent(&self) -> bool {
-        self.caller != Caller::Person || agent_variable().is_some()
+        self.audience != Audience::Person || agent_variable().is_some()
     }
 
     /// Whether a run with this record may be shown. Without a record nobody can tell where a run came from.
@@ -28,26 +28,26 @@ impl Context<'_> {
         }
         let is_hidden = |run: &RunSummary| !self.may_show(run.intact());
         let hidden: Vec<RunSummary> = mp.runs(&RunsQuery::default())?.into_iter().filter(is_hidden).collect();
-        if !hidden.is_empty() && !self.told_hidden.replace(true) {
+        if !hidden.is_empty() && !self.noted_hidden.replace(true) {
             let damaged = hidden.iter().filter(|run| run.intact().is_none()).count();
-            self.tell_hidden(hidden.len() - damaged, "that came from elsewhere");
-            self.tell_hidden(damaged, "with a damaged record");
+            self.note_hidden_runs(hidden.len() - damaged, "that came from elsewhere");
+            self.note_hidden_runs(damaged, "with a damaged record");
         }
         Ok(hidden.into_iter().map(|run| run.run_id).collect())
     }
 
-    fn tell_hidden(&self, n: usize, which: &str) {
+    fn note_hidden_runs(&self, n: usize, which: &str) {
         if n > 0 {
             let runs = counted(n as u64, "run");
             let are = if n == 1 { "is" } else { "are" };
-            self.screen.talk(&format!(
+            self.output.message(&format!(
                 "{runs} {which} {are} not shown to agents; a person can look in a terminal of their own"
             ));
         }
     }
 
     /// Refuses to show a run that may not be shown. A run that is not there is for the caller to miss.
-    pub(crate) fn check_shown(&self, mp: &Milepost, run: &RunId) -> Result<(), Failure> {
+    pub(crate) fn ensure_visible(&self, mp: &Milepost, run: &RunId) -> Result<(), CommandError> {
         if !self.is_for_agent() {
             return Ok(());
         }
@@ -60,14 +60,14 @@ impl Context<'_> {
             Some(_) => "came from elsewhere, and is not shown to agents",
             None => "has a damaged record, so that an agent cannot be told whether it came from elsewhere",
         };
-        Err(Failure::told(ReasonCode::ConfirmationNeeded, format!("run {run} {why}"))
-            .hint("the user can look at it in a terminal of their own"))
+        Err(CommandError::new(ReasonCode::ConfirmationNeeded, format!("run {run} {why}"))
+            .with_hint("the user can look at it in a terminal of their own"))
     }
 
     /// The run that was named, which has to be there and may be shown.
-    pub(crate) fn shown_run(&self, mp: &Milepost) -> Result<Option<RunId>, Failure> {
-        let run = self.known_run(mp)?;
-        run.as_ref().map_or(Ok(()), |run| self.check_shown(mp, run))?;
+    pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
+        let run = self.named_run(mp)?;
+        run.as_ref().map_or(Ok(()), |run| self.ensure_visible(mp, run))?;
         Ok(run)
     }
 
@@ -76,8 +76,8 @@ impl Context<'_> {
         &self,
         mp: &Milepost,
         reference: &Reference,
-    ) -> Result<Option<RunId>, Failure> {
-        let named = self.shown_run(mp)?;
+    ) -> Result<Option<RunId>, CommandError> {
+        let named = self.visible_named_run(mp)?;
         if named.is_some() || !matches!(reference, Reference::Latest(_)) {
             return Ok(named);
         }

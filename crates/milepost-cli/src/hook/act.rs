@@ -16,7 +16,7 @@ use super::{offer, transcript};
 use crate::agents::Agent;
 use crate::config::Prompts;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Bytes of a prompt that are kept.
 const PROMPT: usize = 16 * 1024;
@@ -34,11 +34,15 @@ struct Hook<'a> {
 }
 
 /// Acts on an event; gives what the agent is answered.
-pub(super) fn act(agent: Agent, event: HookEvent, context: &Context<'_>) -> Result<Option<String>, Failure> {
+pub(super) fn act(
+    agent: Agent,
+    event: HookEvent,
+    context: &Context<'_>,
+) -> Result<Option<String>, CommandError> {
     let run = run_of(agent, &event.session);
     let hook = Hook { agent, event, context, run, deadline: Instant::now() + LOOK };
     match hook.event.what.clone() {
-        What::Start(Beginning::Resume) => hook.open(&context.writer()?).map(|_| None),
+        What::Start(Beginning::Resume) => hook.open(&context.open_or_create()?).map(|_| None),
         What::Start(Beginning::Compact) => hook.again(),
         What::Start(Beginning::Startup | Beginning::Clear) | What::Ask => hook.begin(),
         What::Prompt(text) => {
@@ -126,7 +130,7 @@ impl Hook<'_> {
     }
 
     /// Opens the run of the session, or a new session of it. One that another process of the agent still holds stays its.
-    fn open(&self, mp: &Milepost) -> Result<Option<RunRecord>, Failure> {
+    fn open(&self, mp: &Milepost) -> Result<Option<RunRecord>, CommandError> {
         match mp.start(self.start()) {
             Ok(started) => Ok(Some(started.record)),
             Err(Error::OwnerAlive { .. }) => Ok(None),
@@ -135,8 +139,8 @@ impl Hook<'_> {
     }
 
     /// A session begins: opens its run, and offers it what was interrupted here.
-    fn begin(&self) -> Result<Option<String>, Failure> {
-        let mp = self.context.writer()?;
+    fn begin(&self) -> Result<Option<String>, CommandError> {
+        let mp = self.context.open_or_create()?;
         if self.event.what == What::Ask && self.has_begun(&mp)? {
             return Ok(None);
         }
@@ -165,15 +169,15 @@ impl Hook<'_> {
     }
 
     /// Whether the run is known and holds something: then it was offered what there was.
-    fn has_begun(&self, mp: &Milepost) -> Result<bool, Failure> {
+    fn has_begun(&self, mp: &Milepost) -> Result<bool, CommandError> {
         let Some(state) = mp.store().run(&self.run)? else { return Ok(false) };
         let continues = state.row.record.as_ref().is_ok_and(|record| record.parent.is_some());
         Ok(state.row.count > 0 || continues)
     }
 
     /// The context was made smaller: what the run itself holds goes in again.
-    fn again(&self) -> Result<Option<String>, Failure> {
-        let mp = self.context.writer()?;
+    fn again(&self) -> Result<Option<String>, CommandError> {
+        let mp = self.context.open_or_create()?;
         let known = mp.store().run(&self.run)?.is_some();
         if !known {
             self.open(&mp)?;
@@ -184,9 +188,9 @@ impl Hook<'_> {
     }
 
     /// Keeps changes; where the store cannot be written, they wait in the outbox.
-    fn keep(&self, changes: Vec<Change>) -> Result<(), Failure> {
+    fn keep(&self, changes: Vec<Change>) -> Result<(), CommandError> {
         match self.keep_in_store(&changes) {
-            Err(Failure::Library(e @ Error::Store(StoreError::ReadOnly { .. }))) => {
+            Err(CommandError::Library(e @ Error::Store(StoreError::ReadOnly { .. }))) => {
                 self.queue(self.save().with_changes(changes), e)
             }
             other => other,
@@ -194,8 +198,8 @@ impl Hook<'_> {
     }
 
     /// Keeps changes, and saves where a checkpoint is due, so that a long turn has checkpoints.
-    fn keep_in_store(&self, changes: &[Change]) -> Result<(), Failure> {
-        let mp = self.context.writer()?;
+    fn keep_in_store(&self, changes: &[Change]) -> Result<(), CommandError> {
+        let mp = self.context.open_or_create()?;
         let mut save = self.save();
         match mp.record_changes(&self.run, changes, &save.opening)? {
             // The first thing that happens makes a session worth resuming.
@@ -213,14 +217,14 @@ impl Hook<'_> {
     }
 
     /// Looks at the workspace, but not for long: the agent waits.
-    fn look(&self, mp: &Milepost) -> Result<Option<Box<Sighting>>, Failure> {
+    fn look(&self, mp: &Milepost) -> Result<Option<Box<Sighting>>, CommandError> {
         let Some(mut scope) = self.context.scope() else { return Ok(None) };
         scope.bounds.time = self.deadline.saturating_duration_since(Instant::now());
         Ok(Some(Box::new(mp.look_now(&self.run, &scope)?)))
     }
 
     /// What cannot be written waits in the outbox.
-    fn queue(&self, save: Save, error: Error) -> Result<(), Failure> {
+    fn queue(&self, save: Save, error: Error) -> Result<(), CommandError> {
         let settings = self.context.settings();
         let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
         let clock = &milepost::clock::SystemClock;
@@ -229,15 +233,15 @@ impl Hook<'_> {
             return Ok(());
         }
         // It is kept, but somebody has to be told.
-        Err(Failure::told(
+        Err(CommandError::new(
             ReasonCode::StoreUntrusted,
             "your key could not be read, so that a save waits unsigned: `milepost trust --outbox` accepts it",
         ))
     }
 
     /// The context is about to be made smaller. Gemini says so before every call of its model.
-    fn compaction(&self, ask: bool) -> Result<Option<String>, Failure> {
-        let mp = self.context.writer()?;
+    fn compaction(&self, ask: bool) -> Result<Option<String>, CommandError> {
+        let mp = self.context.open_or_create()?;
         if self.agent == Agent::Gemini && !mp.is_due(&self.run, None)? {
             return Ok(None);
         }
@@ -253,8 +257,8 @@ impl Hook<'_> {
     }
 
     /// The turn is over, or does not go on: who looks at the run is told why it stands still.
-    fn rest(&self, class: Class, detail: Option<String>) -> Result<(), Failure> {
-        let mp = self.context.writer()?;
+    fn rest(&self, class: Class, detail: Option<String>) -> Result<(), CommandError> {
+        let mp = self.context.open_or_create()?;
         let Some(state) = mp.store().run(&self.run)? else { return Ok(()) };
         let detail = detail.map(|detail| bounded(&detail, 500).to_owned());
         let interruption = Interruption { class, at: mp.now(), detail };
@@ -274,8 +278,8 @@ impl Hook<'_> {
     }
 
     /// The session is over. One in which nothing happened leaves nothing behind.
-    fn end(&self) -> Result<(), Failure> {
-        let mp = self.context.writer()?;
+    fn end(&self) -> Result<(), CommandError> {
+        let mp = self.context.open_or_create()?;
         if mp.store().run(&self.run)?.is_none() || mp.abandon(&self.run)? {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::event::HookEvent;
 use crate::agents::Agent;
 use crate::config;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Bytes of the file at most; the newest lines are kept.
 const LARGEST: usize = 64 * 1024;
@@ -32,7 +32,7 @@ fn state() -> Option<UserState> {
 }
 
 /// Writes one down. Where even that fails there is nobody left to tell.
-pub(super) fn note(agent: Agent, event: Option<&HookEvent>, failure: &Failure) {
+pub(super) fn note(agent: Agent, event: Option<&HookEvent>, failure: &CommandError) {
     let mut message = failure.to_string();
     let mut cause = std::error::Error::source(failure);
     while let Some(error) = cause {

@@ -17,14 +17,14 @@ use self::event::HookEvent;
 use crate::agents::Agent;
 use crate::cli::Global;
 use crate::config::Config;
-use crate::context::{Caller, Context};
-use crate::failure::Failure;
-use crate::present::{Screen, words};
+use crate::context::{Audience, Context};
+use crate::error::CommandError;
+use crate::present::{Output, format};
 
 /// Reads one event and acts on it.
-pub(crate) fn run(agent: Agent, global: &Global, strict: bool, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<(), CommandError> {
     let mut told = None;
-    let result = attend(agent, global, screen, &mut told);
+    let result = attend(agent, global, output, &mut told);
     match result {
         Ok(()) => Ok(()),
         Err(failure) => {
@@ -37,11 +37,11 @@ pub(crate) fn run(agent: Agent, global: &Global, strict: bool, screen: &Screen) 
 fn attend(
     agent: Agent,
     global: &Global,
-    screen: &Screen,
+    output: &Output,
     told: &mut Option<HookEvent>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let payload = payload::read(std::io::stdin().lock())
-        .map_err(|e| Failure::usage(format!("{} sent what is no JSON: {e}", agent.name())))?;
+        .map_err(|e| CommandError::usage(format!("{} sent what is no JSON: {e}", agent.name())))?;
     let Some(event) = event::read(agent, &payload) else { return Ok(()) };
     drop(payload);
     *told = Some(event.clone());
@@ -60,16 +60,16 @@ fn attend(
             let message = "milepost: a configuration file cannot be used; nothing is recorded. Run `milepost config show` \
                            to see why";
             if begins && let Some(answer) = offer::message(agent, message) {
-                screen.json_text(&answer)?;
+                output.json_text(&answer)?;
             }
             return Err(failure);
         }
     };
-    let context = Context::for_caller(config, screen, Caller::Hook);
+    let context = Context::for_audience(config, output, Audience::Hook);
     // Where nothing may be read or written, the person is told when a session begins, and the agent is told nothing.
     if let Some(message) = refused(&context, begins) {
         if begins && let Some(answer) = offer::message(agent, &message) {
-            screen.json_text(&answer)?;
+            output.json_text(&answer)?;
         }
         return Ok(());
     }
@@ -77,7 +77,7 @@ fn attend(
         return Ok(());
     }
     if let Some(answer) = act::act(agent, event, &context)? {
-        screen.json_text(&answer)?;
+        output.json_text(&answer)?;
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ fn attend(
 fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
     if let Err(e) = context.config.check() {
         let message = format!("milepost: {e}; nothing is recorded. Run `milepost trust` to review it");
-        return Some(words::clean(&message));
+        return Some(format::clean(&message));
     }
     // Git is asked only when a session begins: each event would have to wait for it.
     let tracked = begins && context.is_tracked();
@@ -99,5 +99,5 @@ fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
         "milepost: {place} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"
     );
     // Names of folders come with the project.
-    Some(words::clean(&message))
+    Some(format::clean(&message))
 }

@@ -12,9 +12,9 @@ use serde_json::json;
 use super::failures;
 use crate::agents::Agent;
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::present::words;
-use crate::resumption::{self, Lead};
+use crate::error::CommandError;
+use crate::handover::{self, Overview};
+use crate::present::format;
 
 /// What is older is offered in two lines, not in full.
 const YOUNG: Duration = Duration::from_secs(48 * 3600);
@@ -46,7 +46,7 @@ impl Text {
 }
 
 /// Looks for runs that were interrupted in this project.
-pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<Found, Failure> {
+pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<Found, CommandError> {
     let mut found = Found { here: Vec::new(), all: Vec::new() };
     for candidate in mp.candidates()? {
         let Candidate { summary, decision, .. } = &candidate;
@@ -69,7 +69,7 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
         if interrupted && is_here(record, context) && is_young(record, mp) {
             found.here.push(summary.run_id.clone());
         }
-        found.all.push((summary.run_id.clone(), words::ago(record.updated_at, mp.now())));
+        found.all.push((summary.run_id.clone(), format::ago(record.updated_at, mp.now())));
     }
     Ok(found)
 }
@@ -97,7 +97,7 @@ impl Found {
     /// Two lines about what could be continued.
     pub(super) fn short(&self) -> Option<Text> {
         let (first, ago) = self.all.first()?;
-        let n = words::counted(self.all.len() as u64, "interrupted run");
+        let n = format::counted(self.all.len() as u64, "interrupted run");
         let agent = format!(
             "Milepost has {n} in this project, the newest {first}, {ago}.\n\
              If the user wants to go on with one of them: `milepost resume {first}` prints its brief, `milepost status` lists all."
@@ -112,18 +112,18 @@ pub(super) fn whole(
     agent: Agent,
     from: &Examined,
     context: &Context<'_>,
-) -> Result<Option<Text>, Failure> {
+) -> Result<Option<Text>, CommandError> {
     if from.shown.is_none() {
         return Ok(None);
     }
     let tokens = if agent == Agent::Codex { CODEX_TOKENS } else { TOKENS };
-    let lead = Lead::of(mp, from);
+    let lead = Overview::of(mp, from);
     let (head, facts) = (lead.introduction(), lead.facts());
-    let room = BYTES.saturating_sub(head.len() + facts.len() + resumption::OVERHEAD);
-    let brief = resumption::brief(mp, from, context, tokens, room)?;
-    let record = resumption::wrapped(
+    let room = BYTES.saturating_sub(head.len() + facts.len() + handover::OVERHEAD);
+    let brief = handover::brief(mp, from, context, tokens, room)?;
+    let record = handover::wrapped(
         &format!("{facts}\n{}", brief.markdown),
-        resumption::Voice::of(resumption::is_foreign(from)),
+        handover::RecordOrigin::of(handover::is_foreign(from)),
     );
     Ok(Some(Text { agent: format!("{head}{record}"), person: lead.for_a_person() }))
 }
@@ -144,7 +144,7 @@ pub(super) fn answer(
     let lost = crate::context::lost_writes(mp).map(|lost| format!("milepost: {lost}"));
     let failed = failures::read();
     let failed = (!failed.is_empty()).then(|| {
-        let n = words::counted(failed.len() as u64, "hook failure");
+        let n = format::counted(failed.len() as u64, "hook failure");
         format!("milepost: {n} since the last session; `milepost status` tells")
     });
     let untrusted: Vec<_> = context.config.untrusted.keys().map(String::as_str).collect();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::Screen;
+use super::Output;
+use super::format::{bold, clean, dim, green, red, yellow};
 use super::table::{cell, lines, table};
-use super::words::{bold, clean, dim, green, red, yellow};
 use crate::agents::{Action, Agent, Change, Line, Part, Plan, Scope, Setup, Standing, unified};
 
 /// What is said about a change.
@@ -293,8 +293,8 @@ impl Status {
         }
     }
 
-    pub(crate) fn page(&self, screen: &Screen) -> String {
-        let mut shown_table = table(screen, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
+    pub(crate) fn page(&self, output: &Output) -> String {
+        let mut shown_table = table(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
         let mut said = String::new();
         for found in &self.found {
             for setup in &found.setups {

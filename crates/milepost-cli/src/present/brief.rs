@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use milepost::brief::{Check, Finding};
 use serde::Serialize;
 
-use super::Screen;
-use super::words::{clean, counted, green, red, yellow};
+use super::Output;
+use super::format::{clean, counted, green, red, yellow};
 
 /// One finding as programs see it.
 #[derive(Debug, Serialize)]
@@ -31,8 +31,8 @@ fn sentence(finding: &Finding) -> String {
 }
 
 /// Says what reads oddly.
-pub(crate) fn warn(screen: &Screen, findings: &[Finding]) {
-    findings.iter().for_each(|finding| screen.talk(&format!("Warning: {}", sentence(finding))));
+pub(crate) fn warn(output: &Output, findings: &[Finding]) {
+    findings.iter().for_each(|finding| output.message(&format!("Warning: {}", sentence(finding))));
 }
 
 /// One line a file, and below it what is wrong.

@@ -8,9 +8,9 @@ use milepost::engine::{Shown, source_details};
 use milepost::model::{Body, PathText, Workspace};
 use serde::Serialize;
 
+use super::format::{self, bold, clean, clean_lines, dim};
 use super::summary::path;
-use super::words::{self, bold, clean, clean_lines, dim};
-use super::work;
+use super::work_items;
 
 /// Marks as programs see them.
 #[derive(Debug, Serialize)]
@@ -61,8 +61,11 @@ pub(crate) fn page(shown: &Shown, body: &Body, now: Timestamp) -> String {
     let header = &shown.entry.header;
     let place = format!("{}@{}", header.run_id, header.sequence);
     let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id.as_str()), dim(&place)));
-    page.line("created", format!("{} ({})", words::time(body.created_at), words::ago(body.created_at, now)));
-    let elapsed = words::lasting(body.elapsed_ms / 1000);
+    page.line(
+        "created",
+        format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now)),
+    );
+    let elapsed = format::lasting(body.elapsed_ms / 1000);
     page.line("session", format!("{}, {elapsed} in", body.session_id));
     page.line("source", source_details(&shown.entry).join(", "));
     page.line("status", body.status.as_str());
@@ -86,7 +89,7 @@ pub(crate) fn page(shown: &Shown, body: &Body, now: Timestamp) -> String {
     }
     let mut more = Vec::new();
     if let Some(state) = &body.state {
-        let size = words::bytes(state.get().len() as u64);
+        let size = format::bytes(state.get().len() as u64);
         more.push(format!("state     {size}: `milepost state {}`", header.snapshot_id));
     }
     if let Some(metadata) = &body.metadata {
@@ -111,18 +114,18 @@ fn marks(shown: &Shown) -> String {
     }
     said.extend(marks.tags.iter().map(|tag| format!("tag {tag}")));
     if let Some(at) = marks.refreshed_at {
-        said.push(format!("confirmed {}", words::time(at)));
+        said.push(format!("confirmed {}", format::time(at)));
     }
     said.join(", ")
 }
 
 fn work(page: &mut Page, body: &Body) {
-    page.section("Criteria", work::criteria(&body.criteria));
-    page.section("Tasks", work::tasks(&body.tasks));
-    page.section("Step", body.step_state.as_ref().map(work::step).unwrap_or_default());
-    page.section("Outcomes", work::outcomes(&body.command_outcomes));
-    page.section("Decisions", work::decisions(&body.decisions));
-    page.section("Log", work::log(&body.log));
+    page.section("Criteria", work_items::criteria(&body.criteria));
+    page.section("Tasks", work_items::tasks(&body.tasks));
+    page.section("Step", body.step_state.as_ref().map(work_items::step).unwrap_or_default());
+    page.section("Outcomes", work_items::outcomes(&body.command_outcomes));
+    page.section("Decisions", work_items::decisions(&body.decisions));
+    page.section("Log", work_items::log(&body.log));
 }
 
 /// Paths of one list that are named.
@@ -150,16 +153,16 @@ fn seen(workspace: &Workspace) -> Vec<String> {
         lines.extend(renamed.take(NAMED));
     }
     if let Some(watched) = &workspace.watched {
-        let size = words::bytes(watched.sizes.values().fold(0, |sum, size| sum.saturating_add(*size)));
+        let size = format::bytes(watched.sizes.values().fold(0, |sum, size| sum.saturating_add(*size)));
         let n = watched.files.len();
-        lines.extend((n > 0).then(|| format!("watched: {}, {size}", words::counted(n as u64, "file"))));
+        lines.extend((n > 0).then(|| format!("watched: {}, {size}", format::counted(n as u64, "file"))));
         lines.extend(watched.error.iter().map(|e| format!("watched: {e}")));
     }
     lines.extend(listed("touched since the run began", &workspace.files_modified));
     if let Some(memory) = &workspace.memory {
         let said = [("now", memory.rss), ("heap", memory.heap_used), ("peak", memory.peak_rss)];
         let said: Vec<_> =
-            said.iter().filter_map(|(name, n)| Some(format!("{name} {}", words::bytes((*n)?)))).collect();
+            said.iter().filter_map(|(name, n)| Some(format!("{name} {}", format::bytes((*n)?)))).collect();
         lines.push(format!("memory: {}", said.join(", ")));
     }
     lines.extend(workspace.skipped.iter().map(|what| format!("left out: {what}")));
@@ -169,6 +172,6 @@ fn seen(workspace: &Workspace) -> Vec<String> {
 fn listed(name: &str, paths: &[PathText]) -> Option<String> {
     let shown: Vec<_> = paths.iter().take(NAMED).map(path).collect();
     let more = paths.len().saturating_sub(NAMED) as u64;
-    let more = if more > 0 { format!(" and {} more", words::count(more)) } else { String::new() };
+    let more = if more > 0 { format!(" and {} more", format::count(more)) } else { String::new() };
     (!shown.is_empty()).then(|| format!("{name}: {}{more}", shown.join(", ")))
 }

@@ -5,8 +5,8 @@ use milepost::store::{Damage, Part};
 use milepost::{Error, Exit, ReasonCode};
 use serde::Serialize;
 
-use super::Screen;
-use crate::failure::Failure;
+use super::Output;
+use crate::error::CommandError;
 
 /// Damage as programs see it.
 #[derive(Debug, Serialize)]
@@ -58,15 +58,15 @@ pub(crate) fn names(damaged: &[Damage]) -> Vec<String> {
 }
 
 /// What a command ends with that had to use an older checkpoint; nothing if the newest was good.
-pub(crate) fn fell_back(screen: &Screen, damaged: &[Damage], to: &CheckpointId) -> Result<(), Failure> {
+pub(crate) fn fell_back(output: &Output, damaged: &[Damage], to: &CheckpointId) -> Result<(), CommandError> {
     let Some(first) = damaged.first() else { return Ok(()) };
     for damage in damaged {
-        screen.talk(&damage.to_string());
+        output.message(&damage.to_string());
     }
     let verb = if damaged.len() == 1 { "is" } else { "are" };
     let message =
         format!("{} {verb} damaged; this is the newest good checkpoint, {to}", names(damaged).join(", "));
-    Err(Failure::told(reason(first), message)
-        .exits(Exit::Partly)
-        .hint("`milepost verify` lists everything that is damaged"))
+    Err(CommandError::new(reason(first), message)
+        .with_exit(Exit::Partly)
+        .with_hint("`milepost verify` lists everything that is damaged"))
 }

@@ -9,7 +9,7 @@ use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, Raw};
 use milepost::store::CheckpointEntry;
 use serde::Serialize;
 
-use super::words::{self, bold, clean, counted, dim, green, red};
+use super::format::{self, bold, clean, counted, dim, green, red};
 
 /// A diff as programs see it.
 #[derive(Debug, Serialize)]
@@ -106,7 +106,7 @@ impl Page {
         }
         if lines.len() > most {
             self.cut = true;
-            let _ = writeln!(self.text, "  … and {} more", words::count((lines.len() - most) as u64));
+            let _ = writeln!(self.text, "  … and {} more", format::count((lines.len() - most) as u64));
         }
     }
 
@@ -117,7 +117,7 @@ impl Page {
         }
         self.cut = true;
         let start: String = text.chars().take(WIDE).collect();
-        format!("{start}… ({})", words::bytes(raw.get().len() as u64))
+        format!("{start}… ({})", format::bytes(raw.get().len() as u64))
     }
 
     fn change(&mut self, change: &Change) -> String {
@@ -149,7 +149,7 @@ pub(crate) fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
     let mut page = Page { text: String::new(), whole, cut: false };
     for (name, entry) in [("from", &diff.from), ("to  ", &diff.to)] {
         let header = &entry.header;
-        let at = format!("{}  {}", place(entry), words::ago(header.created_at, now));
+        let at = format!("{}  {}", place(entry), format::ago(header.created_at, now));
         let _ = writeln!(page.text, "{name} {}  {}", bold(header.snapshot_id.as_str()), dim(&at));
     }
     if diff.is_empty() {
@@ -189,7 +189,7 @@ fn outcomes(diff: &Diff) -> Vec<String> {
         let sign = match outcome.result {
             OutcomeResult::Pass => green("PASS"),
             OutcomeResult::Fail => red("FAIL"),
-            OutcomeResult::Warn => words::yellow("WARN"),
+            OutcomeResult::Warn => format::yellow("WARN"),
         };
         let more = if outcome.summary.is_empty() { String::new() } else { format!(": {}", outcome.summary) };
         let more: String = clean(&more).chars().take(WIDE).collect();

@@ -82,7 +82,7 @@ fn replaced(text: &str, which: fn(char) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::present::{Screen, table, words};
+    use crate::present::{Output, format, table};
 
     const HOSTILE: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2028}\r";
 
@@ -126,11 +126,11 @@ mod tests {
     #[test]
     fn every_style_of_this_program_stays() {
         let mut texts = vec![
-            words::bold("x"),
-            words::dim("x"),
-            words::red("x"),
-            words::yellow("x"),
-            words::green("x"),
+            format::bold("x"),
+            format::dim("x"),
+            format::red("x"),
+            format::yellow("x"),
+            format::green("x"),
             crate::cli::whole().render_long_help().ansi().to_string(),
         ];
         for wrong in [
@@ -141,7 +141,7 @@ mod tests {
             let error = <crate::cli::Cli as clap::Parser>::try_parse_from(wrong).unwrap_err();
             texts.push(error.render().ansi().to_string());
         }
-        let mut shown = table::table(&Screen::for_color(anstream::ColorChoice::Always), &["A"]);
+        let mut shown = table::table(&Output::for_color(anstream::ColorChoice::Always), &["A"]);
         for status in ["in_progress", "failed", "completed", "paused"] {
             shown.add_row([table::status(status.parse().unwrap())]);
         }

@@ -7,9 +7,9 @@ pub(crate) mod brief;
 pub(crate) mod checkpoint;
 pub(crate) mod damage;
 pub(crate) mod diff;
+pub(crate) mod error;
 pub(crate) mod escape;
-pub(crate) mod failure;
-pub(crate) mod foreign;
+pub(crate) mod format;
 pub(crate) mod prune;
 pub(crate) mod resume;
 pub(crate) mod run;
@@ -17,9 +17,9 @@ pub(crate) mod saved;
 pub(crate) mod summary;
 pub(crate) mod supervised;
 pub(crate) mod table;
+pub(crate) mod transfer;
 pub(crate) mod trust;
-pub(crate) mod words;
-pub(crate) mod work;
+pub(crate) mod work_items;
 
 use std::io::{self, BufRead as _, IsTerminal, Read as _, Write};
 use std::sync::{Arc, Mutex};
@@ -28,11 +28,11 @@ use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
 use crate::cli::Global;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Where everything that is said goes.
 #[derive(Debug, Clone)]
-pub(crate) struct Screen {
+pub(crate) struct Output {
     /// Whether stdout gets one JSON document.
     pub(crate) json: bool,
     /// Whether every question is answered with yes.
@@ -54,7 +54,7 @@ pub(crate) struct Kept {
     pub(crate) said: Vec<String>,
 }
 
-impl Screen {
+impl Output {
     /// A screen as the flags ask for it.
     pub(crate) fn new(global: &Global) -> Self {
         let color = match global.color.as_deref() {
@@ -115,62 +115,62 @@ impl Screen {
 
     /// Remembers what the command has changed, before its answer is written: an answer that cannot be written must not
     /// read as if nothing had happened.
-    pub(crate) fn done(&self, what: impl Into<String>) {
+    pub(crate) fn record_change(&self, what: impl Into<String>) {
         if let Ok(mut done) = self.done.lock() {
             *done = Some(what.into());
         }
     }
 
     /// What the command has changed, if anything.
-    fn what_was_done(&self) -> Option<String> {
+    fn recorded_change(&self) -> Option<String> {
         self.done.lock().ok()?.clone()
     }
 
     /// Writes one JSON document and ends its line.
-    pub(crate) fn document<T: Serialize>(&self, document: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string(document).map_err(|e| Failure::Output(e.into()))?;
+    pub(crate) fn document<T: Serialize>(&self, document: &T) -> Result<(), CommandError> {
+        let text = serde_json::to_string(document).map_err(|e| CommandError::Stdout(e.into()))?;
         self.json_text(&format!("{text}\n"))
     }
 
     /// Writes JSON that is text already; its value stays as it is.
-    pub(crate) fn json_text(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn json_text(&self, text: &str) -> Result<(), CommandError> {
         self.out(escape::json(text).as_bytes())
     }
 
     /// Writes lines with styles, which are left out where they are not wanted. Text of others that is not `clean`ed before
     /// could still bring a style or a line of its own.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn text(&self, text: &str) -> Result<(), CommandError> {
         let text = escape::clean_styled(text);
         if self.kept.is_some() {
             return self.out(anstream::adapter::strip_str(&text).to_string().as_bytes());
         }
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
     /// Writes lines of others, such as a brief, without any style.
-    pub(crate) fn plain(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn plain(&self, text: &str) -> Result<(), CommandError> {
         self.out(escape::clean_lines(text).as_bytes())
     }
 
     /// Writes bytes, exactly these; to a terminal only what is safe of them.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         match self.is_terminal() {
             true => self.plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
         }
     }
 
-    fn out(&self, bytes: &[u8]) -> Result<(), Failure> {
+    fn out(&self, bytes: &[u8]) -> Result<(), CommandError> {
         if self.keep(|kept| kept.data.extend_from_slice(bytes)) {
             return Ok(());
         }
         let mut out = io::stdout().lock();
-        out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
     /// Says one line to the person, unless they want quiet.
-    pub(crate) fn talk(&self, line: &str) {
+    pub(crate) fn message(&self, line: &str) {
         if !self.quiet {
             self.say(&escape::clean(line));
         }
@@ -178,7 +178,7 @@ impl Screen {
 
     /// Says several lines with styles to the person, unless they want quiet. As for `text`, text of others in them has to
     /// be `clean`ed.
-    pub(crate) fn talk_page(&self, page: &str) {
+    pub(crate) fn message_page(&self, page: &str) {
         if !self.quiet {
             self.say(&escape::clean_styled(page));
         }
@@ -186,7 +186,7 @@ impl Screen {
 
     /// Says several lines to the person, also where they want quiet: they belong to a question. As for `text`, text of
     /// others in them has to be `clean`ed.
-    pub(crate) fn say_always(&self, page: &str) {
+    pub(crate) fn message_always(&self, page: &str) {
         self.say(&escape::clean_styled(page));
     }
 
@@ -249,7 +249,7 @@ impl Screen {
     }
 
     /// Whether colours go to stderr.
-    fn colours_talk(&self) -> bool {
+    fn colours_messages(&self) -> bool {
         match self.color {
             ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
             ColorChoice::Never => false,
@@ -274,7 +274,7 @@ impl Screen {
 
     /// Asks a question on the controlling terminal, wherever stdin and stderr lead; `None` where there is none.
     /// `--yes` answers, but only where somebody could have been asked.
-    pub(crate) fn ask_terminal(&self, question: &str) -> Option<bool> {
+    pub(crate) fn confirm_on_terminal(&self, question: &str) -> Option<bool> {
         if self.kept.is_some() {
             return None;
         }
@@ -289,7 +289,7 @@ impl Screen {
     }
 
     /// Asks a question on the terminal; `None` where there is nobody to ask.
-    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+    pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
         if !self.can_ask() {
             return None;
         }
@@ -315,7 +315,7 @@ impl Progress {
         if self.shown && now.duration_since(since).as_millis() >= 500 {
             self.since = Some(now);
             self.drawn = true;
-            let _ = write!(io::stderr().lock(), "\r{} {}…", words::count(n), escape::clean(what));
+            let _ = write!(io::stderr().lock(), "\r{} {}…", format::count(n), escape::clean(what));
         }
     }
 }
@@ -326,7 +326,7 @@ impl Progress {
         const WIDTH: u64 = 20;
         let full = n.min(total) * WIDTH / total.max(1);
         let bar: String = (0..WIDTH).map(|at| if at < full { '#' } else { '.' }).collect();
-        self.at(&format!("of {} {what} [{bar}]", words::count(total)), n);
+        self.at(&format!("of {} {what} [{bar}]", format::count(total)), n);
     }
 }
 

@@ -8,9 +8,9 @@ use milepost::model::{CheckpointId, RunId};
 use milepost::{Error, ReasonCode};
 use serde::Serialize;
 
+use super::format::{bytes, count, counted};
 use super::table::{cell, lines, table};
-use super::words::{bytes, count, counted};
-use super::{Screen, words};
+use super::{Output, format};
 
 /// Rows that a table shows unless more is asked for.
 const SHOWN: usize = 40;
@@ -94,9 +94,9 @@ pub(crate) fn why(error: &Error) -> String {
 }
 
 /// The table and one line that sums it up.
-pub(crate) fn page(screen: &Screen, report: &PruneReport, now: Timestamp) -> String {
+pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> String {
     let mut text = String::new();
-    let mut shown = table(screen, &["CHECKPOINT", "RUN", "SAVED", "BYTES", "", "WHY"]);
+    let mut shown = table(output, &["CHECKPOINT", "RUN", "SAVED", "BYTES", "", "WHY"]);
     let verb = |action| match (action, report.dry_run) {
         (Action::Remove, true) => "goes",
         (Action::Remove, false) => "gone",
@@ -104,14 +104,14 @@ pub(crate) fn page(screen: &Screen, report: &PruneReport, now: Timestamp) -> Str
         (Action::Compress, false) => "compressed",
         (Action::Keep, _) => "stays",
     };
-    let rows = rows(report, screen.is_verbose());
-    let most = if screen.is_verbose() { usize::MAX } else { SHOWN };
+    let rows = rows(report, output.is_verbose());
+    let most = if output.is_verbose() { usize::MAX } else { SHOWN };
     for row in rows.iter().take(most) {
         let reasons: Vec<_> = row.step.reasons.iter().map(ToString::to_string).collect();
         shown.add_row([
             cell(&row.name),
             cell(&row.run),
-            cell(words::ago(row.step.created_at, now)),
+            cell(format::ago(row.step.created_at, now)),
             cell(count(row.bytes)),
             cell(verb(row.step.action)),
             cell(reasons.join(", ")),

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use milepost::engine::Examined;
 
-use super::words::{bold, clean, counted, dim, yellow};
-use crate::resumption::Lead;
+use super::format::{bold, clean, counted, dim, yellow};
+use crate::handover::Overview;
 
 /// One line: whether it may be continued, and why.
-pub(crate) fn verdict(lead: &Lead, from: &Examined) -> String {
+pub(crate) fn verdict(lead: &Overview, from: &Examined) -> String {
     let code = from.decision.reason_code;
     match from.decision.eligible {
         true => format!("{} can be continued: {} ({code})\n", lead.run_id, lead.why()),
@@ -18,7 +18,7 @@ pub(crate) fn verdict(lead: &Lead, from: &Examined) -> String {
 
 /// What a person asks first.
 pub(crate) fn page(
-    lead: &Lead,
+    lead: &Overview,
     from: &Examined,
     workspace: Option<(String, String)>,
     others: usize,

@@ -5,9 +5,9 @@ use milepost::engine::outbox::Queued;
 use milepost::model::{CheckpointId, RunId, Source, Status};
 use serde::Serialize;
 
-use super::{Screen, words};
+use super::{Output, format};
 use crate::context::Applied;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// The answer to a save.
 #[derive(Debug, Serialize)]
@@ -118,47 +118,47 @@ impl<T: Serialize> Changed<'_, T> {
     }
 
     /// Presents the id of its checkpoint, if there is one; the whole for programs.
-    pub(crate) fn present(&self, screen: &Screen) -> Result<(), Failure> {
+    pub(crate) fn present(&self, output: &Output) -> Result<(), CommandError> {
         let id = match (&self.applied.saved, &self.applied.queued) {
             (Some(saved), _) => {
-                talk(screen, saved);
+                talk(output, saved);
                 Some(&saved.snapshot_id)
             }
             (None, Some(queued)) => {
-                talk_of_waiting(screen, queued);
+                talk_of_waiting(output, queued);
                 Some(&queued.snapshot_id)
             }
             (None, None) => {
-                screen.done(format!("the change to run {} was recorded", self.applied.run));
+                output.record_change(format!("the change to run {} was recorded", self.applied.run));
                 None
             }
         };
         match id {
-            _ if screen.json => screen.document(&self.document()),
-            Some(id) => screen.text(&format!("{id}\n")),
+            _ if output.json => output.document(&self.document()),
+            Some(id) => output.text(&format!("{id}\n")),
             None => Ok(()),
         }
     }
 
     /// Presents it beside a command whose stdout is its own: one line of stderr, for programs alone.
-    pub(crate) fn present_aside(&self, screen: &Screen) {
+    pub(crate) fn present_aside(&self, output: &Output) {
         if let Some(queued) = &self.applied.queued {
-            talk_of_waiting(screen, queued);
+            talk_of_waiting(output, queued);
         }
-        if screen.json {
-            screen.line(&self.document());
+        if output.json {
+            output.line(&self.document());
         }
     }
 }
 
-fn talk_of_waiting(screen: &Screen, queued: &Queued) {
-    screen.done(format!("checkpoint {} waits in the outbox", queued.snapshot_id));
-    screen.talk(&format!(
+fn talk_of_waiting(output: &Output, queued: &Queued) {
+    output.record_change(format!("checkpoint {} waits in the outbox", queued.snapshot_id));
+    output.message(&format!(
         "the store cannot be written: the checkpoint waits in {} for a command that can",
         queued.file.display()
     ));
     if !queued.signed {
-        screen.talk(
+        output.message(
             "Warning: your key could not be read, so the checkpoint is not signed: it waits until \
              `milepost trust --outbox` accepts it",
         );
@@ -166,51 +166,51 @@ fn talk_of_waiting(screen: &Screen, queued: &Queued) {
 }
 
 /// Presents a checkpoint that was saved.
-pub(crate) fn present(screen: &Screen, schema: &'static str, saved: &Saved) -> Result<(), Failure> {
-    talk(screen, saved);
-    if !screen.json {
-        return screen.text(&format!("{}\n", saved.snapshot_id));
+pub(crate) fn present(output: &Output, schema: &'static str, saved: &Saved) -> Result<(), CommandError> {
+    talk(output, saved);
+    if !output.json {
+        return output.text(&format!("{}\n", saved.snapshot_id));
     }
-    screen.document(&SavedDocument::of(schema, saved))
+    output.document(&SavedDocument::of(schema, saved))
 }
 
 /// What a person should know about it.
-fn talk(screen: &Screen, saved: &Saved) {
-    screen.done(match saved.coalesced {
+fn talk(output: &Output, saved: &Saved) {
+    output.record_change(match saved.coalesced {
         true => format!("nothing changed, and the save was folded into checkpoint {}", saved.snapshot_id),
         false => format!("checkpoint {} was saved", saved.snapshot_id),
     });
     if let Some(why) = &saved.pointer_error {
-        screen.talk(&format!("Warning: the checkpoint is saved, its pointer is not: {why}"));
+        output.message(&format!("Warning: the checkpoint is saved, its pointer is not: {why}"));
     }
     if saved.replaced > 0 {
-        let n = words::counted(saved.replaced, "secret");
-        screen.talk(&format!("{n} replaced before anything was written; `milepost show` says where and how to allow a false positive"));
+        let n = format::counted(saved.replaced, "secret");
+        output.message(&format!("{n} replaced before anything was written; `milepost show` says where and how to allow a false positive"));
     }
     if saved.coalesced {
-        screen.talk(&format!("nothing changed: folded into {}@{}", saved.run_id, saved.sequence));
+        output.message(&format!("nothing changed: folded into {}@{}", saved.run_id, saved.sequence));
     } else {
-        screen.detail(&format!("saved as {}@{}", saved.run_id, saved.sequence));
+        output.detail(&format!("saved as {}@{}", saved.run_id, saved.sequence));
     }
     if !saved.pruned.is_empty() {
-        let n = words::counted(saved.pruned.len() as u64, "old checkpoint");
-        screen.detail(&format!("{n} removed, as the run's retention asks"));
+        let n = format::counted(saved.pruned.len() as u64, "old checkpoint");
+        output.detail(&format!("{n} removed, as the run's retention asks"));
     }
 }
 
 /// Presents a save that waits in the outbox.
 pub(crate) fn queued(
-    screen: &Screen,
+    output: &Output,
     queued: &Queued,
     run: &RunId,
     source: Source,
     status: Status,
-) -> Result<(), Failure> {
-    talk_of_waiting(screen, queued);
-    if !screen.json {
-        return screen.text(&format!("{}\n", queued.snapshot_id));
+) -> Result<(), CommandError> {
+    talk_of_waiting(output, queued);
+    if !output.json {
+        return output.text(&format!("{}\n", queued.snapshot_id));
     }
-    screen.document(&SavedDocument {
+    output.document(&SavedDocument {
         source: Some(source),
         status: Some(status),
         ..SavedDocument::waiting("milepost.save/1", queued, run)
@@ -218,10 +218,10 @@ pub(crate) fn queued(
 }
 
 /// Presents that nothing was due.
-pub(crate) fn not_due(screen: &Screen, run: &RunId) -> Result<(), Failure> {
-    screen.detail(&format!("not due: the interval of {run} has not passed yet"));
-    if !screen.json {
+pub(crate) fn not_due(output: &Output, run: &RunId) -> Result<(), CommandError> {
+    output.detail(&format!("not due: the interval of {run} has not passed yet"));
+    if !output.json {
         return Ok(());
     }
-    screen.document(&SavedDocument::none("milepost.save/1", run, false))
+    output.document(&SavedDocument::none("milepost.save/1", run, false))
 }

@@ -8,9 +8,9 @@ use milepost::engine::{Summary, SummaryLine};
 use milepost::model::{OutcomeResult, PathText};
 use milepost::run::format_duration;
 
+use super::format::{bold, bytes, clean, count, counted, dim, red, time};
 use super::table::{cell, lines, status, table};
-use super::words::{bold, bytes, clean, count, counted, dim, red, time};
-use super::{Screen, words};
+use super::{Output, format};
 
 /// Lines of a table that are shown unless all are asked for.
 const SHOWN: usize = 40;
@@ -32,7 +32,7 @@ fn lasting(ms: u64) -> String {
 }
 
 /// Everything about a run, in groups; what it does not have is left out.
-pub(crate) fn page(screen: &Screen, summary: &Summary) -> String {
+pub(crate) fn page(output: &Output, summary: &Summary) -> String {
     let standing = summary.status.map_or("", |status| status.as_str());
     let mut text = format!("{}  {standing}\n", bold(summary.run_id.as_str()));
     let mut facts = vec![
@@ -51,36 +51,36 @@ pub(crate) fn page(screen: &Screen, summary: &Summary) -> String {
         let _ = writeln!(text, "  {} {}; `milepost verify` says more", red("damaged:"), numbers.join(", "));
     }
     text.push('\n');
-    text.push_str(&checkpoints(screen, summary));
+    text.push_str(&checkpoints(output, summary));
     memory(&mut text, summary);
-    sessions(&mut text, screen, summary);
+    sessions(&mut text, output, summary);
     let failed = |failure: &milepost::engine::Failure| {
         let outcome = &failure.outcome;
         let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let took = lasting(outcome.duration_ms);
         format!("{} {}{reason}, {took}, in @{}", OutcomeResult::Fail, outcome.name, failure.number)
     };
-    section(&mut text, "Failed", summary.failed.iter().map(failed), summary.failed.len(), screen);
+    section(&mut text, "Failed", summary.failed.iter().map(failed), summary.failed.len(), output);
     let most = summary.most_touched.iter().filter(|touched| touched.checkpoints > 1);
     let most: Vec<_> = most
         .map(|touched| format!("{} ({})", path(&touched.path), counted(touched.checkpoints, "checkpoint")))
         .collect();
     let n = most.len();
-    section(&mut text, "Changed longest", most.into_iter(), n, screen);
+    section(&mut text, "Changed longest", most.into_iter(), n, output);
     let files = summary.files_modified.iter().map(path);
-    section(&mut text, "Files touched", files, summary.files_modified.len(), screen);
+    section(&mut text, "Files touched", files, summary.files_modified.len(), output);
     text
 }
 
-fn checkpoints(screen: &Screen, summary: &Summary) -> String {
+fn checkpoints(output: &Output, summary: &Summary) -> String {
     let all = &summary.checkpoints;
     if all.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
-    let hidden = if screen.is_verbose() { 0 } else { all.len().saturating_sub(SHOWN) };
+    let hidden = if output.is_verbose() { 0 } else { all.len().saturating_sub(SHOWN) };
     let header =
         ["NUMBER", "CREATED", "ELAPSED", "SOURCE", "STATUS", "CHANGED", "FILES", "WATCHED", "MEMORY"];
-    let mut shown = table(screen, &header);
+    let mut shown = table(output, &header);
     for column in [0, 6, 7, 8] {
         if let Some(column) = shown.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -131,12 +131,12 @@ fn sparks(numbers: &[u64]) -> String {
     numbers.chunks(stretch).map(|part| height(part.iter().max().copied().unwrap_or_default())).collect()
 }
 
-fn sessions(text: &mut String, screen: &Screen, summary: &Summary) {
+fn sessions(text: &mut String, output: &Output, summary: &Summary) {
     if summary.sessions.len() < 2 {
         return;
     }
     let _ = writeln!(text, "\n{}", bold("Sessions"));
-    let mut shown = table(screen, &["SESSION", "STARTED", "LASTED", "CHECKPOINTS"]);
+    let mut shown = table(output, &["SESSION", "STARTED", "LASTED", "CHECKPOINTS"]);
     for session in &summary.sessions {
         let numbers = format!("{} ({}…{})", session.total, session.first, session.last);
         shown.add_row([
@@ -149,14 +149,14 @@ fn sessions(text: &mut String, screen: &Screen, summary: &Summary) {
     text.push_str(&lines(&shown));
 }
 
-fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: usize, screen: &Screen) {
+fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: usize, output: &Output) {
     if n == 0 {
         return;
     }
-    let most = if screen.is_verbose() { usize::MAX } else { FILES };
+    let most = if output.is_verbose() { usize::MAX } else { FILES };
     let _ = writeln!(text, "\n{}", bold(name));
     for line in all.take(most) {
-        let _ = writeln!(text, "  {}", words::clean(&line));
+        let _ = writeln!(text, "  {}", format::clean(&line));
     }
     if n > most {
         let _ = writeln!(text, "{}", dim(&format!("  and {} more: -v shows all", count((n - most) as u64))));

@@ -9,9 +9,9 @@ use std::time::Duration;
 use milepost::model::{Outcome, OutcomeResult, RunId};
 use serde::Serialize;
 
+use super::format::{bold, bytes, clean, counted, dim, green, red};
 use super::saved::SavedDocument;
-use super::words::{bold, bytes, clean, counted, dim, green, red};
-use super::{Screen, escape};
+use super::{Output, escape};
 use crate::recorder::Kept;
 use crate::supervise::Ending;
 
@@ -81,7 +81,7 @@ struct Document<'a> {
 
 /// Tells what happens while a command runs.
 pub(crate) struct Reporter {
-    screen: Screen,
+    output: Output,
     run: RunId,
     events: Option<Mutex<File>>,
     /// Whether the terminal is free for a line of ours.
@@ -90,11 +90,11 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     /// Tells on the screen, and in a file where one is given.
-    pub(crate) fn new(screen: &Screen, run: &RunId, events: Option<File>) -> Self {
+    pub(crate) fn new(output: &Output, run: &RunId, events: Option<File>) -> Self {
         // The command has the same streams: where one of them that it talks or listens on is a terminal, that is its own.
         let free = io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal();
-        let line = free && !screen.json && !screen.is_quiet();
-        Self { screen: screen.clone(), run: run.clone(), events: events.map(Mutex::new), line }
+        let line = free && !output.json && !output.is_quiet();
+        Self { output: output.clone(), run: run.clone(), events: events.map(Mutex::new), line }
     }
 
     /// Tells about a checkpoint.
@@ -107,35 +107,35 @@ impl Reporter {
             };
             let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
-            let text = if self.screen.colours_talk() { dim(&text) } else { text };
+            let text = if self.output.colours_messages() { dim(&text) } else { text };
             // What the command says next stands over it.
-            self.screen.draw(&text);
+            self.output.draw(&text);
         }
     }
 
     /// Says something that the person has to know.
     pub(crate) fn warn(&self, text: &str) {
         self.clear();
-        self.screen.talk(&format!("Warning: {text}"));
+        self.output.message(&format!("Warning: {text}"));
     }
 
     /// Tells how it went.
     pub(crate) fn ended(&self, kept: Option<&Kept>, summary: &Summary) {
         self.clear();
         self.document(kept, Some(summary));
-        if !self.screen.json {
-            self.screen.talk_page(&summary.lines(&self.run));
+        if !self.output.json {
+            self.output.message_page(&summary.lines(&self.run));
         }
     }
 
     fn clear(&self) {
         if self.line {
-            self.screen.erase();
+            self.output.erase();
         }
     }
 
     fn document(&self, kept: Option<&Kept>, summary: Option<&Summary>) {
-        if !self.screen.json && self.events.is_none() {
+        if !self.output.json && self.events.is_none() {
             return;
         }
         let saved = match kept {
@@ -151,7 +151,7 @@ impl Reporter {
                 // In one piece, so that a reader never sees half a line. A full disk is the command's matter, not this.
                 let _ = file.write_all(line.as_bytes());
             }
-            _ => self.screen.line(&document),
+            _ => self.output.line(&document),
         }
     }
 }

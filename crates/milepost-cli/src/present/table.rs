@@ -3,7 +3,7 @@
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 use milepost::model::Status;
 
-use super::{Screen, words};
+use super::{Output, format};
 
 /// Widths below this are not believed.
 const NARROWEST: u16 = 20;
@@ -12,13 +12,13 @@ const USUAL: u16 = 80;
 const NARROW_TEXT: u16 = 16;
 
 /// A table with a header line.
-pub(crate) fn table(screen: &Screen, header: &[&str]) -> Table {
+pub(crate) fn table(output: &Output, header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     // A terminal that does not know its width says 0.
     let width = table.width().map(|width| if width < NARROWEST { USUAL } else { width });
-    if screen.colours() {
+    if output.colours() {
         table.enforce_styling();
     } else {
         table.force_no_tty();
@@ -32,7 +32,7 @@ pub(crate) fn table(screen: &Screen, header: &[&str]) -> Table {
 
 /// Text of others in a cell.
 pub(crate) fn cell(text: impl AsRef<str>) -> Cell {
-    Cell::new(words::clean(text.as_ref()))
+    Cell::new(format::clean(text.as_ref()))
 }
 
 /// A status in its colour.

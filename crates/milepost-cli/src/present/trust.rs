@@ -7,35 +7,35 @@ use milepost::brief::one_line;
 use milepost::engine::outbox::{Pending, PendingState};
 use milepost::trust::StoreRecord;
 
-use super::Screen;
+use super::Output;
+use super::format::{bold, bytes, clean, counted, time};
 use super::table::{cell, lines, table};
-use super::words::{bold, bytes, clean, counted, time};
 use crate::command::trust::Offer;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// What there is to trust, without asking.
-pub(crate) fn offer(screen: &Screen, offer: &Offer, nothing: bool) -> Result<(), Failure> {
-    if screen.json {
-        return screen.document(offer);
+pub(crate) fn offer(output: &Output, offer: &Offer, nothing: bool) -> Result<(), CommandError> {
+    if output.json {
+        return output.document(offer);
     }
     let mut text = described(offer);
     if nothing {
         text.push_str("Nothing here needs your trust.\n");
     }
-    screen.text(&text)
+    output.text(&text)
 }
 
 /// What there is to trust, above the question.
-pub(crate) fn show(screen: &Screen, offer: &Offer) {
-    screen.say_always(described(offer).trim_end());
+pub(crate) fn show(output: &Output, offer: &Offer) {
+    output.message_always(described(offer).trim_end());
 }
 
 /// What was trusted.
-pub(crate) fn trusted(screen: &Screen, offer: &Offer) -> Result<(), Failure> {
-    if screen.json {
-        return screen.document(offer);
+pub(crate) fn trusted(output: &Output, offer: &Offer) -> Result<(), CommandError> {
+    if output.json {
+        return output.document(offer);
     }
-    screen.text(&format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store))
+    output.text(&format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store))
 }
 
 fn described(offer: &Offer) -> String {
@@ -84,27 +84,28 @@ fn broken(text: &str) -> String {
 }
 
 /// The stores of this user.
-pub(crate) fn list(screen: &Screen, stores: &[StoreRecord]) -> Result<(), Failure> {
+pub(crate) fn list(output: &Output, stores: &[StoreRecord]) -> Result<(), CommandError> {
     if stores.is_empty() {
-        return screen.text("No store was created or trusted on this machine yet.\n");
+        return output.text("No store was created or trusted on this machine yet.\n");
     }
-    let mut shown = table(screen, &["STORE", "SINCE"]);
+    let mut shown = table(output, &["STORE", "SINCE"]);
     for store in stores {
         shown.add_row([cell(&store.store), cell(time(store.trusted_at))]);
     }
-    screen.text(&lines(&shown))
+    output.text(&lines(&shown))
 }
 
 /// Saves without a signature, above the question.
-pub(crate) fn unsigned(screen: &Screen, all: &[Pending]) {
+pub(crate) fn unsigned(output: &Output, all: &[Pending]) {
     let n = counted(all.len() as u64, "save");
-    screen
-        .say_always(&format!("{n} in the outbox without your signature. Anybody could have put them there:"));
+    output.message_always(&format!(
+        "{n} in the outbox without your signature. Anybody could have put them there:"
+    ));
     for one in all {
         if let PendingState::Unsigned { run_id, summary, sizes: [brief, state, changes], .. } = &one.state {
             let about = summary.as_deref().map(clean).unwrap_or_default();
             let file = clean(&one.file.display().to_string());
-            screen.say_always(&format!(
+            output.message_always(&format!(
                 "  {file}\n    run {run_id}: {about}\n    brief {}, state {}, {}",
                 bytes(*brief as u64),
                 bytes(*state as u64),
@@ -115,15 +116,15 @@ pub(crate) fn unsigned(screen: &Screen, all: &[Pending]) {
 }
 
 /// Accepted saves that could not be stored.
-pub(crate) fn refused(screen: &Screen, refused: &[(PathBuf, String)]) {
+pub(crate) fn refused(output: &Output, refused: &[(PathBuf, String)]) {
     for (file, why) in refused {
-        screen.talk(&format!("Warning: {} stays in the outbox: {}", file.display(), clean(why)));
+        output.message(&format!("Warning: {} stays in the outbox: {}", file.display(), clean(why)));
     }
 }
 
 /// How many saves were accepted.
-pub(crate) fn accepted(screen: &Screen, accepted: u64) -> Result<(), Failure> {
-    screen.text(&match accepted {
+pub(crate) fn accepted(output: &Output, accepted: u64) -> Result<(), CommandError> {
+    output.text(&match accepted {
         0 => "The outbox has no unsigned saves.\n".to_owned(),
         n => format!("{} saved\n", counted(n, "checkpoint")),
     })

@@ -15,7 +15,7 @@ use milepost::redact::AllowList;
 use milepost::{Exit, ReasonCode};
 
 use self::signals::Signals;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Characters of a command line that name an outcome.
 const NAME: usize = 200;
@@ -50,8 +50,8 @@ impl Ending {
     }
 
     /// Ends this process as that one has ended.
-    pub(crate) fn pass_through(self) -> Result<(), Failure> {
-        if self.passed() { Ok(()) } else { Err(Failure::Child(self.code())) }
+    pub(crate) fn pass_through(self) -> Result<(), CommandError> {
+        if self.passed() { Ok(()) } else { Err(CommandError::ChildExit(self.code())) }
     }
 }
 
@@ -114,13 +114,13 @@ impl<'a> Attempt<'a> {
     }
 
     /// Why it could not be started: 127 where there is no such program, 126 where it cannot be executed.
-    pub(crate) fn failure(&self, e: &io::Error) -> Failure {
+    pub(crate) fn failure(&self, e: &io::Error) -> CommandError {
         let program = self.words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
         let (exit, what) = match e.kind() {
             io::ErrorKind::NotFound => (Exit::NoProgram, "was not found"),
             _ => (Exit::NotExecutable, "cannot be executed"),
         };
-        Failure::told(ReasonCode::Usage, format!("{program} {what}: {e}")).exits(exit)
+        CommandError::new(ReasonCode::Usage, format!("{program} {what}: {e}")).with_exit(exit)
     }
 }
 

@@ -7,7 +7,7 @@ use milepost::brief::{Brief, Check};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::input::read_text;
 use crate::present::brief::{FindingDocument, page};
 
@@ -29,7 +29,7 @@ struct Checked<'a> {
     warnings: Vec<FindingDocument<'a>>,
 }
 
-pub(super) fn run(files: &[PathBuf], context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(files: &[PathBuf], context: &Context<'_>) -> Result<(), CommandError> {
     let mut found = Vec::new();
     for file in files {
         match file.is_dir() {
@@ -38,10 +38,10 @@ pub(super) fn run(files: &[PathBuf], context: &Context<'_>) -> Result<(), Failur
         }
     }
     if found.is_empty() {
-        return Err(Failure::usage("there is no .md file in there"));
+        return Err(CommandError::usage("there is no .md file in there"));
     }
     let valid = found.iter().all(|(_, check)| check.valid());
-    if context.screen.json {
+    if context.output.json {
         let one = found.first().filter(|_| found.len() == 1).map(|(_, check)| check);
         let files = found.iter().map(|(path, check)| Checked {
             path: path.to_string_lossy().into_owned(),
@@ -49,7 +49,7 @@ pub(super) fn run(files: &[PathBuf], context: &Context<'_>) -> Result<(), Failur
             errors: FindingDocument::all(&check.errors),
             warnings: FindingDocument::all(&check.warnings),
         });
-        context.screen.document(&Document {
+        context.output.document(&Document {
             schema: "milepost.brief_check/1",
             valid,
             errors: one.map(|check| FindingDocument::all(&check.errors)).unwrap_or_default(),
@@ -57,9 +57,9 @@ pub(super) fn run(files: &[PathBuf], context: &Context<'_>) -> Result<(), Failur
             files: files.collect(),
         })?;
     } else {
-        context.screen.text(&page(&found))?;
+        context.output.text(&page(&found))?;
     }
-    if valid { Ok(()) } else { Err(Failure::Said(Exit::Failed)) }
+    if valid { Ok(()) } else { Err(CommandError::ExitOnly(Exit::Failed)) }
 }
 
 fn check(file: &Path) -> Check {
@@ -70,7 +70,7 @@ fn check(file: &Path) -> Check {
 }
 
 /// Why a file could not be read, as the only thing wrong with it.
-fn unreadable(failure: &Failure) -> Check {
+fn unreadable(failure: &CommandError) -> Check {
     let mut message = failure.to_string();
     let mut cause = std::error::Error::source(failure);
     while let Some(e) = cause {

@@ -9,7 +9,7 @@ use super::print;
 use super::source::Source;
 use crate::command::number;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Print as much of a brief as fits a token budget, the most important first
 ///
@@ -46,7 +46,7 @@ struct Document<'a> {
     exceeds: bool,
 }
 
-pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let budget = number(&args.budget, "--budget", "/budget")?;
     let overflow = match args.overflow.as_deref() {
         Some(word) => word.parse().map_err(|source| value("--overflow", source))?,
@@ -57,14 +57,14 @@ pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), Failure> 
     let source = Source::read(&args.source, context)?;
     let how = Fit { budget, overflow, gauge, whole: source.command.clone() };
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
-    let said = |what: &str| context.screen.talk(&format!("Warning: {what}"));
+    let said = |what: &str| context.output.message(&format!("Warning: {what}"));
     if fitted.exceeds {
         said(&format!("what must be kept takes {} tokens of {budget}", fitted.tokens));
     } else if fitted.shrunk {
         said("what must be kept was shrunk");
     }
-    if context.screen.json {
-        context.screen.document(&Document {
+    if context.output.json {
+        context.output.document(&Document {
             schema: "milepost.brief_fit/1",
             markdown: &fitted.markdown,
             tokens: fitted.tokens,
@@ -77,7 +77,7 @@ pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), Failure> 
     } else {
         print(&fitted.markdown, context)?;
         let tokens = format!("{} of {budget} tokens by {}", fitted.tokens, fitted.counter);
-        context.screen.detail(&tokens);
+        context.output.detail(&tokens);
     }
     source.end(context)
 }
@@ -105,14 +105,14 @@ fn exact(_: &str) -> Option<Box<dyn Counter>> {
     None
 }
 
-fn counter(name: Option<&str>) -> Result<Box<dyn Counter>, Failure> {
+fn counter(name: Option<&str>) -> Result<Box<dyn Counter>, CommandError> {
     let known = match name {
         None | Some("heuristic" | "heuristic-1") => Some(Box::new(Heuristic) as Box<dyn Counter>),
         Some(name) => exact(name),
     };
     known.ok_or_else(|| {
         let message = format!("no counter \"{}\" in this build", name.unwrap_or_default());
-        Failure::usage(message)
-            .hint("heuristic is always there; exact ones need --features exact-tokens when building")
+        CommandError::usage(message)
+            .with_hint("heuristic is always there; exact ones need --features exact-tokens when building")
     })
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::print;
 use super::source::Source;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::brief::{FindingDocument, warn};
 
 #[derive(Serialize)]
@@ -15,22 +15,22 @@ struct Document<'a> {
     warnings: Vec<FindingDocument<'a>>,
 }
 
-pub(super) fn run(previous: &str, update: &str, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(previous: &str, update: &str, context: &Context<'_>) -> Result<(), CommandError> {
     if previous == "-" && update == "-" {
-        return Err(Failure::usage("only one of the two can be stdin"));
+        return Err(CommandError::usage("only one of the two can be stdin"));
     }
     let (previous, update) = (Source::read(previous, context)?, Source::read(update, context)?);
     let merged = previous.brief.merge(&update.brief);
     let markdown = merged.brief.markdown();
-    if context.screen.json {
+    if context.output.json {
         let warnings = FindingDocument::all(&merged.notes);
-        context.screen.document(&Document {
+        context.output.document(&Document {
             schema: "milepost.brief_merge/1",
             markdown: &markdown,
             warnings,
         })?;
     } else {
-        warn(context.screen, &merged.notes);
+        warn(context.output, &merged.notes);
         print(&markdown, context)?;
     }
     previous.end(context)?;

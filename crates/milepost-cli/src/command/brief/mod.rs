@@ -10,7 +10,7 @@ mod source;
 use std::path::PathBuf;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Make, show, check, merge and fit briefs
 ///
@@ -78,7 +78,7 @@ enum What {
     Fit(fit::FitArgs),
 }
 
-pub(crate) fn run(args: BriefArgs, context: &Context<'_>) -> Result<(), Failure> {
+pub(crate) fn run(args: BriefArgs, context: &Context<'_>) -> Result<(), CommandError> {
     match args.what {
         What::New { from } => new::run(from.as_deref(), context),
         What::Show { source } => show::run(&source, context),
@@ -90,13 +90,13 @@ pub(crate) fn run(args: BriefArgs, context: &Context<'_>) -> Result<(), Failure>
 
 /// Shows the brief of the latest checkpoint.
 #[cfg(feature = "mcp")]
-pub(super) fn latest(context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn latest(context: &Context<'_>) -> Result<(), CommandError> {
     show::show(&source::Source::of_checkpoint("latest", context)?, context)
 }
 
 /// Writes Markdown as data, and ends its last line on a terminal.
-fn print(markdown: &str, context: &Context<'_>) -> Result<(), Failure> {
-    context.screen.bytes(markdown.as_bytes())?;
-    let ended = markdown.ends_with('\n') || !context.screen.is_terminal();
-    if ended { Ok(()) } else { context.screen.plain("\n") }
+fn print(markdown: &str, context: &Context<'_>) -> Result<(), CommandError> {
+    context.output.bytes(markdown.as_bytes())?;
+    let ended = markdown.ends_with('\n') || !context.output.is_terminal();
+    if ended { Ok(()) } else { context.output.plain("\n") }
 }

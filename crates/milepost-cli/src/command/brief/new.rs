@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::print;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::damage::fell_back;
 
 #[derive(Serialize)]
@@ -21,12 +21,12 @@ struct Document<'a> {
     carried_from: Option<String>,
 }
 
-pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), CommandError> {
     let manifests = manifests(&context.config.place.root);
     let made = match (continued(from, &manifests, context), from) {
         (Ok(made), _) => made,
         // The first brief of a project continues nothing.
-        (Err(Failure::Library(e)), None) if is_first(&e) => {
+        (Err(CommandError::Library(e)), None) if is_first(&e) => {
             let now = SystemClock.now();
             let facts = Facts { id: fresh_id(now), created: now, manifests: &manifests, ..Facts::default() };
             let markdown = compose(&facts);
@@ -36,19 +36,19 @@ pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), Failu
     };
     let name = |entry: &milepost::store::CheckpointEntry| entry.header.snapshot_id.to_string();
     write(&made.markdown, Some(name(&made.entry)), made.carried_from.as_ref().map(name), context)?;
-    fell_back(context.screen, &made.fell_back_from, &made.entry.header.snapshot_id)
+    fell_back(context.output, &made.fell_back_from, &made.entry.header.snapshot_id)
 }
 
 fn continued(
     from: Option<&str>,
     manifests: &[milepost::model::Manifest],
     context: &Context<'_>,
-) -> Result<BriefOf, Failure> {
+) -> Result<BriefOf, CommandError> {
     let reference: Reference = from.unwrap_or("latest").parse()?;
-    let mp = context.reader()?;
+    let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let made = mp.new_brief(&reference, run.as_ref(), manifests)?;
-    context.check_shown(&mp, &made.entry.header.run_id)?;
+    context.ensure_visible(&mp, &made.entry.header.run_id)?;
     Ok(made)
 }
 
@@ -61,10 +61,10 @@ fn write(
     from: Option<String>,
     carried_from: Option<String>,
     context: &Context<'_>,
-) -> Result<(), Failure> {
-    if context.screen.json {
+) -> Result<(), CommandError> {
+    if context.output.json {
         let schema = "milepost.brief_new/1";
-        return context.screen.document(&Document { schema, markdown, from, carried_from });
+        return context.output.document(&Document { schema, markdown, from, carried_from });
     }
     print(markdown, context)
 }

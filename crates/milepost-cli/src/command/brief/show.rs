@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::print;
 use super::source::Source;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::brief::{FindingDocument, warn};
 
 #[derive(Serialize)]
@@ -33,20 +33,20 @@ struct Section<'a> {
     markdown: &'a str,
 }
 
-pub(super) fn run(name: &str, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(name: &str, context: &Context<'_>) -> Result<(), CommandError> {
     show(&Source::read(name, context)?, context)
 }
 
-pub(super) fn show(source: &Source, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn show(source: &Source, context: &Context<'_>) -> Result<(), CommandError> {
     let brief = &source.brief;
-    if context.screen.json {
+    if context.output.json {
         let gauge = Gauge::default();
         let sections = brief.sections().iter().map(|section| Section {
             heading: &section.heading,
             kind: section.kind.as_str(),
             markdown: brief.content(section),
         });
-        context.screen.document(&Document {
+        context.output.document(&Document {
             schema: "milepost.brief_show/1",
             markdown: brief.text(),
             checkpoint: brief.id(),
@@ -58,7 +58,7 @@ pub(super) fn show(source: &Source, context: &Context<'_>) -> Result<(), Failure
             warnings: FindingDocument::all(brief.warnings()),
         })?;
     } else {
-        warn(context.screen, brief.warnings());
+        warn(context.output, brief.warnings());
         print(brief.text(), context)?;
     }
     source.end(context)

@@ -7,7 +7,7 @@ use milepost::capture::manifests;
 use milepost::engine::{BriefOf, Reference};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::input::read_text;
 use crate::present::damage::fell_back;
 
@@ -22,7 +22,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Reads a brief. A file goes before a checkpoint of the same name.
-    pub(super) fn read(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
+    pub(super) fn read(name: &str, context: &Context<'_>) -> Result<Self, CommandError> {
         let path = Path::new(name);
         let like_a_file = name == "-" || name.contains('/') || name.ends_with(".md") || path.exists();
         if like_a_file {
@@ -35,21 +35,21 @@ impl Source {
     }
 
     /// Reads the brief of a checkpoint, ignoring files of the same name.
-    pub(super) fn of_checkpoint(name: &str, context: &Context<'_>) -> Result<Self, Failure> {
+    pub(super) fn of_checkpoint(name: &str, context: &Context<'_>) -> Result<Self, CommandError> {
         let reference: Reference = name.parse()?;
-        let mp = context.reader()?;
+        let mp = context.open_existing()?;
         let run = context.run_of_reference(&mp, &reference)?;
         let of = mp.brief(&reference, run.as_ref(), &manifests(&context.config.place.root))?;
         let header = &of.entry.header;
-        context.check_shown(&mp, &header.run_id)?;
+        context.ensure_visible(&mp, &header.run_id)?;
         let command = Some(format!("milepost brief show {}@{}", header.run_id, header.sequence));
         Ok(Self { brief: Brief::parse(of.markdown.as_str()), command, of: Some(of) })
     }
 
     /// Says so where an older checkpoint was used.
-    pub(super) fn end(&self, context: &Context<'_>) -> Result<(), Failure> {
+    pub(super) fn end(&self, context: &Context<'_>) -> Result<(), CommandError> {
         match &self.of {
-            Some(of) => fell_back(context.screen, &of.fell_back_from, &of.entry.header.snapshot_id),
+            Some(of) => fell_back(context.output, &of.fell_back_from, &of.entry.header.snapshot_id),
             None => Ok(()),
         }
     }

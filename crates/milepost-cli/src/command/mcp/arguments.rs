@@ -10,7 +10,7 @@ use crate::command::record::RecordArgs;
 use crate::command::save::SaveArgs;
 use crate::command::show::ShowArgs;
 use crate::command::step::StepArgs;
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::input::Content;
 
 fn latest(reference: Option<String>) -> String {
@@ -38,11 +38,11 @@ impl From<given::Save> for SaveArgs {
 }
 
 impl TryFrom<given::List> for ListArgs {
-    type Error = Failure;
+    type Error = CommandError;
 
-    fn try_from(given: given::List) -> Result<Self, Failure> {
+    fn try_from(given: given::List) -> Result<Self, CommandError> {
         if given.completed && given.incomplete {
-            return Err(Failure::usage("completed and incomplete exclude each other"));
+            return Err(CommandError::usage("completed and incomplete exclude each other"));
         }
         Ok(Self {
             limit: given.limit.unwrap_or(20),

@@ -1,7 +1,7 @@
 //! `mcp`: serves an agent over stdin and stdout; not for people. What a tool does is what the command of its name does.
 
 mod arguments;
-mod desk;
+mod handler;
 mod project_file;
 mod resume;
 mod tasks;
@@ -9,8 +9,8 @@ mod tasks;
 use std::io::IsTerminal as _;
 
 use crate::cli::Global;
-use crate::failure::Failure;
-use crate::present::Screen;
+use crate::error::CommandError;
+use crate::present::Output;
 
 /// Serve an agent over stdin and stdout (MCP, not for people)
 ///
@@ -22,11 +22,12 @@ use crate::present::Screen;
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
 pub(crate) struct McpArgs {}
 
-pub(crate) fn run(_: &McpArgs, global: &Global, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(_: &McpArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
     if std::io::stdin().is_terminal() {
-        screen
-            .talk("waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`");
+        output.message(
+            "waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`",
+        );
     }
     super::go_to(global)?;
-    milepost_mcp::serve(desk::CommandDesk::new(global.clone())).map_err(Failure::Output)
+    milepost_mcp::serve(handler::CommandHandler::new(global.clone())).map_err(CommandError::Stdout)
 }

@@ -6,20 +6,20 @@ use std::path::Path;
 use milepost::engine::Reference;
 use milepost::engine::current::Meant;
 use milepost::model::RunId;
-use milepost_mcp::{Done, arguments};
+use milepost_mcp::{ToolOutput, arguments};
 use serde_json::{Value, json};
 
-use super::desk;
+use super::handler;
 use super::project_file;
 use crate::command::resume::{self, ResumeArgs};
 use crate::context::Context;
-use crate::failure::Failure;
-use crate::resumption::{self, Voice};
+use crate::error::CommandError;
+use crate::handover::{self, RecordOrigin};
 
-pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<(), CommandError> {
     let asked = [given.check, given.start, given.dismiss, given.from.is_some()];
     if asked.iter().filter(|asked| **asked).count() > 1 || given.from.is_some() && given.run.is_some() {
-        return Err(Failure::usage("check, start, dismiss and from exclude each other, and from a run"));
+        return Err(CommandError::usage("check, start, dismiss and from exclude each other, and from a run"));
     }
     let mut args = ResumeArgs {
         target: given.run.clone(),
@@ -56,22 +56,22 @@ pub(super) fn run(given: &arguments::Resume, context: &Context<'_>) -> Result<()
         document["started"] = kept(context);
         shown = Ok(());
     }
-    context.screen.document(&document)?;
+    context.output.document(&document)?;
     shown
 }
 
 /// The document that was given last.
 fn kept(context: &Context<'_>) -> Value {
-    let kept = context.screen.take();
+    let kept = context.output.take();
     for line in kept.said {
-        context.screen.talk(&line);
+        context.output.message(&line);
     }
     serde_json::from_slice(&kept.data).unwrap_or_default()
 }
 
 /// The run that this session works on, or the one it continues while it has no checkpoint of its own.
-fn of_this_session(context: &Context<'_>) -> Result<Option<RunId>, Failure> {
-    let mp = context.examiner()?;
+fn of_this_session(context: &Context<'_>) -> Result<Option<RunId>, CommandError> {
+    let mp = context.open_read_only()?;
     let Meant::Run(run) = context.current_run(&mp)? else { return Ok(None) };
     let Some(state) = mp.store().run(&run)? else { return Ok(None) };
     if state.row.count > 0 {
@@ -83,7 +83,7 @@ fn of_this_session(context: &Context<'_>) -> Result<Option<RunId>, Failure> {
 }
 
 /// What the model reads: the lines above the brief and the brief; and the run that was opened.
-pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
+pub(super) fn told(done: ToolOutput) -> (ToolOutput, Option<RunId>) {
     let document: Value = serde_json::from_str(&done.document).unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let started = text(&document["started"]["run_id"]);
@@ -93,16 +93,16 @@ pub(super) fn told(done: Done) -> (Done, Option<RunId>) {
     let nothing = document.get("decision").is_some() && document["decision"]["run_id"] == json!(null);
     // A brief without a run is that of a file.
     let is_file = nothing && document["brief"].is_string();
-    let voice = Voice::of(is_file || !document["about"]["origin"].is_null());
+    let voice = RecordOrigin::of(is_file || !document["about"]["origin"].is_null());
     let words = match text(&document["brief"]) {
         None if nothing => Some("Nothing to resume: no run here was interrupted.".to_owned()),
-        None => text(&document["lead"]).map(|lead| resumption::wrapped(&lead, voice)),
+        None => text(&document["lead"]).map(|lead| handover::wrapped(&lead, voice)),
         Some(brief) => {
             let lead = text(&document["lead"]).unwrap_or_default();
-            let record = resumption::wrapped(&format!("{lead}\n{brief}"), voice);
+            let record = handover::wrapped(&format!("{lead}\n{brief}"), voice);
             Some(format!("{}{record}", opened.unwrap_or_default()))
         }
     };
-    let document = desk::noticed(&done.document, voice);
-    (Done { text: words, document, ..done }, started.and_then(|run| run.parse().ok()))
+    let document = handler::noticed(&done.document, voice);
+    (ToolOutput { text: words, document, ..done }, started.and_then(|run| run.parse().ok()))
 }

@@ -6,7 +6,7 @@ use milepost_mcp::arguments;
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::failure::Failure;
+use crate::error::CommandError;
 use crate::present::saved::Changed;
 
 const SCHEMA: &str = "milepost.tasks/1";
@@ -24,31 +24,31 @@ struct Document<'a> {
     all: All,
 }
 
-pub(super) fn run(args: arguments::Tasks, context: &Context<'_>) -> Result<(), Failure> {
+pub(super) fn run(args: arguments::Tasks, context: &Context<'_>) -> Result<(), CommandError> {
     let given = args.tasks.unwrap_or_default();
     // All tasks of the run are shown, also after a change.
-    if let (Some(run), Ok(mp)) = (&context.config.run, context.examiner()) {
-        context.check_shown(&mp, run)?;
+    if let (Some(run), Ok(mp)) = (&context.config.run, context.open_read_only()) {
+        context.ensure_visible(&mp, run)?;
     }
     if given.is_empty() {
-        let mp = context.reader()?;
-        let run = context.run_that_is_there(&mp)?;
+        let mp = context.open_existing()?;
+        let run = context.require_run(&mp)?;
         let all = tasks(&mp, &run)?;
-        return context.screen.document(&Document { schema: SCHEMA, run_id: &run, all });
+        return context.output.document(&Document { schema: SCHEMA, run_id: &run, all });
     }
     let change = |task: arguments::Task| -> Change {
         TaskChange { title: task.title, ..TaskChange::new(&task.id, task.status) }.into()
     };
-    let applied = context.apply(given.into_iter().map(change).collect(), &Target::Any)?;
+    let applied = context.apply(given.into_iter().map(change).collect(), &Target::CurrentOrNew)?;
     // What waits in the outbox cannot be read back yet.
     let what = match &applied.mp {
         Some(mp) => tasks(mp, &applied.run)?,
         None => All { tasks: Vec::new() },
     };
-    Changed { schema: SCHEMA, applied: &applied, what }.present(context.screen)
+    Changed { schema: SCHEMA, applied: &applied, what }.present(context.output)
 }
 
-fn tasks(mp: &Milepost, run: &RunId) -> Result<All, Failure> {
+fn tasks(mp: &Milepost, run: &RunId) -> Result<All, CommandError> {
     let record = mp.run_detail(run)?.summary.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
     Ok(All { tasks: record.working.tasks })
 }

@@ -10,11 +10,11 @@ use milepost::{Error, Exit, ReasonCode};
 
 /// Why a command did not end well.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// The library said no.
     Library(Error),
     /// The command line says no, or has found something.
-    Told {
+    Reported {
         /// The word for programs.
         reason: ReasonCode,
         /// One line for people.
@@ -25,18 +25,18 @@ pub(crate) enum Failure {
         exit: Exit,
     },
     /// stdout could not be written.
-    Output(io::Error),
+    Stdout(io::Error),
     /// The page that was shown has said it; only the code is left.
-    Said(Exit),
+    ExitOnly(Exit),
     /// A failure of a command that runs another: said as ever, with a code that is not the other's.
-    Own(Box<Failure>),
+    Supervisor(Box<CommandError>),
     /// Another command was run, and this is its code.
-    Child(u8),
+    ChildExit(u8),
 }
 
-impl Failure {
+impl CommandError {
     /// A failure of the command line's own, with the exit code that fits its reason.
-    pub(crate) fn told(reason: ReasonCode, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: ReasonCode, message: impl Into<String>) -> Self {
         let exit = match reason {
             ReasonCode::Usage => Exit::Usage,
             ReasonCode::ConfirmationNeeded => Exit::Unconfirmed,
@@ -44,67 +44,67 @@ impl Failure {
             ReasonCode::StateRedacted => Exit::Partly,
             _ => Exit::Failed,
         };
-        Self::Told { reason, message: message.into(), hint: None, exit }
+        Self::Reported { reason, message: message.into(), hint: None, exit }
     }
 
     /// A wrong flag, argument or setting.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::told(ReasonCode::Usage, message)
+        Self::new(ReasonCode::Usage, message)
     }
 
     /// Adds what to do about it.
-    pub(crate) fn hint(mut self, text: impl Into<String>) -> Self {
-        if let Self::Told { hint, .. } = &mut self {
+    pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Self {
+        if let Self::Reported { hint, .. } = &mut self {
             *hint = Some(text.into());
         }
         self
     }
 
     /// A failure of the command itself, not of the one it runs.
-    pub(crate) fn own(self) -> Self {
+    pub(crate) fn into_supervisor(self) -> Self {
         match self {
-            Self::Child(_) | Self::Own(_) => self,
+            Self::ChildExit(_) | Self::Supervisor(_) => self,
             // What the code already says is not said twice.
-            Self::Told { exit: Exit::Supervisor | Exit::NotExecutable | Exit::NoProgram, .. } => self,
-            other => Self::Own(Box::new(other)),
+            Self::Reported { exit: Exit::Supervisor | Exit::NotExecutable | Exit::NoProgram, .. } => self,
+            other => Self::Supervisor(Box::new(other)),
         }
     }
 
     /// Ends with another code.
-    pub(crate) fn exits(mut self, code: Exit) -> Self {
-        if let Self::Told { exit, .. } = &mut self {
+    pub(crate) fn with_exit(mut self, code: Exit) -> Self {
+        if let Self::Reported { exit, .. } = &mut self {
             *exit = code;
         }
         self
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Library(e) => e.fmt(f),
-            Self::Told { message, .. } => f.write_str(message),
-            Self::Output(_) => f.write_str("stdout could not be written"),
-            Self::Said(_) | Self::Child(_) => Ok(()),
-            Self::Own(failure) => failure.fmt(f),
+            Self::Reported { message, .. } => f.write_str(message),
+            Self::Stdout(_) => f.write_str("stdout could not be written"),
+            Self::ExitOnly(_) | Self::ChildExit(_) => Ok(()),
+            Self::Supervisor(failure) => failure.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Failure {
+impl std::error::Error for CommandError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Library(e) => e.source(),
-            Self::Told { .. } | Self::Said(_) | Self::Child(_) => None,
-            Self::Own(failure) => failure.source(),
-            Self::Output(e) => Some(e),
+            Self::Reported { .. } | Self::ExitOnly(_) | Self::ChildExit(_) => None,
+            Self::Supervisor(failure) => failure.source(),
+            Self::Stdout(e) => Some(e),
         }
     }
 }
 
 macro_rules! from_library {
     ($($error:ty),*) => { $(
-        impl From<$error> for Failure {
+        impl From<$error> for CommandError {
             fn from(e: $error) -> Self {
                 Self::Library(e.into())
             }

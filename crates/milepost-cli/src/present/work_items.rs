@@ -2,7 +2,7 @@
 
 use milepost::model::{Criterion, CriterionStatus, Decision, LogLine, Outcome, StepState, Task};
 
-use super::words;
+use super::format;
 
 /// Criteria, with a sign for each.
 pub(crate) fn criteria(criteria: &[Criterion]) -> Vec<String> {
@@ -70,5 +70,5 @@ pub(crate) fn decisions(decisions: &[Decision]) -> Vec<String> {
 
 /// The log.
 pub(crate) fn log(log: &[LogLine]) -> Vec<String> {
-    log.iter().map(|line| format!("{} {}", words::time(line.at), line.text)).collect()
+    log.iter().map(|line| format!("{} {}", format::time(line.at), line.text)).collect()
 }

@@ -10,9 +10,9 @@ use milepost::model::RunId;
 use milepost::{Exit, ReasonCode};
 use serde::Serialize;
 
-use super::Screen;
-use super::words::{clean, counted};
-use crate::failure::Failure;
+use super::Output;
+use super::format::{clean, counted};
+use crate::error::CommandError;
 
 /// How many lines of one kind people are shown.
 const SHOWN: usize = 20;
@@ -37,19 +37,19 @@ struct ImportDocument<'a> {
 
 /// What came in.
 pub(crate) fn imported(
-    screen: &Screen,
+    output: &Output,
     report: &Imported,
     dry_run: bool,
     here: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let distance = report.commit.as_deref().map(|commit| distance(here, commit).to_string());
     let runs: BTreeSet<_> = report.runs.iter().collect();
     let nothing = report.imported + report.unchanged == 0 && report.runs.is_empty();
     if !dry_run {
-        screen.done(format!("{} imported", counted(report.imported, "checkpoint")));
+        output.record_change(format!("{} imported", counted(report.imported, "checkpoint")));
     }
-    if screen.json {
-        screen.document(&ImportDocument {
+    if output.json {
+        output.document(&ImportDocument {
             schema: "milepost.import/1",
             imported: report.imported,
             unchanged: report.unchanged,
@@ -64,7 +64,7 @@ pub(crate) fn imported(
             distance: distance.clone(),
         })?;
     } else {
-        notes(screen, &report.skipped, &report.warnings);
+        notes(output, &report.skipped, &report.warnings);
         let would = if dry_run { "would be imported" } else { "imported" };
         let format = report.format.map_or(String::new(), |format| format!(" from {format}"));
         let mut line = format!("{} {would}{format}", counted(report.imported, "checkpoint"));
@@ -74,16 +74,17 @@ pub(crate) fn imported(
         if report.unchanged > 0 {
             line.push_str(&format!(", {} there already", report.unchanged));
         }
-        screen.text(&format!("{line}\n"))?;
+        output.text(&format!("{line}\n"))?;
         if report.replaced > 0 {
-            screen.talk(&format!(
+            output.message(&format!(
                 "{} replaced; `milepost show` says where",
                 counted(report.replaced, "secret")
             ));
         }
         if let (Some(commit), Some(distance)) = (&report.commit, &distance) {
             let short: String = commit.chars().take(12).collect();
-            screen.talk(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
+            output
+                .message(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
         }
     }
     // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
@@ -93,31 +94,31 @@ pub(crate) fn imported(
         let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
         let message = format!("{} left out", counted(report.skipped.len() as u64, "line"));
         let exit = if nothing { Exit::Failed } else { Exit::Partly };
-        return Err(Failure::told(code, message).exits(exit));
+        return Err(CommandError::new(code, message).with_exit(exit));
     }
     if nothing {
         let message = "nothing was found to import";
-        return Err(Failure::told(ReasonCode::CheckpointNotFound, message)
-            .hint("PATH is the folder of the format, or the one around it")
-            .exits(Exit::Nothing));
+        return Err(CommandError::new(ReasonCode::CheckpointNotFound, message)
+            .with_hint("PATH is the folder of the format, or the one around it")
+            .with_exit(Exit::Nothing));
     }
     Ok(())
 }
 
-fn notes(screen: &Screen, skipped: &[Skipped], warnings: &[Note]) {
+fn notes(output: &Output, skipped: &[Skipped], warnings: &[Note]) {
     for one in skipped.iter().take(SHOWN) {
         let reason = clean(&one.reason);
         let code =
             one.reason_code.map(|code| code.to_string()).filter(|code| !reason.contains(code.as_str()));
         let code = code.map_or(String::new(), |code| format!(" ({code})"));
-        screen.talk(&format!("skipped {}: {reason}{code}", clean(&one.path)));
+        output.message(&format!("skipped {}: {reason}{code}", clean(&one.path)));
     }
     for one in warnings.iter().take(SHOWN) {
-        screen.talk(&format!("Warning: {}: {}", clean(&one.path), clean(&one.message)));
+        output.message(&format!("Warning: {}: {}", clean(&one.path), clean(&one.message)));
     }
     let more = skipped.len().saturating_sub(SHOWN) + warnings.len().saturating_sub(SHOWN);
     if more > 0 {
-        screen.talk(&format!("and {more} more: --json lists all"));
+        output.message(&format!("and {more} more: --json lists all"));
     }
 }
 
@@ -143,12 +144,12 @@ struct Secret<'a> {
 }
 
 /// What went out.
-pub(crate) fn exported(screen: &Screen, what: &Exporting, report: &Exported) -> Result<(), Failure> {
+pub(crate) fn exported(output: &Output, what: &Exporting, report: &Exported) -> Result<(), CommandError> {
     if !what.dry_run {
-        screen.done(format!("{} exported", counted(report.exported, "checkpoint")));
+        output.record_change(format!("{} exported", counted(report.exported, "checkpoint")));
     }
-    if screen.json {
-        return screen.document(&ExportDocument {
+    if output.json {
+        return output.document(&ExportDocument {
             schema: "milepost.export/1",
             exported: report.exported,
             format: what.format,
@@ -162,26 +163,26 @@ pub(crate) fn exported(screen: &Screen, what: &Exporting, report: &Exported) -> 
             dry_run: what.dry_run,
         });
     }
-    notes(screen, &report.skipped, &report.warnings);
+    notes(output, &report.skipped, &report.warnings);
     for (place, rules) in report.secrets.iter().take(SHOWN) {
-        screen.talk(&format!("Warning: {place} holds a secret ({rules})"));
+        output.message(&format!("Warning: {place} holds a secret ({rules})"));
     }
     if !report.lost_fields.is_empty() {
         let lost: Vec<_> = report.lost_fields.iter().map(String::as_str).collect();
-        screen.talk(&format!("{} cannot hold: {}", what.format, lost.join(", ")));
+        output.message(&format!("{} cannot hold: {}", what.format, lost.join(", ")));
     }
     if what.format == Format::Bundle {
         let mut leaves = vec![counted(report.exported, "checkpoint"), counted(report.events, "event")];
         if let Some(patch) = &what.patch {
             leaves.push(format!("{} of uncommitted changes", counted(patch.diff.len() as u64, "byte")));
         }
-        screen.talk(&format!("what leaves: {}, with everything they say", leaves.join(", ")));
+        output.message(&format!("what leaves: {}, with everything they say", leaves.join(", ")));
     }
     let would = if what.dry_run { "would be written to" } else { "written to" };
     let n = counted(report.exported, "checkpoint");
     let files = counted(report.files.len() as u64, "file");
     let path = clean(&what.path.to_string_lossy());
-    screen.text(&format!("{n} {would} {path} ({files}, {} bytes)\n", report.bytes))
+    output.text(&format!("{n} {would} {path} ({files}, {} bytes)\n", report.bytes))
 }
 
 #[derive(Serialize)]
@@ -204,17 +205,21 @@ struct Verified {
 }
 
 /// What was copied, and whether it is the same.
-pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compared>) -> Result<(), Failure> {
+pub(crate) fn copied(
+    output: &Output,
+    report: &Copied,
+    compared: Option<&Compared>,
+) -> Result<(), CommandError> {
     let skipped: Vec<_> = report
         .skipped
         .iter()
         .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone(), reason_code: None })
         .collect();
     let note = |(path, message): &(String, String)| Note { path: path.clone(), message: message.clone() };
-    screen.done(format!("{} copied", counted(report.count.copied, "checkpoint")));
+    output.record_change(format!("{} copied", counted(report.count.copied, "checkpoint")));
     let differences = compared.map_or(0, |compared| compared.differences.len());
-    if screen.json {
-        screen.document(&CopyDocument {
+    if output.json {
+        output.document(&CopyDocument {
             schema: "milepost.copy/1",
             copied: report.count.copied,
             unchanged: report.count.unchanged,
@@ -228,9 +233,9 @@ pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compare
             }),
         })?;
     } else {
-        notes(screen, &skipped, &[]);
+        notes(output, &skipped, &[]);
         for (place, how) in compared.iter().flat_map(|compared| &compared.differences).take(SHOWN) {
-            screen.talk(&format!("{place}: {how}"));
+            output.message(&format!("{place}: {how}"));
         }
         let mut line = format!(
             "{} copied, {} there already, in {}",
@@ -246,15 +251,19 @@ pub(crate) fn copied(screen: &Screen, report: &Copied, compared: Option<&Compare
             };
             line.push_str(&format!("; {} compared: {found}", counted(compared.checked, "checkpoint")));
         }
-        screen.text(&format!("{line}\n"))?;
+        output.text(&format!("{line}\n"))?;
     }
     if differences > 0 {
         let message = format!("the stores differ in {}", counted(differences as u64, "place"));
-        return Err(Failure::told(ReasonCode::CheckpointIntegrityMismatch, message).exits(Exit::Damaged));
+        return Err(
+            CommandError::new(ReasonCode::CheckpointIntegrityMismatch, message).with_exit(Exit::Damaged)
+        );
     }
     if !skipped.is_empty() {
         let message = format!("{} left out", counted(skipped.len() as u64, "damaged checkpoint"));
-        return Err(Failure::told(ReasonCode::CheckpointIntegrityMismatch, message).exits(Exit::Partly));
+        return Err(
+            CommandError::new(ReasonCode::CheckpointIntegrityMismatch, message).with_exit(Exit::Partly)
+        );
     }
     Ok(())
 }

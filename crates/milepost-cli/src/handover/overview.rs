@@ -10,14 +10,14 @@ use milepost::engine::Examined;
 use milepost::model::{CheckpointId, Class, GitFacts, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
 
-use crate::present::words;
+use crate::present::format;
 
 /// So many next actions are named.
 const ACTIONS: usize = 5;
 
 /// Facts about a run that stopped.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Lead {
+pub(crate) struct Overview {
     pub(crate) run_id: RunId,
     pub(crate) snapshot_id: Option<CheckpointId>,
     pub(crate) title: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Lead {
     pub(crate) next_actions: Vec<String>,
 }
 
-impl Lead {
+impl Overview {
     /// What is known of a run.
     pub(crate) fn of(mp: &Milepost, from: &Examined) -> Self {
         let summary = &from.detail.summary;
@@ -60,8 +60,8 @@ impl Lead {
             branch: record.and_then(|record| record.branch.clone()),
             class: from.decision.class,
             detail: record.and_then(|record| record.interruption.as_ref()?.detail.clone()),
-            stopped: record.map_or_else(String::new, |record| words::ago(record.updated_at, now)),
-            lasted: words::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
+            stopped: record.map_or_else(String::new, |record| format::ago(record.updated_at, now)),
+            lasted: format::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
             sessions: record.map_or(0, |record| record.sessions),
             doing: doing(record, tasks),
             // What cannot be read here is said elsewhere: the rest must be told all the same.

@@ -1,7 +1,7 @@
 //! What a person or an agent needs to go on: what it was doing, why it stopped, what comes next, and the brief.
 //! In: a run that was looked at. Out: facts, and text that fits. Reads the workspace as it is now; changes nothing.
 
-mod lead;
+mod overview;
 mod wrap;
 
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use milepost::Milepost;
 use milepost::brief::{Brief, Fit, Fitted, Gauge, Heuristic, Overflow};
 use milepost::engine::Examined;
 
-pub(crate) use self::lead::{Lead, distance, workspace};
+pub(crate) use self::overview::{Overview, distance, workspace};
 #[cfg(feature = "mcp")]
 pub(crate) use self::wrap::between_markers;
-pub(crate) use self::wrap::{OVERHEAD, Voice, wrapped};
+pub(crate) use self::wrap::{OVERHEAD, RecordOrigin, wrapped};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::error::CommandError;
 
 /// Fewer tokens than these hold nothing that is worth reading.
 const FEWEST: u64 = 60;
@@ -41,7 +41,7 @@ pub(crate) fn brief(
     context: &Context<'_>,
     tokens: u64,
     bytes: usize,
-) -> Result<Fitted, Failure> {
+) -> Result<Fitted, CommandError> {
     let manifests = milepost::capture::manifests(&root(from, context));
     let whole = Brief::parse(mp.brief_as_it_stands(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);

@@ -6,10 +6,10 @@ use std::io;
 use milepost::{Exit, ReasonCode};
 use serde::Serialize;
 
-use super::Screen;
+use super::Output;
 use super::escape::clean;
-use super::words::{bold, red, yellow};
-use crate::failure::Failure;
+use super::format::{bold, red, yellow};
+use crate::error::CommandError;
 
 /// A failure as programs see it.
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn of(told: Told, failure: &Failure) -> Self {
+    fn of(told: Told, failure: &CommandError) -> Self {
         let all = std::iter::once(failure.to_string()).chain(causes(failure)).collect::<Vec<_>>();
         let Told { reason, exit, hint } = told;
         Self { r#type: "error", reason_code: reason, message: all.join(": "), hint, exit: exit as u8 }
@@ -30,7 +30,7 @@ impl Line {
 
     /// A failure, if there is something to say about it.
     #[cfg(feature = "mcp")]
-    pub(crate) fn about(failure: &Failure) -> Option<Self> {
+    pub(crate) fn about(failure: &CommandError) -> Option<Self> {
         verdict(failure).ok().map(|told| Self::of(told, failure))
     }
 }
@@ -42,25 +42,25 @@ struct Told {
 }
 
 /// What there is to say about a failure, or the code alone where it was said or is nobody's business.
-fn verdict(failure: &Failure) -> Result<Told, u8> {
+fn verdict(failure: &CommandError) -> Result<Told, u8> {
     let (inner, own) = match failure {
-        Failure::Own(inner) => (&**inner, true),
+        CommandError::Supervisor(inner) => (&**inner, true),
         other => (other, false),
     };
     let (reason, exit, hint) = match inner {
-        Failure::Library(e) => (e.reason(), e.exit(), e.hint()),
-        Failure::Told { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
-        Failure::Said(exit) => return Err(*exit as u8),
-        Failure::Child(code) => return Err(*code),
-        Failure::Own(_) => (ReasonCode::Usage, Exit::Supervisor, None),
+        CommandError::Library(e) => (e.reason(), e.exit(), e.hint()),
+        CommandError::Reported { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
+        CommandError::ExitOnly(exit) => return Err(*exit as u8),
+        CommandError::ChildExit(code) => return Err(*code),
+        CommandError::Supervisor(_) => (ReasonCode::Usage, Exit::Supervisor, None),
         // The reader has seen enough.
-        Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(0),
-        Failure::Output(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
+        CommandError::Stdout(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(0),
+        CommandError::Stdout(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
     };
     Ok(Told { reason, exit: if own { Exit::Supervisor } else { exit }, hint })
 }
 
-fn causes(failure: &Failure) -> Vec<String> {
+fn causes(failure: &CommandError) -> Vec<String> {
     let mut causes = Vec::new();
     let mut source = failure.source();
     while let Some(cause) = source {
@@ -70,9 +70,9 @@ fn causes(failure: &Failure) -> Vec<String> {
     causes
 }
 
-impl Screen {
+impl Output {
     /// Says why a command did not end well, and gives its exit code.
-    pub(crate) fn fail(&self, failure: &Failure) -> u8 {
+    pub(crate) fn fail(&self, failure: &CommandError) -> u8 {
         if let Some(failure) = self.output_alone_failed(failure) {
             return self.fail(&failure);
         }
@@ -97,17 +97,17 @@ impl Screen {
     }
 
     /// The failure of a command that had changed something before its answer could not be written.
-    fn output_alone_failed(&self, failure: &Failure) -> Option<Failure> {
-        let Failure::Output(e) = failure else { return None };
+    fn output_alone_failed(&self, failure: &CommandError) -> Option<CommandError> {
+        let CommandError::Stdout(e) = failure else { return None };
         if e.kind() == io::ErrorKind::BrokenPipe {
             return None;
         }
-        let done = self.what_was_done()?;
+        let done = self.recorded_change()?;
         let message = format!("{done}; only the output failed: stdout could not be written: {e}");
         Some(
-            Failure::told(ReasonCode::OutputFailed, message)
-                .hint("do not repeat the command: its work is done")
-                .exits(Exit::Partly),
+            CommandError::new(ReasonCode::OutputFailed, message)
+                .with_hint("do not repeat the command: its work is done")
+                .with_exit(Exit::Partly),
         )
     }
 }

@@ -5,28 +5,28 @@ use std::sync::Mutex;
 
 use milepost::Exit;
 use milepost::model::RunId;
-use milepost_mcp::{Call, Desk, Done, Refusal};
+use milepost_mcp::{Call, ToolError, ToolHandler, ToolOutput};
 use serde_json::Value;
 
 use super::{resume, tasks};
 use crate::cli::Global;
 use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
 use crate::config::Config;
-use crate::context::{Caller, Context};
-use crate::failure::Failure;
+use crate::context::{Audience, Context};
+use crate::error::CommandError;
+use crate::handover::{self, RecordOrigin};
+use crate::present::error::Line;
 use crate::present::escape::clean;
-use crate::present::failure::Line;
-use crate::present::{Kept, Screen};
-use crate::resumption::{self, Voice};
+use crate::present::{Kept, Output};
 
-/// The desk of the command line.
-pub(super) struct CommandDesk {
+/// Runs the commands that the tools are named after.
+pub(super) struct CommandHandler {
     global: Global,
     /// The run that was opened by `resume` with start: what is written goes there unless a run is named.
     started: Mutex<Option<RunId>>,
 }
 
-impl CommandDesk {
+impl CommandHandler {
     pub(super) fn new(global: Global) -> Self {
         Self { global: Global { json: true, quiet: false, ..global }, started: Mutex::default() }
     }
@@ -36,21 +36,21 @@ impl CommandDesk {
         &self,
         named: Option<&String>,
         writes: bool,
-        command: impl FnOnce(&Context<'_>) -> Result<(), Failure>,
-    ) -> Result<Done, Refusal> {
-        let screen = Screen::keeping();
+        command: impl FnOnce(&Context<'_>) -> Result<(), CommandError>,
+    ) -> Result<ToolOutput, ToolError> {
+        let output = Output::keeping();
         let ended = self.configured(named, writes).and_then(|config| {
-            let context = Context::for_caller(config, &screen, Caller::Agent);
+            let context = Context::for_audience(config, &output, Audience::Agent);
             command(&context)
         });
-        done(ended, screen.take())
+        done(ended, output.take())
     }
 
-    fn configured(&self, named: Option<&String>, writes: bool) -> Result<Config, Failure> {
+    fn configured(&self, named: Option<&String>, writes: bool) -> Result<Config, CommandError> {
         // What is wrong with a stranger's settings is not for the agent to read.
         let mut config = Config::load(&self.global).map_err(|_| {
-            Failure::usage("the configuration is not valid")
-                .hint("ask the user to run `milepost config show`")
+            CommandError::usage("the configuration is not valid")
+                .with_hint("ask the user to run `milepost config show`")
         })?;
         if let Some(run) = named {
             config.run = Some(run.parse()?);
@@ -61,8 +61,8 @@ impl CommandDesk {
     }
 }
 
-impl Desk for CommandDesk {
-    fn carry_out(&self, call: Call) -> Result<Done, Refusal> {
+impl ToolHandler for CommandHandler {
+    fn call(&self, call: Call) -> Result<ToolOutput, ToolError> {
         match call {
             Call::Save(a) => self.run(a.run.clone().as_ref(), true, |c| save::run((*a).into(), c)),
             Call::Decide(a) => self.run(a.run.clone().as_ref(), true, |c| decide::run(a.into(), c)),
@@ -95,7 +95,7 @@ impl Desk for CommandDesk {
             Call::LatestBrief => {
                 let done = self.run(None, false, brief::latest)?;
                 let document: Value = serde_json::from_str(&done.document).unwrap_or_default();
-                Ok(recorded(Done { text: document["markdown"].as_str().map(str::to_owned), ..done }))
+                Ok(recorded(ToolOutput { text: document["markdown"].as_str().map(str::to_owned), ..done }))
             }
         }
     }
@@ -103,14 +103,14 @@ impl Desk for CommandDesk {
 
 /// Marks what was recorded earlier as a record: the text that the model reads, and the document. Commands show an agent
 /// only runs of this user's own work.
-fn recorded(done: Done) -> Done {
-    let text = resumption::wrapped(done.text.as_deref().unwrap_or(&done.document), Voice::Own);
-    Done { text: Some(text), document: noticed(&done.document, Voice::Own), ..done }
+fn recorded(done: ToolOutput) -> ToolOutput {
+    let text = handover::wrapped(done.text.as_deref().unwrap_or(&done.document), RecordOrigin::Own);
+    ToolOutput { text: Some(text), document: noticed(&done.document, RecordOrigin::Own), ..done }
 }
 
 /// Adds the notice to a document and puts its texts of several lines between markers: a client may give the model this
 /// document alone.
-pub(super) fn noticed(document: &str, voice: Voice) -> String {
+pub(super) fn noticed(document: &str, voice: RecordOrigin) -> String {
     match serde_json::from_str::<Value>(document) {
         Ok(Value::Object(mut members)) => {
             members.values_mut().for_each(mark);
@@ -124,7 +124,7 @@ pub(super) fn noticed(document: &str, voice: Voice) -> String {
 /// Puts texts of several lines, such as briefs, between markers. The state is the caller's own and stays as it is.
 fn mark(value: &mut Value) {
     match value {
-        Value::String(text) if text.contains('\n') => *text = resumption::between_markers(text),
+        Value::String(text) if text.contains('\n') => *text = handover::between_markers(text),
         Value::Array(values) => values.iter_mut().for_each(mark),
         Value::Object(members) => {
             members.iter_mut().filter(|(key, _)| *key != "state").for_each(|(_, value)| mark(value));
@@ -134,7 +134,7 @@ fn mark(value: &mut Value) {
 }
 
 /// What a command that has ended amounts to.
-fn done(ended: Result<(), Failure>, kept: Kept) -> Result<Done, Refusal> {
+fn done(ended: Result<(), CommandError>, kept: Kept) -> Result<ToolOutput, ToolError> {
     let document = String::from_utf8_lossy(&kept.data).trim_end().to_owned();
     let mut said = kept.said;
     // A document that is there is an answer, also where an older checkpoint had to do.
@@ -143,9 +143,9 @@ fn done(ended: Result<(), Failure>, kept: Kept) -> Result<Done, Refusal> {
             let Line { reason_code, message, hint, exit, .. } = line;
             let (message, hint) = (clean(&message), hint.as_deref().map(clean));
             let reason_code = reason_code.to_string();
-            return Err(Refusal { r#type: "error", reason_code, message, hint, exit });
+            return Err(ToolError { r#type: "error", reason_code, message, hint, exit });
         }
         said.push(format!("Warning: {} ({})", clean(&line.message), line.reason_code));
     }
-    Ok(Done { document, text: None, said })
+    Ok(ToolOutput { document, text: None, said })
 }

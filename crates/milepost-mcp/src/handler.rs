@@ -1,4 +1,4 @@
-//! Who carries calls out. The server speaks the protocol and asks the desk, on a thread that may block.
+//! The handler of tool calls. The server speaks the protocol and calls the handler, on a thread that may block.
 
 use crate::arguments;
 
@@ -35,7 +35,7 @@ pub enum Call {
 
 /// What was done.
 #[derive(Debug, Clone, Default)]
-pub struct Done {
+pub struct ToolOutput {
     /// The document, as the text that the command gives with `--json`.
     pub document: String,
     /// What an agent reads instead of the document, where there is something better to read.
@@ -46,7 +46,7 @@ pub struct Done {
 
 /// Why it was not done.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Refusal {
+pub struct ToolError {
     /// Always `error`.
     pub r#type: &'static str,
     /// The word for programs.
@@ -59,7 +59,7 @@ pub struct Refusal {
     pub exit: u8,
 }
 
-impl Refusal {
+impl ToolError {
     /// Arguments that are wrong.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Refusal {
 }
 
 /// Carries calls out, one at a time.
-pub trait Desk: Send + Sync + 'static {
+pub trait ToolHandler: Send + Sync + 'static {
     /// Carries one out. May block.
-    fn carry_out(&self, call: Call) -> Result<Done, Refusal>;
+    fn call(&self, call: Call) -> Result<ToolOutput, ToolError>;
 }
