@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use milepost::model::{IdError, Invalid};
+use milepost::model::{IdError, ValidationError};
 use milepost::store::{StoreError, UrlError};
 use milepost::{Error, Exit, ReasonCode};
 
@@ -112,4 +112,4 @@ macro_rules! from_library {
     )* };
 }
 
-from_library!(Error, StoreError, UrlError, IdError, Invalid);
+from_library!(Error, StoreError, UrlError, IdError, ValidationError);

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use milepost::Error;
-use milepost::model::Invalid;
+use milepost::model::ValidationError;
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::CommandError;
@@ -61,7 +61,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     }
     if bytes.len() as u64 > MOST {
         let message = format!("{} holds more than {MOST} bytes, the limit of one input", path.display());
-        return Err(Invalid { path: String::new(), message }.into());
+        return Err(ValidationError { path: String::new(), message }.into());
     }
     Ok(bytes)
 }
@@ -89,6 +89,6 @@ fn open(path: &Path) -> io::Result<File> {
 pub(crate) fn read_text(path: &Path, member: &str) -> Result<String, CommandError> {
     String::from_utf8(read(path)?).map_err(|e| {
         let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
-        Invalid { path: member.to_owned(), message }.into()
+        ValidationError { path: member.to_owned(), message }.into()
     })
 }

@@ -4,8 +4,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use milepost::model::{
-    Body, CheckpointId, Event, EventType, Fields, Item, LogLine, Path, Profile, Raw, RunId, RunRecord,
-    Source, Status,
+    Body, CheckpointId, Event, EventType, Item, JsonPath, LogLine, Profile, RawJson, RawObject, RunId,
+    RunRecord, Source, Status,
 };
 use milepost::seal::{Sealed, Unsealed, seal};
 use milepost::store::{RunView, Slot};
@@ -97,8 +97,8 @@ impl TestCheckpoint {
     /// Its body.
     pub fn body(&self) -> Body {
         let metadata = self.imported.as_ref().map(|id| {
-            let text = format!("{{\"imported\": {{\"id\": {}}}}}", Raw::of(id).unwrap().get());
-            Raw::parse(text).unwrap()
+            let text = format!("{{\"imported\": {{\"id\": {}}}}}", RawJson::of(id).unwrap().get());
+            RawJson::parse(text).unwrap()
         });
         Body {
             brief: None,
@@ -121,13 +121,13 @@ impl TestCheckpoint {
             snapshot_id: self.id.clone(),
             source: self.source,
             source_details: vec![self.source.to_string()],
-            state: self.state.as_ref().map(|text| Raw::of(text).unwrap()),
+            state: self.state.as_ref().map(|text| RawJson::of(text).unwrap()),
             status: self.status,
             step_state: None,
             task_summary: Some("tä\u{0}sk \u{1F600}".into()),
             tasks: Vec::new(),
             workspace: None,
-            extra: Fields::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &Path::Root).unwrap(),
+            extra: RawObject::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &JsonPath::Root).unwrap(),
         }
     }
 
@@ -147,7 +147,7 @@ pub fn next_record(run: &RunId, view: &RunView) -> RunRecord {
 
 /// A pending item that says `text`.
 pub fn item(text: impl Into<String>) -> Item {
-    Item::Note(LogLine { at: at(1), text: text.into(), extra: Fields::default() })
+    Item::Note(LogLine { at: at(1), text: text.into(), extra: RawObject::default() })
 }
 
 /// An event that carries `number`.
@@ -157,6 +157,6 @@ pub fn event(run: &RunId, number: u64) -> Event {
         kind: EventType::CheckpointCreated,
         run_id: run.clone(),
         snapshot_id: None,
-        data: Raw::parse(format!("{{\"number\": {number}, \"é\":1.0}}")).unwrap(),
+        data: RawJson::parse(format!("{{\"number\": {number}, \"é\":1.0}}")).unwrap(),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::kernel;
-use crate::model::Moment;
+use crate::model::ClockReading;
 
 /// A source of time.
 pub trait Clock: Send + Sync {
@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
     /// Wall time, and the time since boot where the system tells it.
-    fn moment(&self) -> Moment;
+    fn read(&self) -> ClockReading;
 }
 
 /// The system's clock.
@@ -28,8 +28,8 @@ impl Clock for SystemClock {
         Timestamp::now()
     }
 
-    fn moment(&self) -> Moment {
-        Moment { at: self.now(), boot_id: boot_id().map(str::to_owned), uptime_ms: uptime_ms() }
+    fn read(&self) -> ClockReading {
+        ClockReading { at: self.now(), boot_id: boot_id().map(str::to_owned), uptime_ms: uptime_ms() }
     }
 }
 
@@ -56,7 +56,7 @@ fn uptime_ms() -> Option<u64> {
 }
 
 /// Milliseconds from `start` to `end`: by the time since boot within one boot, else by wall time, never negative.
-pub fn elapsed_ms(start: &Moment, end: &Moment) -> u64 {
+pub fn elapsed_ms(start: &ClockReading, end: &ClockReading) -> u64 {
     match (start.uptime_ms, end.uptime_ms) {
         (Some(a), Some(b)) if start.boot_id == end.boot_id => b.saturating_sub(a),
         _ => u64::try_from(end.at.duration_since(start.at).as_millis()).unwrap_or(0),
@@ -95,7 +95,7 @@ impl Clock for FrozenClock {
         *self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn moment(&self) -> Moment {
-        Moment { at: self.now(), boot_id: None, uptime_ms: None }
+    fn read(&self) -> ClockReading {
+        ClockReading { at: self.now(), boot_id: None, uptime_ms: None }
     }
 }

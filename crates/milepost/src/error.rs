@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::brief::OverBudget;
 use crate::interop::InteropError;
-use crate::model::{IdError, Invalid, RunId, closed_enum};
+use crate::model::{IdError, RunId, ValidationError, closed_enum};
 use crate::seal::SealError;
 use crate::store::identity::ForeignReason;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
@@ -118,14 +118,14 @@ pub enum Error {
     Id(#[from] IdError),
     /// Input that breaks a contract.
     #[error("the checkpoint is not valid")]
-    Schema(#[source] Invalid),
+    Schema(#[source] ValidationError),
     /// A value given by a flag or a setting.
     #[error("{name} is not valid")]
     Value {
         /// The flag or setting.
         name: String,
         /// What is wrong.
-        source: Invalid,
+        source: ValidationError,
     },
     /// An address that names no store.
     #[error(transparent)]
@@ -288,8 +288,8 @@ pub enum Error {
     },
 }
 
-impl From<Invalid> for Error {
-    fn from(invalid: Invalid) -> Self {
+impl From<ValidationError> for Error {
+    fn from(invalid: ValidationError) -> Self {
         Self::Schema(invalid)
     }
 }
@@ -476,7 +476,7 @@ impl Error {
 }
 
 /// Whether it is too large by what can be set; other bounds are fixed.
-fn is_over_a_setting(invalid: &Invalid) -> bool {
+fn is_over_a_setting(invalid: &ValidationError) -> bool {
     ["for one field", "for a checkpoint"].iter().any(|end| invalid.message.ends_with(end))
 }
 

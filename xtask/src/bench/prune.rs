@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use milepost::engine::{Prune, Settings};
-use milepost::model::{Keep, Profile};
+use milepost::model::{KeepCount, Profile};
 use milepost::store::{Maintenance, OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
 
@@ -17,11 +17,11 @@ use super::measure::{Floor, Line, Sample, Work, folder, pairs};
 const ALL: usize = 1000;
 const LEFT: usize = 50;
 
-fn keeping(keep_last: Keep) -> Settings {
+fn keeping(keep_last: KeepCount) -> Settings {
     Settings { keep_last: Some(keep_last), ..Settings::default() }
 }
 
-fn open(url: &StoreUrl, keep_last: Keep) -> Result<Milepost> {
+fn open(url: &StoreUrl, keep_last: KeepCount) -> Result<Milepost> {
     let options = OpenOptions { create: true, ..OpenOptions::default() };
     Ok(Milepost::at(url, &options)?.with_settings(keeping(keep_last)))
 }
@@ -63,14 +63,14 @@ fn counts() -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let (large, small) = (folder()?, folder()?);
     for ((name, long), (_, lean)) in urls(large.path()).into_iter().zip(urls(small.path())) {
-        let mp = open(&long, Keep::All)?;
+        let mp = open(&long, KeepCount::All)?;
         fill(&mp, 4 * LEFT)?;
-        let mp = mp.with_settings(keeping(Keep::Last(LEFT as u64)));
+        let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         pruned(&mp, 3 * LEFT)?;
         let left = mp.runs(&Default::default())?.first().map_or(0, |run| run.checkpoints);
         let what = format!("checkpoints left by `prune --keep-last 50` of 200, {name}");
         lines.push(Line::count(what, left as f64, LEFT as f64, 1.0));
-        let lean = open(&lean, Keep::Last(LEFT as u64))?;
+        let lean = open(&lean, KeepCount::Last(LEFT as u64))?;
         fill(&lean, LEFT)?;
         lean.store().maintain(Maintenance::Compact)?;
         let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes as f64);
@@ -87,15 +87,15 @@ fn saves() -> Result<Vec<Line>> {
     for history in [LEFT as u64, 10_000] {
         let folder = folder()?;
         let (on, off) = (folder.path().join("on.db"), folder.path().join("off.db"));
-        let on = seed(&on, history)?.with_settings(keeping(Keep::Last(history)));
-        let off = seed(&off, history)?.with_settings(keeping(Keep::All));
+        let on = seed(&on, history)?.with_settings(keeping(KeepCount::Last(history)));
+        let off = seed(&off, history)?.with_settings(keeping(KeepCount::All));
         let ratio = beside(&on, &off)?;
         let what = format!("save into a run of {history}, prune on beside prune off, SQLite");
         lines.push(Line::times(what, ratio.0.median(), ratio.1.median(), 1.5));
     }
     let folder = folder()?;
-    let on = open(&StoreUrl::Files(folder.path().join("on")), Keep::Last(LEFT as u64))?;
-    let off = open(&StoreUrl::Files(folder.path().join("off")), Keep::All)?;
+    let on = open(&StoreUrl::Files(folder.path().join("on")), KeepCount::Last(LEFT as u64))?;
+    let off = open(&StoreUrl::Files(folder.path().join("off")), KeepCount::All)?;
     fill(&on, LEFT)?;
     fill(&off, LEFT)?;
     let ratio = beside(&on, &off)?;
@@ -129,15 +129,15 @@ fn rounds(
     copy: impl Fn(&Path) -> Result<StoreUrl>,
     mut floor: impl FnMut(&Path, u64) -> Result<std::time::Duration>,
 ) -> Result<(Sample, Sample)> {
-    fill(&open(url, Keep::All)?, ALL - 1)?;
+    fill(&open(url, KeepCount::All)?, ALL - 1)?;
     let (mut ours, mut floors) = (Sample::default(), Sample::default());
     for i in 0..9 {
         let place = folder.join(format!("round-{i}"));
         fs::create_dir(&place)?;
-        let mp = open(&copy(&place)?, Keep::All)?;
+        let mp = open(&copy(&place)?, KeepCount::All)?;
         // Opened, written to and looked at: a store at work, and a plan that a person has seen.
         fill(&mp, 1)?;
-        let mp = mp.with_settings(keeping(Keep::Last(LEFT as u64)));
+        let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         mp.prune(&Prune { dry_run: true, ..Prune::default() }, &mut |_| {})?;
         ours.time(|| pruned(&mp, ALL - LEFT))?;
         floors.add(floor(&place, mp.store().info()?.bytes)?);
@@ -150,7 +150,7 @@ fn sqlite() -> Result<Line> {
     let db = folder.path().join("full.db");
     let full = StoreUrl::Sqlite(db.clone());
     let copy = |place: &Path| {
-        open(&full, Keep::All)?.store().maintain(Maintenance::Compact)?;
+        open(&full, KeepCount::All)?.store().maintain(Maintenance::Compact)?;
         fs::copy(&db, place.join("copy.db")).context("copying the store")?;
         Ok(StoreUrl::Sqlite(place.join("copy.db")))
     };

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Comman
                 message,
                 fix: "name a store on a local disk with --store or in milepost.toml",
             }));
-            let most = context.config.retain.house.max_bytes;
+            let most = context.config.retain.store_limits.max_bytes;
             if most > 0 && bytes > most {
                 let message =
                     format!("the store takes {}, more than {}", format::bytes(bytes), format::bytes(most));

@@ -226,7 +226,7 @@ fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), Comm
 fn number(text: &str, flag: &str, path: &str) -> Result<u64, milepost::Error> {
     text.parse().map_err(|_| milepost::Error::Value {
         name: flag.to_owned(),
-        source: milepost::model::Invalid {
+        source: milepost::model::ValidationError {
             path: path.to_owned(),
             message: format!("\"{text}\" is not a whole number, 0 or more"),
         },

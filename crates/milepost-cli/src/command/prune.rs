@@ -98,7 +98,7 @@ fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), C
         output.text(text)?;
     }
     if let Some(bytes) = report.too_large {
-        let most = format::bytes(context.config.retain.house.max_bytes);
+        let most = format::bytes(context.config.retain.store_limits.max_bytes);
         output.message(&format!(
             "Warning: the store {} {}, more than {most}, and no ended run is left that may go; \
              `milepost delete RUN` removes one, retain.max_store in milepost.toml is the bound",

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use milepost::Error;
 use milepost::engine::OUTCOME_SUMMARY;
-use milepost::model::{Invalid, Outcome, OutcomeKind, OutcomeResult};
+use milepost::model::{Outcome, OutcomeKind, OutcomeResult, ValidationError};
 
 use super::number;
 use crate::config::word;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Command
     let summary = args.summary.clone().unwrap_or_default();
     if summary.len() > OUTCOME_SUMMARY {
         let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", summary.len());
-        let source = Invalid { path: "/command_outcomes/summary".into(), message };
+        let source = ValidationError { path: "/command_outcomes/summary".into(), message };
         return Err(Error::Value { name: "--summary".into(), source }.into());
     }
     if !args.command.is_empty() {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use milepost::capture::distance::Distance;
 use milepost::engine::{Candidate, Examined, Start};
-use milepost::model::{CheckpointId, Class, Phase, RunId};
+use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{Error, Exit, Milepost, ReasonCode};
 use serde::Serialize;
 
@@ -90,7 +90,7 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Decided<'a> {
     reason_code: ReasonCode,
-    class: Class,
+    class: InterruptionKind,
     eligible: bool,
     run_id: Option<&'a RunId>,
     snapshot_id: Option<&'a CheckpointId>,
@@ -155,7 +155,7 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
     let mut stopped: Vec<Candidate> = mp
         .candidates()?
         .into_iter()
-        .filter(|candidate| candidate.decision.eligible && candidate.decision.standing.is_stopped())
+        .filter(|candidate| candidate.decision.eligible && candidate.decision.run_state.is_stopped())
         .collect();
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
     let is_own =
@@ -177,7 +177,7 @@ fn nothing(context: &Context<'_>) -> Result<(), CommandError> {
             schema: "milepost.resume/1",
             decision: Decided {
                 reason_code: ReasonCode::ResumeMissingCheckpoint,
-                class: Class::CleanStop,
+                class: InterruptionKind::CleanStop,
                 eligible: false,
                 run_id: None,
                 snapshot_id: None,
@@ -419,7 +419,7 @@ pub(super) fn from_brief(
             schema: "milepost.resume/1",
             decision: Decided {
                 reason_code: ReasonCode::ResumeAllowed,
-                class: Class::Unknown,
+                class: InterruptionKind::Unknown,
                 eligible: true,
                 run_id: None,
                 snapshot_id: None,

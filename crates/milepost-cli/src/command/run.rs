@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use milepost::capture::PeakWatch;
 use milepost::engine::Save;
-use milepost::model::{Outcome, Profile, Raw, RunId, Source, Status};
+use milepost::model::{Outcome, Profile, RawJson, RunId, Source, Status};
 use milepost::run::in_full;
 use milepost::trigger::Timer;
 use milepost::{Error, ReasonCode};
@@ -104,7 +104,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
     });
     let peak = peak.filter(|peak| *peak > 0);
     let mut outcome = attempt.outcome(&ended, String::new());
-    if let Some(raw) = peak.and_then(|peak| Raw::of(&peak).ok()) {
+    if let Some(raw) = peak.and_then(|peak| RawJson::of(&peak).ok()) {
         outcome.extra.set("peak_rss", raw);
     }
     let mut recorder = keeper.lock();
@@ -164,7 +164,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
         );
     }
     let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
-    let run = named.unwrap_or_else(|| RunId::fresh(now));
+    let run = named.unwrap_or_else(|| RunId::generate(now));
     let session = format!("session_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id());
     let mut opening = context.opening();
     opening.title.clone_from(&args.title);

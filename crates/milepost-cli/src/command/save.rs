@@ -3,7 +3,7 @@
 use milepost::brief::Brief;
 use milepost::clock::SystemClock;
 use milepost::engine::Save;
-use milepost::model::{self, Draft, Fields, PAI_PHASES, Phase, Profile, RunId, Source, Status};
+use milepost::model::{self, Draft, PAI_PHASES, Phase, Profile, RawObject, RunId, Source, Status};
 use milepost::redact::Redaction;
 use milepost::seal::strict;
 use milepost::store::StoreError;
@@ -223,5 +223,5 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> 
 fn input(content: &Content) -> Result<Draft, CommandError> {
     let bytes = content.read()?;
     let text = strict::check(&bytes)?;
-    Ok(Draft::from_fields(Fields::parse(text, &model::Path::Root)?)?)
+    Ok(Draft::from_fields(RawObject::parse(text, &model::JsonPath::Root)?)?)
 }

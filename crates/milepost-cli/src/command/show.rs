@@ -1,7 +1,7 @@
 //! `show`: one checkpoint, verified before it is shown.
 
 use milepost::engine::Reference;
-use milepost::model::{Invalid, Raw};
+use milepost::model::{RawJson, ValidationError};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -26,7 +26,7 @@ pub(crate) struct ShowArgs {
 #[derive(Serialize)]
 struct Document {
     schema: &'static str,
-    checkpoint: Raw,
+    checkpoint: RawJson,
     marks: MarksDocument,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fell_back_from: Vec<String>,
@@ -40,13 +40,13 @@ pub(crate) fn run(args: &ShowArgs, context: &Context<'_>) -> Result<(), CommandE
     let header = &shown.entry.header;
     context.ensure_visible(&mp, &header.run_id)?;
     if context.output.json {
-        let text = std::str::from_utf8(shown.verified.bytes()).map_err(|e| Invalid {
+        let text = std::str::from_utf8(shown.verified.bytes()).map_err(|e| ValidationError {
             path: String::new(),
             message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
         })?;
         context.output.document(&Document {
             schema: "milepost.show/1",
-            checkpoint: Raw::parse(text)?,
+            checkpoint: RawJson::parse(text)?,
             marks: MarksDocument::of(&shown.entry, shown.completed),
             fell_back_from: names(&shown.fell_back_from),
         })?;

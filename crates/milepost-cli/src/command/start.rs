@@ -1,7 +1,7 @@
 //! `start`: opens a run by hand, or a new session of one that is there.
 
 use milepost::engine::Start;
-use milepost::model::{Invalid, Status};
+use milepost::model::{Status, ValidationError};
 use milepost::{Error, owner};
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), CommandE
 fn described(pid: &str) -> Result<milepost::model::Owner, Error> {
     let wrong = |message: String| Error::Value {
         name: "--owner-pid".into(),
-        source: Invalid { path: "/owner/pid".into(), message },
+        source: ValidationError { path: "/owner/pid".into(), message },
     };
     let number: u32 = pid.parse().map_err(|_| wrong(format!("\"{pid}\" is not a process id")))?;
     owner::describe(number).ok_or_else(|| wrong(format!("there is no process {number}")))

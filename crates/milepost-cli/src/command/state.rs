@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use milepost::engine::current::Meant;
 use milepost::engine::{Reference, Restore};
-use milepost::model::{CheckpointId, Raw, RunId};
+use milepost::model::{CheckpointId, RawJson, RunId};
 use milepost::{Milepost, ReasonCode};
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ struct Document<'a> {
     snapshot_id: &'a CheckpointId,
     run_id: &'a RunId,
     sequence: u64,
-    state: &'a Raw,
+    state: &'a RawJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

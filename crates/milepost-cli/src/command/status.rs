@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use milepost::engine::outbox::PendingState;
 use milepost::engine::{RunSummary, RunsQuery};
-use milepost::model::{Class, LogLine, RunId, RunRecord};
-use milepost::resume::{Decision, Standing};
+use milepost::model::{InterruptionKind, LogLine, RunId, RunRecord};
+use milepost::resume::{ResumeDecision, RunState};
 use milepost::store::StoreError;
 use milepost::{Error, Exit, Milepost, ReasonCode, Status};
 use serde::Serialize;
@@ -48,7 +48,7 @@ struct StandingDocument {
     #[serde(flatten)]
     run: RunDocument,
     standing: &'static str,
-    class: Option<Class>,
+    class: Option<InterruptionKind>,
     continued_by: Option<RunId>,
 }
 
@@ -58,22 +58,22 @@ const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A run as it is shown.
 struct Stands {
     summary: RunSummary,
-    decision: Option<Decision>,
+    decision: Option<ResumeDecision>,
     taken_by: Option<RunId>,
 }
 
 impl Stands {
     fn word(&self) -> &'static str {
-        match self.decision.map(|decision| decision.standing) {
+        match self.decision.map(|decision| decision.run_state) {
             _ if self.taken_by.is_some() => "continued",
             None => "damaged",
-            Some(Standing::Active) => "live",
-            Some(Standing::Waiting) => "waiting",
-            Some(Standing::Stalled) => "stalled",
-            Some(Standing::Unseen) => "unseen",
-            Some(Standing::Stopped) => standing(&self.summary),
-            Some(Standing::Open) => "open",
-            Some(Standing::Ended) => "completed",
+            Some(RunState::Active) => "live",
+            Some(RunState::Waiting) => "waiting",
+            Some(RunState::Stalled) => "stalled",
+            Some(RunState::Unseen) => "unseen",
+            Some(RunState::Stopped) => standing(&self.summary),
+            Some(RunState::Open) => "open",
+            Some(RunState::Ended) => "completed",
         }
     }
 
@@ -81,9 +81,9 @@ impl Stands {
     fn why(&self) -> String {
         let Some(decision) = self.decision else { return String::new() };
         let noted = self.summary.intact().and_then(|record| record.interruption.as_ref());
-        match (&self.taken_by, decision.standing) {
+        match (&self.taken_by, decision.run_state) {
             (Some(run), _) => format!("by {run}"),
-            (None, Standing::Active | Standing::Open | Standing::Ended | Standing::Unseen) => String::new(),
+            (None, RunState::Active | RunState::Open | RunState::Ended | RunState::Unseen) => String::new(),
             (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
                 Some(detail) => format!("{}: {}", decision.class, clean(detail)),
                 None => decision.class.to_string(),
@@ -132,15 +132,15 @@ impl Runs {
             record.status == Status::Failed
                 && milepost::clock::age(record.updated_at, now).is_some_and(|age| age > RECENT)
         });
-        let group = match run.decision.map(|decision| decision.standing) {
+        let group = match run.decision.map(|decision| decision.run_state) {
             None => &mut self.stopped,
-            Some(Standing::Active | Standing::Waiting | Standing::Stalled | Standing::Unseen) => {
+            Some(RunState::Active | RunState::Waiting | RunState::Stalled | RunState::Unseen) => {
                 &mut self.live
             }
-            Some(Standing::Ended) => &mut self.ended,
+            Some(RunState::Ended) => &mut self.ended,
             Some(_) if set_aside || long_ago => &mut self.ended,
-            Some(Standing::Stopped) => &mut self.stopped,
-            Some(Standing::Open) => &mut self.open,
+            Some(RunState::Stopped) => &mut self.stopped,
+            Some(RunState::Open) => &mut self.open,
         };
         group.push(run);
     }

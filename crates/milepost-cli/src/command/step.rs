@@ -1,7 +1,7 @@
 //! `step`: a step of a plan begins or ends, which is a checkpoint at once.
 
 use milepost::Error;
-use milepost::model::{Invalid, StepChange, StepStatus};
+use milepost::model::{StepChange, StepStatus, ValidationError};
 
 use super::number;
 use crate::context::{Context, Target};
@@ -46,7 +46,7 @@ pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), CommandEr
     let Some((_, status)) = VERBS.iter().find(|(word, _)| *word == args.what) else {
         let words = VERBS.map(|(word, _)| word).join(", ");
         let message = format!("\"{}\" is not one of {words}", args.what);
-        let source = Invalid { path: "/step_state/step_status".into(), message };
+        let source = ValidationError { path: "/step_state/step_status".into(), message };
         return Err(Error::Value { name: "what happens to the step".into(), source }.into());
     };
     let ordinal = args.ordinal.map(|n| number(&n, "--ordinal", "/step_state/step_ordinal")).transpose()?;

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use std::time::Duration;
 
 use milepost::engine::Settings;
-use milepost::model::{House, Limits, Profile};
+use milepost::model::{Profile, SizeLimits, StoreLimits};
 use milepost::resume::ResumePolicy;
 use milepost::store::DEFAULT_WAIT;
 
@@ -39,7 +39,7 @@ pub(super) fn guarded(project: &File, user: Option<&File>) -> Guarded {
 fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
     let ours = user.and_then(|file| file.get(key));
     let profile = own_profile(user);
-    let house = House::default();
+    let store_limits = StoreLimits::default();
     match key {
         "store" | "pointer.file" | "pointer.key" | "pointer.commit" => true,
         "capture.allow_home" => theirs.as_bool() == Some(true) && !own_flag(ours, false),
@@ -61,15 +61,15 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         }
         "retain.keep_within" => compare(value::age, theirs, ours, None, |a, b| a < b),
         "retain.ended_runs" => {
-            compare(value::age, theirs, ours, house.ended_after, |a, b| forever(a) < forever(b))
+            compare(value::age, theirs, ours, store_limits.ended_after, |a, b| forever(a) < forever(b))
         }
         "retain.max_store" => {
-            compare(value::raw_size, theirs, ours, house.max_bytes, |a, b| unbounded(a) < unbounded(b))
+            compare(value::raw_size, theirs, ours, store_limits.max_bytes, |a, b| unbounded(a) < unbounded(b))
         }
         // More of it costs more, less of it refuses or keeps less than the user's own settings.
-        "limits.field" => compare(value::raw_size, theirs, ours, Limits::default().field, |a, b| a != b),
+        "limits.field" => compare(value::raw_size, theirs, ours, SizeLimits::default().field, |a, b| a != b),
         "limits.checkpoint" => {
-            compare(value::raw_size, theirs, ours, Limits::default().checkpoint, |a, b| a != b)
+            compare(value::raw_size, theirs, ours, SizeLimits::default().checkpoint, |a, b| a != b)
         }
         "wait" => compare(value::seconds, theirs, ours, DEFAULT_WAIT, |a, b| a != b),
         "resume.attempts" => {

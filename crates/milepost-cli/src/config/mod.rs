@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use milepost::Error;
 use milepost::engine::pointer::Pointer;
-use milepost::model::{Invalid, Limits, Profile, RunId};
+use milepost::model::{Profile, RunId, SizeLimits, ValidationError};
 use milepost::redact::AllowList;
 use milepost::store::identity::{ForeignReason, StoreTrust};
 use milepost::store::project_paths::ProjectPaths;
@@ -136,7 +136,7 @@ pub(crate) struct Config {
     /// The profile of new runs.
     pub(crate) profile: Option<Profile>,
     pub(crate) wait: Duration,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SizeLimits,
     pub(crate) retain: Retain,
     pub(crate) pointer: Option<Pointer>,
     pub(crate) watching: Watching,
@@ -265,14 +265,14 @@ impl Config {
             settings.take("wait", found_wait, value::Seconds(DEFAULT_WAIT).to_string(), |raw, _| {
                 value::seconds(raw).map(value::Seconds)
             })?;
-        let standard = Limits::default();
+        let standard = SizeLimits::default();
         let mut limit = |key, default: u64| -> Result<u64, CommandError> {
             let found = settings.take(key, files.find(key), value::Size(default).to_string(), |raw, _| {
                 value::raw_size(raw).map(value::Size)
             })?;
             Ok(found.map_or(default, |size| size.0))
         };
-        let limits = Limits {
+        let limits = SizeLimits {
             field: limit("limits.field", standard.field)?,
             checkpoint: limit("limits.checkpoint", standard.checkpoint)?,
         };
@@ -409,13 +409,13 @@ pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>, Comman
 }
 
 /// Parses a word of the contract given by a flag.
-pub(crate) fn word<T: std::str::FromStr<Err = Invalid>>(
+pub(crate) fn word<T: std::str::FromStr<Err = ValidationError>>(
     text: &str,
     flag: &str,
     path: &str,
 ) -> Result<T, Error> {
-    text.parse().map_err(|e: Invalid| Error::Value {
+    text.parse().map_err(|e: ValidationError| Error::Value {
         name: flag.to_owned(),
-        source: Invalid { path: path.to_owned(), message: e.message },
+        source: ValidationError { path: path.to_owned(), message: e.message },
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use milepost::model::{House, Keep, Profile};
+use milepost::model::{KeepCount, Profile, StoreLimits};
 
 use super::{Files, Origin, Raw, Settings, value};
 use crate::error::CommandError;
@@ -10,16 +10,16 @@ use crate::error::CommandError;
 /// What is kept, as far as anybody said.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Retain {
-    pub(crate) keep_last: Option<Keep>,
+    pub(crate) keep_last: Option<KeepCount>,
     pub(crate) max_age: Option<Option<Duration>>,
     /// What a project adds that the user has not trusted: at least this much is kept.
-    pub(crate) keep_last_at_least: Option<Keep>,
+    pub(crate) keep_last_at_least: Option<KeepCount>,
     pub(crate) max_age_at_least: Option<Option<Duration>>,
     pub(crate) keep_hourly: u64,
     pub(crate) keep_daily: u64,
     pub(crate) keep_weekly: u64,
     pub(crate) keep_within: Option<Duration>,
-    pub(crate) house: House,
+    pub(crate) store_limits: StoreLimits,
 }
 
 /// Flags of `prune` as they were typed.
@@ -56,7 +56,7 @@ impl Retain {
     ) -> Result<Self, CommandError> {
         let by_profile = Origin::Profile(profile);
         let retention = profile.retention();
-        let house = House::default();
+        let store_limits = StoreLimits::default();
         let mut retain = Self {
             keep_last: settings.take_from(
                 "retain.keep_last",
@@ -72,7 +72,7 @@ impl Retain {
                     |raw, _| value::age(raw).map(value::Age),
                 )?
                 .map(|age| age.0),
-            house,
+            store_limits,
             ..Self::default()
         };
         for (key, count) in [
@@ -85,8 +85,8 @@ impl Retain {
         }
         for (key, span) in [
             ("retain.keep_within", &mut retain.keep_within),
-            ("retain.ended_runs", &mut retain.house.ended_after),
-            ("retain.compress_after", &mut retain.house.compress_after),
+            ("retain.ended_runs", &mut retain.store_limits.ended_after),
+            ("retain.compress_after", &mut retain.store_limits.compress_after),
         ] {
             let default = value::Age(*span).to_string();
             let found =
@@ -94,11 +94,13 @@ impl Retain {
             *span = found.map_or(*span, |age| age.0);
         }
         let key = "retain.max_store";
-        let found =
-            settings.take(key, files.find(key), value::Size(house.max_bytes).to_string(), |raw, _| {
-                value::raw_size(raw).map(value::Size)
-            })?;
-        retain.house.max_bytes = found.map_or(house.max_bytes, |size| size.0);
+        let found = settings.take(
+            key,
+            files.find(key),
+            value::Size(store_limits.max_bytes).to_string(),
+            |raw, _| value::raw_size(raw).map(value::Size),
+        )?;
+        retain.store_limits.max_bytes = found.map_or(store_limits.max_bytes, |size| size.0);
         Ok(retain)
     }
 
@@ -122,7 +124,7 @@ impl Retain {
         }
         for (name, flag, span) in [
             ("--keep-within", &flags.keep_within, &mut retain.keep_within),
-            ("--compress-after", &flags.compress_after, &mut retain.house.compress_after),
+            ("--compress-after", &flags.compress_after, &mut retain.store_limits.compress_after),
         ] {
             *span = parsed(name, flag, value::age)?.unwrap_or(*span);
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use milepost::model::Keep;
+use milepost::model::KeepCount;
 use milepost::redact::AllowList;
 use milepost::store::StoreUrl;
 
@@ -141,12 +141,12 @@ pub(super) fn raw_size(raw: Raw) -> Result<u64, String> {
     }
 }
 
-pub(super) fn keep(raw: Raw) -> Result<Keep, String> {
+pub(super) fn keep(raw: Raw) -> Result<KeepCount, String> {
     let text = match raw {
         Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
         Raw::Toml(other) => other.to_string(),
     };
-    text.parse::<Keep>().map_err(|e| e.message)
+    text.parse::<KeepCount>().map_err(|e| e.message)
 }
 
 /// Yes or no.

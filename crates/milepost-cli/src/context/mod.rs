@@ -176,7 +176,7 @@ impl<'a> Context<'a> {
             keep_daily: retain.keep_daily,
             keep_weekly: retain.keep_weekly,
             keep_within: retain.keep_within,
-            house: retain.house,
+            store_limits: retain.store_limits,
             limits: self.config.limits,
             redaction: Redaction::On,
             redaction_allow: self.config.redact_allow.clone(),
@@ -209,7 +209,7 @@ impl<'a> Context<'a> {
             Meant::Run(run) => return Ok(run),
             Meant::Unclear(open) => open,
         };
-        let run = RunId::fresh(mp.now());
+        let run = RunId::generate(mp.now());
         if !open.is_empty() {
             let open: Vec<_> = open.iter().map(ToString::to_string).collect();
             self.output.message(&format!(
@@ -242,7 +242,7 @@ impl<'a> Context<'a> {
         }
         match self.open_read_only().and_then(|mp| self.current_run(&mp)) {
             Ok(Meant::Run(run)) => run,
-            Ok(Meant::Unclear(_)) | Err(_) => RunId::fresh(milepost::clock::Clock::now(&SystemClock)),
+            Ok(Meant::Unclear(_)) | Err(_) => RunId::generate(milepost::clock::Clock::now(&SystemClock)),
         }
     }
 

@@ -7,7 +7,7 @@ use milepost::brief::one_line;
 use milepost::capture::distance::Distance;
 use milepost::capture::{Scope, Since};
 use milepost::engine::Examined;
-use milepost::model::{CheckpointId, Class, GitFacts, Outcome, Phase, RunId, RunRecord, Task};
+use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
 
 use crate::present::format;
@@ -28,7 +28,7 @@ pub(crate) struct Overview {
     pub(crate) origin: Option<String>,
     pub(crate) worktree: Option<String>,
     pub(crate) branch: Option<String>,
-    pub(crate) class: Class,
+    pub(crate) class: InterruptionKind,
     pub(crate) detail: Option<String>,
     pub(crate) stopped: String,
     pub(crate) lasted: String,
@@ -87,16 +87,16 @@ impl Overview {
     /// Why it stopped, in words.
     pub(crate) fn why(&self) -> &'static str {
         match self.class {
-            Class::ProcessCrash => "its process ended without a word",
-            Class::ToolFailure => "a command failed and ended it",
-            Class::Timeout => "something took too long",
-            Class::ContextReset => "the agent's context was full",
-            Class::UsageLimit => "a usage limit was reached",
-            Class::ApiError => "the model could not be reached",
-            Class::WaitingForUser => "it was waiting for you",
-            Class::Stalled => "its process lives and has long been silent",
-            Class::CleanStop => "it was set aside",
-            Class::Unknown => "nobody can tell",
+            InterruptionKind::ProcessCrash => "its process ended without a word",
+            InterruptionKind::ToolFailure => "a command failed and ended it",
+            InterruptionKind::Timeout => "something took too long",
+            InterruptionKind::ContextReset => "the agent's context was full",
+            InterruptionKind::UsageLimit => "a usage limit was reached",
+            InterruptionKind::ApiError => "the model could not be reached",
+            InterruptionKind::WaitingForUser => "it was waiting for you",
+            InterruptionKind::Stalled => "its process lives and has long been silent",
+            InterruptionKind::CleanStop => "it was set aside",
+            InterruptionKind::Unknown => "nobody can tell",
         }
     }
 

@@ -2,7 +2,7 @@
 //! In: recorded text. Out: the same text between markers that it cannot contain. This helps a model to tell data from
 //! instructions; it is no security barrier.
 
-use milepost::model::Token;
+use milepost::model::WriteToken;
 
 use crate::present::escape::clean_lines;
 
@@ -49,7 +49,7 @@ pub(crate) fn wrapped(record: &str, voice: RecordOrigin) -> String {
 /// Recorded text between markers, without control characters but for line breaks and tabs. The markers hold a random
 /// number, so that no recorded text can end the record.
 pub(crate) fn between_markers(record: &str) -> String {
-    let nonce = Token::fresh();
+    let nonce = WriteToken::generate();
     let nonce = nonce.as_str();
     let record = clean_lines(record);
     let end = if record.ends_with('\n') { "" } else { "\n" };

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use milepost::capture::Sighting;
 use milepost::engine::{Due, Finish, Opening, Start};
-use milepost::model::{Change, Class, FileRef, Interruption, Owner, RunId, RunRecord, Source, Status};
+use milepost::model::{
+    Change, FileRef, Interruption, InterruptionKind, Owner, RunId, RunRecord, Source, Status,
+};
 use milepost::owner;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost, ReasonCode, Save};
@@ -71,7 +73,7 @@ pub(super) fn act(
         }
         What::GoesOn => hook.keep(Vec::new()).map(|()| None),
         What::Compaction { ask } => hook.compaction(ask),
-        What::TurnEnd => hook.rest(Class::WaitingForUser, None).map(|()| None),
+        What::TurnEnd => hook.rest(InterruptionKind::WaitingForUser, None).map(|()| None),
         What::Trouble(class, detail) => hook.rest(class, detail).map(|()| None),
         What::End => hook.end().map(|()| None),
     }
@@ -257,14 +259,14 @@ impl Hook<'_> {
     }
 
     /// The turn is over, or does not go on: who looks at the run is told why it stands still.
-    fn rest(&self, class: Class, detail: Option<String>) -> Result<(), CommandError> {
+    fn rest(&self, class: InterruptionKind, detail: Option<String>) -> Result<(), CommandError> {
         let mp = self.context.open_or_create()?;
         let Some(state) = mp.store().run(&self.run)? else { return Ok(()) };
         let detail = detail.map(|detail| bounded(&detail, 500).to_owned());
         let interruption = Interruption { class, at: mp.now(), detail };
-        if state.row.count > 0 && (mp.is_due(&self.run, None)? || class != Class::WaitingForUser) {
+        if state.row.count > 0 && (mp.is_due(&self.run, None)? || class != InterruptionKind::WaitingForUser) {
             let mut save = self.save();
-            save.draft.source = (class != Class::WaitingForUser).then_some(Source::ErrorBoundary);
+            save.draft.source = (class != InterruptionKind::WaitingForUser).then_some(Source::ErrorBoundary);
             save.interruption = Some(interruption);
             save.sighting = self.look(&mp)?;
             mp.save(&self.run, save)?;

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use milepost::model::Class;
+use milepost::model::InterruptionKind;
 use serde_json::Value;
 
 use super::tool::Tool;
@@ -41,7 +41,7 @@ pub(crate) enum What {
     /// The agent's turn is over.
     TurnEnd,
     /// The turn did not end well, or waits.
-    Trouble(Class, Option<String>),
+    Trouble(InterruptionKind, Option<String>),
     /// The session is over.
     End,
 }
@@ -118,7 +118,7 @@ fn common(payload: &Value) -> Option<HookEvent> {
             if kind == "auth_success" {
                 return None;
             }
-            What::Trouble(Class::WaitingForUser, text(payload, "message").map(str::to_owned))
+            What::Trouble(InterruptionKind::WaitingForUser, text(payload, "message").map(str::to_owned))
         }
         "SessionEnd" => What::End,
         _ => return None,
@@ -175,7 +175,7 @@ fn open_code(payload: &Value) -> Option<HookEvent> {
         "event:permission.updated" | "event:permission.asked" => {
             let detail =
                 text(data, "title").or_else(|| text(data, "permission")).or_else(|| text(data, "type"));
-            What::Trouble(Class::WaitingForUser, detail.map(str::to_owned))
+            What::Trouble(InterruptionKind::WaitingForUser, detail.map(str::to_owned))
         }
         _ => return None,
     };
@@ -199,17 +199,17 @@ fn said(prompt: &str) -> &str {
 }
 
 /// What stopped a turn, by the words it was told in.
-fn class(words: &str) -> Class {
+fn class(words: &str) -> InterruptionKind {
     let words = words.to_ascii_lowercase();
     let any = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     if any(&["usage limit", "rate limit", "rate_limit", "quota", "usage_limit", "billing", "credit", "429"]) {
-        Class::UsageLimit
+        InterruptionKind::UsageLimit
     } else if any(&["timeout", "timed out", "time out"]) {
-        Class::Timeout
+        InterruptionKind::Timeout
     } else if any(&["context", "too long", "max_tokens", "max_output_tokens"]) {
-        Class::ContextReset
+        InterruptionKind::ContextReset
     } else {
-        Class::ApiError
+        InterruptionKind::ApiError
     }
 }
 
@@ -227,12 +227,12 @@ mod tests {
     #[test]
     fn failures_are_classed_by_their_words() {
         for (words, expected) in [
-            ("Claude usage limit reached. Your limit will reset at 3pm", Class::UsageLimit),
-            ("429 Too Many Requests", Class::UsageLimit),
-            ("request timed out", Class::Timeout),
-            ("prompt is too long: 210000 tokens", Class::ContextReset),
-            ("overloaded_error", Class::ApiError),
-            ("", Class::ApiError),
+            ("Claude usage limit reached. Your limit will reset at 3pm", InterruptionKind::UsageLimit),
+            ("429 Too Many Requests", InterruptionKind::UsageLimit),
+            ("request timed out", InterruptionKind::Timeout),
+            ("prompt is too long: 210000 tokens", InterruptionKind::ContextReset),
+            ("overloaded_error", InterruptionKind::ApiError),
+            ("", InterruptionKind::ApiError),
         ] {
             assert_eq!(class(words), expected, "{words}");
         }

@@ -6,7 +6,7 @@ use milepost::Milepost;
 use milepost::brief::one_line;
 use milepost::engine::{Candidate, Examined};
 use milepost::model::{RunId, RunRecord};
-use milepost::resume::Standing;
+use milepost::resume::RunState;
 use serde_json::json;
 
 use super::failures;
@@ -57,15 +57,15 @@ pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<
         }
         // A session that was killed before anything happened in it is nothing to keep.
         let empty = summary.checkpoints == 0 && record.agent.is_some() && summary.run_id != *own;
-        if empty && decision.standing == Standing::Stopped {
+        if empty && decision.run_state == RunState::Stopped {
             mp.abandon(&summary.run_id)?;
             continue;
         }
-        if !decision.eligible || !decision.standing.is_stopped() || summary.run_id == *own {
+        if !decision.eligible || !decision.run_state.is_stopped() || summary.run_id == *own {
             continue;
         }
         // A run by hand may still be somebody's, and a supervised command is started again, not talked about.
-        let interrupted = decision.standing == Standing::Stopped && record.command.is_none();
+        let interrupted = decision.run_state == RunState::Stopped && record.command.is_none();
         if interrupted && is_here(record, context) && is_young(record, mp) {
             found.here.push(summary.run_id.clone());
         }

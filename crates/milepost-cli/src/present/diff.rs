@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use milepost::diff::{Change, FileChanges};
 use milepost::engine::Diff;
-use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, Raw};
+use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, RawJson};
 use milepost::store::CheckpointEntry;
 use serde::Serialize;
 
@@ -31,8 +31,8 @@ struct Changed<'a> {
     path: &'a str,
     /// `added`, `removed` or `changed`: a value that is null is not one that is absent.
     op: &'static str,
-    before: Option<&'a Raw>,
-    after: Option<&'a Raw>,
+    before: Option<&'a RawJson>,
+    after: Option<&'a RawJson>,
 }
 
 impl<'a> Document<'a> {
@@ -110,7 +110,7 @@ impl Page {
         }
     }
 
-    fn value(&mut self, raw: &Raw) -> String {
+    fn value(&mut self, raw: &RawJson) -> String {
         let text = clean(raw.get());
         if self.whole || text.chars().count() <= WIDE {
             return text;

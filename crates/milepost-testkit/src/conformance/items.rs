@@ -1,6 +1,6 @@
 //! Items are durable on their own, in order, until a decision takes them.
 
-use milepost::model::{Criterion, CriterionStatus, Fields, Item, Path, Phase};
+use milepost::model::{Criterion, CriterionStatus, Item, JsonPath, Phase, RawObject};
 use milepost::store::{Commit, Store, WriteDecision};
 
 use super::write::refused_by_rules;
@@ -15,7 +15,7 @@ pub fn come_in_order(store: &dyn Store) {
     oracle.check();
     for n in 0..5 {
         oracle.commit(|_, commit| {
-            let extra = Fields::parse("{\"zeta\":9007199254740993}", &Path::Root).unwrap();
+            let extra = RawObject::parse("{\"zeta\":9007199254740993}", &JsonPath::Root).unwrap();
             commit.push.push(fixtures::item(format!("é{n}\u{0}")));
             commit.push.push(Item::Phase(Phase {
                 name: Some("BUILD".into()),

@@ -1,6 +1,6 @@
 //! Marks change without their checkpoint; what they protect is passed over by the view's oldest.
 
-use milepost::model::{Fields, Marks, Memory, Path};
+use milepost::model::{JsonPath, Marks, MemoryUsage, RawObject};
 use milepost::store::{Commit, OLDEST_SHOWN, Store, StoreError, WriteDecision};
 
 use crate::fixtures;
@@ -21,8 +21,8 @@ fn full(revision: u64) -> Marks {
         pinned: true,
         tags: vec![format!("marks full {revision}"), "é\u{1F600}'\"%_\\".into()],
         refreshed_at: Some(fixtures::at(7)),
-        memory: Some(Memory { rss: Some(1), ..Memory::default() }),
-        extra: Fields::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &Path::Root).unwrap(),
+        memory: Some(MemoryUsage { rss: Some(1), ..MemoryUsage::default() }),
+        extra: RawObject::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &JsonPath::Root).unwrap(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The run's record comes back as it was given.
 
-use milepost::model::{Claim, Decision, Fields, Moment, Owner, Path, Session, Status, Task, Token};
+use milepost::model::{
+    Claim, ClockReading, Decision, JsonPath, Owner, RawObject, Session, Status, Task, WriteToken,
+};
 use milepost::store::Store;
 
 use crate::fixtures;
@@ -12,7 +14,7 @@ pub fn comes_back_verbatim(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "record-verbatim");
     let unknown = "{\"zeta\":9007199254740993,\"Alpha\":-0.0,\"é\":{\"b\": 1.0,\"a\":\"\\u00E9\\u00e9\"}}";
     let by_run = oracle.run().clone();
-    let token = Token::fresh();
+    let token = WriteToken::generate();
     oracle.commit(|_, commit| {
         let record = &mut commit.record;
         record.title = Some("Größe \u{1F600} \u{0} '\"\\ \u{2028}\n".into());
@@ -29,22 +31,23 @@ pub fn comes_back_verbatim(store: &dyn Store) {
         });
         record.claim = Some(Claim { by_run: by_run.clone(), at: fixtures::at(3) });
         record.command = Some(vec!["sh".into(), "-c".into(), "true\n".into()]);
-        let started = Moment { at: fixtures::at(1), boot_id: Some("b".into()), uptime_ms: Some(u64::MAX) };
+        let started =
+            ClockReading { at: fixtures::at(1), boot_id: Some("b".into()), uptime_ms: Some(u64::MAX) };
         record.session = Some(Session { id: "s".into(), started, elapsed_ms: 1, checkpoints: 2 });
         record.recent =
-            vec![milepost::model::Recent { token: token.clone(), sequence: u64::MAX, coalesced: true }];
+            vec![milepost::model::RecentCommit { token: token.clone(), sequence: u64::MAX, coalesced: true }];
         record.working.tasks = vec![Task::new("t1", "pending", Some("Täsk")).unwrap()];
         // The model writes unknown members of a part by name; those of the record keep their order.
-        let sorted = Fields::parse("{\"Alpha\":-0.0,\"zeta\":9007199254740993}", &Path::Root).unwrap();
+        let sorted = RawObject::parse("{\"Alpha\":-0.0,\"zeta\":9007199254740993}", &JsonPath::Root).unwrap();
         record.working.decisions =
             vec![Decision { at: fixtures::at(2), supersedes: None, text: "d".into(), extra: sorted }];
-        record.extra = Fields::parse(unknown, &Path::Root).unwrap();
+        record.extra = RawObject::parse(unknown, &JsonPath::Root).unwrap();
     });
     oracle.check();
     oracle.put_many(1);
     oracle.check();
     let kept = store.run(oracle.run()).unwrap().unwrap().row.record.unwrap().extra;
-    assert_eq!(kept, Fields::parse(unknown, &Path::Root).unwrap());
+    assert_eq!(kept, RawObject::parse(unknown, &JsonPath::Root).unwrap());
 }
 
 /// A record of 200 KB is carried over many writes.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::{Bounds, Own, Sighting, Since, bytes_of, path_of, relative};
 use crate::git::{Git, GitError, is_object_name};
-use crate::model::{GitFacts, PathText, Renamed};
+use crate::model::{GitFacts, PathText, RenamedFile};
 use crate::store::Repository;
 
 /// Settings of the user's that would change the answer.
@@ -260,7 +260,7 @@ impl Status {
             self.add(names.path(from, own), most, |facts| &mut facts.modified);
         }
         if let (Some(from), Some(to)) = (names.path(from, own), names.path(to, own)) {
-            self.facts.renamed.push(Renamed { from, to, extra: Default::default() });
+            self.facts.renamed.push(RenamedFile { from, to, extra: Default::default() });
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Bounds, Sighting};
-use crate::model::{Memory, PathText, Workspace};
+use crate::model::{MemoryUsage, PathText, Workspace};
 
 /// Bytes of a path in a list of JSON.
 pub(super) fn cost(path: &PathText) -> usize {
@@ -74,7 +74,7 @@ impl Sighting {
             (None, None) => None,
             (memory, peak) => {
                 let memory = memory.clone().unwrap_or_default();
-                Some(Memory { peak_rss: memory.peak_rss.max(peak), ..memory })
+                Some(MemoryUsage { peak_rss: memory.peak_rss.max(peak), ..memory })
             }
         };
         Workspace {

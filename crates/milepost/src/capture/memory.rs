@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::kernel;
-use crate::model::Memory;
+use crate::model::MemoryUsage;
 
 /// Whose memory counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,19 +31,19 @@ pub enum Process {
 }
 
 /// Memory as it is now.
-pub(super) fn of(process: &Process) -> Option<Memory> {
+pub(super) fn of(process: &Process) -> Option<MemoryUsage> {
     let memory = |rss: Option<u64>, peak: Option<u64>| {
-        (rss.is_some() || peak.is_some()).then(|| Memory {
+        (rss.is_some() || peak.is_some()).then(|| MemoryUsage {
             rss,
             peak_rss: peak.max(rss),
-            ..Memory::default()
+            ..MemoryUsage::default()
         })
     };
     match process {
         Process::Nobody => None,
         Process::Host { heap_used } => {
             let used = used_by(std::process::id())?;
-            Some(Memory { heap_used: *heap_used, ..memory(Some(used.rss), Some(used.peak))? })
+            Some(MemoryUsage { heap_used: *heap_used, ..memory(Some(used.rss), Some(used.peak))? })
         }
         Process::Tree { pid, with_root } => {
             let used = used_by_tree(*pid, *with_root)?;

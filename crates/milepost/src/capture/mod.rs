@@ -20,7 +20,7 @@ pub use memory::{PeakWatch, Process};
 pub use reference::reference;
 pub use tracked::is_tracked;
 
-use crate::model::{GitFacts, Memory, PathText, Watched, Workspace};
+use crate::model::{GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
 use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 
@@ -94,9 +94,9 @@ pub struct Sighting {
     /// Whether `committed`, with what the run knew before, is all of them.
     pub committed_known: bool,
     /// What stands in the watched folders.
-    pub watched: Watched,
+    pub watched: WatchedFiles,
     /// Memory of the watched processes.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryUsage>,
     /// What was left out, and why.
     pub skipped: Vec<String>,
     /// The folders that were asked for this run, so that its other commands look there too.

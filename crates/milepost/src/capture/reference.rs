@@ -7,7 +7,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{FileRef, Raw};
+use crate::model::{FileRef, RawJson};
 use crate::small_file;
 
 /// Size up to which a file is read for its digest.
@@ -33,8 +33,8 @@ pub fn reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
         }
         Err(why) => {
             let modified = about.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-            let modified = modified.and_then(|time| Raw::of(&time.to_string()).ok());
-            for (name, value) in [("modified", modified), ("sha256_omitted", Raw::of(why).ok())] {
+            let modified = modified.and_then(|time| RawJson::of(&time.to_string()).ok());
+            for (name, value) in [("modified", modified), ("sha256_omitted", RawJson::of(why).ok())] {
                 value.into_iter().for_each(|value| reference.extra.set(name, value));
             }
         }

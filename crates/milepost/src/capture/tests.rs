@@ -66,8 +66,10 @@ fn what_does_not_fit_is_said() {
 
 #[test]
 fn a_peak_is_never_forgotten() {
-    let mut sighting =
-        Sighting { memory: Some(Memory { rss: Some(5), ..Memory::default() }), ..Sighting::default() };
+    let mut sighting = Sighting {
+        memory: Some(MemoryUsage { rss: Some(5), ..MemoryUsage::default() }),
+        ..Sighting::default()
+    };
     let peak = |sighting: &Sighting, before| {
         sighting.joined(&[], before, &Bounds::default()).memory.unwrap().peak_rss
     };

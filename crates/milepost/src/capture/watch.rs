@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
 use super::{Bounds, Own, Scope, WATCHED, bytes_of, relative};
-use crate::model::{PathText, Watched};
+use crate::model::{PathText, WatchedFiles};
 
 /// Notes that are kept of one kind; of more, only how many.
 const NOTES: usize = 20;
@@ -57,7 +57,7 @@ pub(super) fn look(
     own: &Own,
     bounds: &Bounds,
     deadline: Instant,
-) -> (Watched, Vec<String>) {
+) -> (WatchedFiles, Vec<String>) {
     let mut walk = Walk {
         root,
         top: PathBuf::new(),
@@ -67,7 +67,7 @@ pub(super) fn look(
         bytes: bounds.bytes,
         deadline,
         seen: HashSet::new(),
-        watched: Watched::default(),
+        watched: WatchedFiles::default(),
         notes: Vec::new(),
         more_notes: 0,
         left_out: 0,
@@ -108,7 +108,7 @@ struct Walk<'a> {
     deadline: Instant,
     /// Folders that were listed, by what they really are.
     seen: HashSet<PathBuf>,
-    watched: Watched,
+    watched: WatchedFiles,
     notes: Vec<String>,
     more_notes: usize,
     left_out: usize,
@@ -218,7 +218,7 @@ impl Walk<'_> {
         }
     }
 
-    fn finish(mut self, mut errors: Vec<String>) -> (Watched, Vec<String>) {
+    fn finish(mut self, mut errors: Vec<String>) -> (WatchedFiles, Vec<String>) {
         self.watched.files.sort_unstable();
         self.watched.files.dedup();
         // Folders are read in any order, and the same workspace has to read the same.

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use super::Change;
 use crate::brief;
-use crate::model::{Invalid, Raw};
+use crate::model::{RawJson, ValidationError};
 
 /// Notes sections that are not the same. A section is named by its heading, and by its number where several have it.
 pub(super) fn compare(
     before: Option<&str>,
     after: Option<&str>,
     changed: &mut Vec<Change>,
-) -> Result<(), Invalid> {
+) -> Result<(), ValidationError> {
     let (before, after) = (before.map(sections).unwrap_or_default(), after.map(sections).unwrap_or_default());
     let text = |sections: &[(String, &str)], name: &str| {
         let found = sections.iter().find(|(known, _)| known == name);
-        found.map(|(_, text)| Raw::of(text)).transpose()
+        found.map(|(_, text)| RawJson::of(text)).transpose()
     };
     let new = after.iter().filter(|(name, _)| !before.iter().any(|(known, _)| known == name));
     for (name, _) in before.iter().chain(new) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Change;
-use crate::model::{Invalid, Raw};
+use crate::model::{RawJson, ValidationError};
 
 /// Deeper values are compared by their text.
 const DEEPEST: usize = 128;
@@ -44,7 +44,7 @@ pub(super) fn compare(
     before: Option<&str>,
     after: Option<&str>,
     changed: &mut Vec<Change>,
-) -> Result<(), Invalid> {
+) -> Result<(), ValidationError> {
     if before == after {
         return Ok(());
     }
@@ -64,7 +64,7 @@ struct Comparison<'c> {
 }
 
 impl Comparison<'_> {
-    fn values(&mut self, before: Option<&Node<'_>>, after: Option<&Node<'_>>) -> Result<(), Invalid> {
+    fn values(&mut self, before: Option<&Node<'_>>, after: Option<&Node<'_>>) -> Result<(), ValidationError> {
         match (before, after) {
             (Some(a), Some(b)) if a.text == b.text => Ok(()),
             (Some(Node { kind: Kind::Object(a), .. }), Some(Node { kind: Kind::Object(b), .. })) => {
@@ -76,7 +76,7 @@ impl Comparison<'_> {
             (Some(a), Some(b)) if a.is(b) => Ok(()),
             (None, None) => Ok(()),
             (before, after) => {
-                let raw = |node: Option<&Node<'_>>| node.map(|node| Raw::parse(node.text)).transpose();
+                let raw = |node: Option<&Node<'_>>| node.map(|node| RawJson::parse(node.text)).transpose();
                 let change = Change { path: self.path.clone(), before: raw(before)?, after: raw(after)? };
                 self.changed.push(change);
                 Ok(())
@@ -85,7 +85,12 @@ impl Comparison<'_> {
     }
 
     /// Goes one step down and back.
-    fn at(&mut self, step: &str, before: Option<&Node<'_>>, after: Option<&Node<'_>>) -> Result<(), Invalid> {
+    fn at(
+        &mut self,
+        step: &str,
+        before: Option<&Node<'_>>,
+        after: Option<&Node<'_>>,
+    ) -> Result<(), ValidationError> {
         let length = self.path.len();
         self.path.push_str(step);
         let done = if LEFT_OUT.contains(&self.path.as_str()) { Ok(()) } else { self.values(before, after) };
@@ -98,7 +103,7 @@ impl Comparison<'_> {
         &mut self,
         before: &[(Cow<'_, str>, Node<'_>)],
         after: &[(Cow<'_, str>, Node<'_>)],
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), ValidationError> {
         let (mut a, mut b) = (before.iter().peekable(), after.iter().peekable());
         loop {
             let name = match (a.peek(), b.peek()) {
@@ -114,7 +119,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn lists(&mut self, before: &[Node<'_>], after: &[Node<'_>]) -> Result<(), Invalid> {
+    fn lists(&mut self, before: &[Node<'_>], after: &[Node<'_>]) -> Result<(), ValidationError> {
         let key = if self.path == "/files" { "path" } else { "id" };
         if let (Some(a), Some(b)) = (keyed(before, key), keyed(after, key)) {
             return self.keyed_lists(before, after, &a, &b);
@@ -136,7 +141,7 @@ impl Comparison<'_> {
         after: &[Node<'_>],
         a: &HashMap<&str, usize>,
         b: &HashMap<&str, usize>,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), ValidationError> {
         let by_place = |places: &HashMap<&str, usize>| {
             let mut ids: Vec<_> = places.iter().map(|(id, place)| (*place, (*id).to_owned())).collect();
             ids.sort_unstable();
@@ -156,7 +161,11 @@ impl Comparison<'_> {
         let (was, is) = (stayed(by_place(a), b), stayed(by_place(b), a));
         if was != is && self.path != "/files" {
             let path = format!("{}[]", self.path);
-            self.changed.push(Change { path, before: Some(Raw::of(&was)?), after: Some(Raw::of(&is)?) });
+            self.changed.push(Change {
+                path,
+                before: Some(RawJson::of(&was)?),
+                after: Some(RawJson::of(&is)?),
+            });
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{Body, Invalid, LogLine, PathText, Raw};
+use crate::model::{Body, LogLine, PathText, RawJson, ValidationError};
 
 /// One value that is not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct Change {
     /// sections of the brief by their heading.
     pub path: String,
     /// What stood there; `None` for nothing.
-    pub before: Option<Raw>,
+    pub before: Option<RawJson>,
     /// What stands there; `None` for nothing.
-    pub after: Option<Raw>,
+    pub after: Option<RawJson>,
 }
 
 /// Files that one checkpoint speaks of and the other does not.
@@ -77,7 +77,7 @@ const APART: [&str; 14] = [
 ];
 
 /// Compares two bodies.
-pub fn compare(from: &Body, to: &Body) -> Result<Difference, Invalid> {
+pub fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationError> {
     let (before, after) = (members(from)?, members(to)?);
     let mut changed = Vec::new();
     let others = before.keys().chain(after.keys()).map(String::as_str);
@@ -104,7 +104,7 @@ pub fn compare(from: &Body, to: &Body) -> Result<Difference, Invalid> {
 }
 
 /// A member's text. Of one that is absent, what is as good, so that what came or went is told item by item.
-fn text<'m>(members: &'m HashMap<String, Raw>, name: &str) -> Option<&'m str> {
+fn text<'m>(members: &'m HashMap<String, RawJson>, name: &str) -> Option<&'m str> {
     match (members.get(name), name) {
         (Some(raw), _) => Some(raw.get()),
         (None, "criteria" | "tasks" | "decisions") => Some("[]"),
@@ -124,7 +124,7 @@ fn is_known_leaf(path: &str) -> bool {
 }
 
 /// Whether a value is as good as absent: null, empty, or an object of such.
-fn says_nothing(raw: &Raw) -> bool {
+fn says_nothing(raw: &RawJson) -> bool {
     fn nothing(value: &serde_json::Value) -> bool {
         match value {
             serde_json::Value::Null => true,
@@ -137,14 +137,14 @@ fn says_nothing(raw: &Raw) -> bool {
 }
 
 /// The members by name; what is empty is as good as absent.
-fn members(body: &Body) -> Result<HashMap<String, Raw>, Invalid> {
+fn members(body: &Body) -> Result<HashMap<String, RawJson>, ValidationError> {
     let mut members = body.members()?;
     members.retain(|(_, raw)| !matches!(raw.get(), "null" | "[]"));
     Ok(members.into_iter().collect())
 }
 
 /// The log grows, and forgets its oldest lines, which is no change.
-fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), Invalid> {
+fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), ValidationError> {
     let known = |body: &Body| -> BTreeSet<_> { body.log.iter().map(|l| (l.at, l.text.clone())).collect() };
     let (before, after) = (known(from), known(to));
     let forgotten = |line: &LogLine| to.log.first().is_some_and(|oldest| line.at < oldest.at);
@@ -152,7 +152,7 @@ fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), Invalid>
         if !after.contains(&(line.at, line.text.clone())) {
             changed.push(Change {
                 path: format!("/log/{i}"),
-                before: Some(Raw::of(&line.text)?),
+                before: Some(RawJson::of(&line.text)?),
                 after: None,
             });
         }
@@ -162,7 +162,7 @@ fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), Invalid>
             changed.push(Change {
                 path: format!("/log/{i}"),
                 before: None,
-                after: Some(Raw::of(&line.text)?),
+                after: Some(RawJson::of(&line.text)?),
             });
         }
     }

@@ -7,7 +7,7 @@ use super::*;
 fn changes(before: &str, after: &str) -> Vec<(String, String, String)> {
     let mut changed = Vec::new();
     json::compare("state", Some(before), Some(after), &mut changed).unwrap();
-    let text = |raw: Option<Raw>| raw.map_or("-".to_owned(), |raw| raw.get().to_owned());
+    let text = |raw: Option<RawJson>| raw.map_or("-".to_owned(), |raw| raw.get().to_owned());
     changed.into_iter().map(|c| (c.path, text(c.before), text(c.after))).collect()
 }
 

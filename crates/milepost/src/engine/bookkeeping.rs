@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 
 use super::{Opening, Settings};
-use crate::model::{Event, EventType, Moment, Profile, Raw, Recent, RunId, RunRecord, Session, Status};
+use crate::model::{
+    ClockReading, Event, EventType, Profile, RawJson, RecentCommit, RunId, RunRecord, Session, Status,
+};
 use crate::seal::Header;
 use crate::store::RunView;
 
@@ -27,7 +29,7 @@ pub(super) fn open(
         kind,
         run_id: run.clone(),
         snapshot_id: None,
-        data: Raw::parse("{}").unwrap_or_default(),
+        data: RawJson::parse("{}").unwrap_or_default(),
     };
     let mut record = match &view.record {
         Some(record) => record.clone(),
@@ -59,7 +61,7 @@ pub(super) fn open(
 pub(super) fn enter_session(
     record: &mut RunRecord,
     asked: Option<&str>,
-    moment: &Moment,
+    moment: &ClockReading,
     events: &mut Vec<Event>,
 ) -> bool {
     let same = record.session.as_ref().is_some_and(|s| asked.is_none_or(|id| id == s.id));
@@ -70,13 +72,18 @@ pub(super) fn enter_session(
 }
 
 /// Begins a session; the one before it is summed up.
-pub(super) fn begin_session(record: &mut RunRecord, id: &str, moment: &Moment, events: &mut Vec<Event>) {
+pub(super) fn begin_session(
+    record: &mut RunRecord,
+    id: &str,
+    moment: &ClockReading,
+    events: &mut Vec<Event>,
+) {
     record.earlier_ms = record.total_ms();
     record.sessions = record.sessions.saturating_add(1);
     record.session =
         Some(Session { id: id.to_owned(), started: moment.clone(), elapsed_ms: 0, checkpoints: 0 });
     // The profile is said here as well, for a record that has to be rebuilt.
-    if let Ok(data) = Raw::of(&serde_json::json!({ "session_id": id, "profile": record.profile })) {
+    if let Ok(data) = RawJson::of(&serde_json::json!({ "session_id": id, "profile": record.profile })) {
         let run_id = record.run_id.clone();
         events.push(Event {
             at: moment.at,
@@ -118,7 +125,7 @@ pub(super) fn note_checkpoint(record: &mut RunRecord, header: &Header, now: Time
     }
 }
 
-pub(super) fn remember(record: &mut RunRecord, recent: Recent) {
+pub(super) fn remember(record: &mut RunRecord, recent: RecentCommit) {
     record.recent.push(recent);
     let surplus = record.recent.len().saturating_sub(RECENT);
     record.recent.drain(..surplus);

@@ -4,7 +4,7 @@
 use super::reference::Reference;
 use super::{Milepost, Save};
 use crate::capture::{self, Process, Scope, Sighting, Since};
-use crate::model::{CaptureWhen, Captures, PathText, Profile, RunId, RunRecord, Source, Workspace};
+use crate::model::{CaptureHistory, CaptureWhen, PathText, Profile, RunId, RunRecord, Source, Workspace};
 use crate::owner::Liveness;
 use crate::redact::{AllowList, Redaction};
 use crate::{Error, trigger};
@@ -102,11 +102,11 @@ impl Milepost {
 
 /// What a run knows of earlier looks. A run from elsewhere does not decide which folders are watched here, nor which
 /// commits are compared.
-fn known_captures(record: Option<Box<RunRecord>>) -> Captures {
+fn known_captures(record: Option<Box<RunRecord>>) -> CaptureHistory {
     record.filter(|record| !record.is_foreign()).map(|record| record.captures).unwrap_or_default()
 }
 
-fn look_since(scope: &Scope, captures: &Captures) -> Sighting {
+fn look_since(scope: &Scope, captures: &CaptureHistory) -> Sighting {
     let mut scope = scope.clone();
     for folder in &captures.watch {
         if !scope.watch_in_run.iter().any(|known| known.as_os_str() == folder.as_str()) {
@@ -127,7 +127,7 @@ impl Before {
 /// What a run remembers of a look. A folder whose name holds a secret is watched by whoever names it, and not remembered:
 /// nothing could be replaced in it.
 pub(super) fn remember(
-    captures: &mut Captures,
+    captures: &mut CaptureHistory,
     sighting: &Sighting,
     redaction: Redaction,
     allow: &AllowList,

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use super::compose::{check_outcome, check_phase};
 use super::{Milepost, Save, Saved};
 use crate::model::{
-    Change, ContextChange, ContextDigest, Criterion, CriterionChange, Decision, Invalid, Item, Limits,
-    LogLine, Path, Raw, RunId, RunRecord, StepChange, StepState, StepStatus, Task, TaskChange, Working,
+    Change, ContextChange, ContextDigest, Criterion, CriterionChange, Decision, Item, JsonPath, LogLine,
+    RawJson, RunId, RunRecord, SizeLimits, StepChange, StepState, StepStatus, Task, TaskChange,
+    ValidationError, WorkingState,
 };
 use crate::{Error, trigger};
 
@@ -28,14 +29,16 @@ impl Milepost {
 }
 
 /// Refuses what no run could take, whatever it holds.
-pub(super) fn check(changes: &[Change], limits: &Limits) -> Result<(), Invalid> {
+pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), ValidationError> {
     changes.iter().try_for_each(|change| match change {
         Change::Task(change) => named(&change.id, "/tasks/id"),
         Change::Criterion(change) => named(&change.id, "/criteria/id"),
         Change::Step(change) => named(&change.id, "/step_state/step_id"),
         Change::Note(text) | Change::Prompt(text) => said(text, "/log/text", limits),
         Change::Decision { text, .. } => said(text, "/decisions/text", limits),
-        Change::Item(Item::Outcome(outcome)) => check_outcome(outcome, &Path::Root.key("command_outcomes")),
+        Change::Item(Item::Outcome(outcome)) => {
+            check_outcome(outcome, &JsonPath::Root.key("command_outcomes"))
+        }
         Change::Context(_) | Change::Item(_) => Ok(()),
     })
 }
@@ -58,7 +61,7 @@ pub(super) fn resolve(
     record: &RunRecord,
     items: &mut Vec<Item>,
     now: Timestamp,
-    limits: &Limits,
+    limits: &SizeLimits,
 ) -> Result<(), Error> {
     if changes.is_empty() {
         return Ok(());
@@ -81,7 +84,7 @@ pub(super) fn resolve(
     Ok(())
 }
 
-fn one(change: &Change, working: &Working, now: Timestamp) -> Result<Item, Error> {
+fn one(change: &Change, working: &WorkingState, now: Timestamp) -> Result<Item, Error> {
     Ok(match change {
         Change::Item(item) => item.clone(),
         Change::Task(TaskChange { id, status, title }) => {
@@ -99,7 +102,7 @@ fn one(change: &Change, working: &Working, now: Timestamp) -> Result<Item, Error
     })
 }
 
-fn criterion(change: &CriterionChange, working: &Working) -> Result<Criterion, Error> {
+fn criterion(change: &CriterionChange, working: &WorkingState) -> Result<Criterion, Error> {
     let known = working.criteria.iter().find(|criterion| criterion.id == change.id).cloned();
     let mut criterion = known.unwrap_or_else(|| Criterion {
         id: change.id.clone(),
@@ -115,7 +118,7 @@ fn criterion(change: &CriterionChange, working: &Working) -> Result<Criterion, E
 }
 
 /// A step as it now is. It ends only once it has begun; to leave one out it need not have.
-fn step(change: &StepChange, working: &Working) -> Result<StepState, Error> {
+fn step(change: &StepChange, working: &WorkingState) -> Result<StepState, Error> {
     let this = |step: &&StepState| step.step_id.as_deref() == Some(change.id.as_str());
     let begun = working.open_steps.iter().find(this);
     // Asked again, because the reply was lost or a script was: it has ended so already.
@@ -128,7 +131,7 @@ fn step(change: &StepChange, working: &Working) -> Result<StepState, Error> {
     }
     if change.status == StepStatus::InProgress && begun.is_none() && working.open_steps.len() >= OPEN_STEPS {
         let message = format!("{OPEN_STEPS} steps are under way, which is the limit: end some of them");
-        return Err(Invalid { path: "/step_state".into(), message }.into());
+        return Err(ValidationError { path: "/step_state".into(), message }.into());
     }
     let mut step = begun.or(current).cloned().unwrap_or_else(|| StepState {
         step_id: Some(change.id.clone()),
@@ -144,12 +147,12 @@ fn step(change: &StepChange, working: &Working) -> Result<StepState, Error> {
         step.step_ordinal = change.ordinal;
     }
     if let Some(title) = &change.title {
-        step.extra.set("step_title", Raw::of(title)?);
+        step.extra.set("step_title", RawJson::of(title)?);
     }
     Ok(step)
 }
 
-fn context(change: &ContextChange, working: &Working) -> ContextDigest {
+fn context(change: &ContextChange, working: &WorkingState) -> ContextDigest {
     let mut digest = working.context_digest.clone().unwrap_or_default();
     digest.window_pressure = change.pressure.or(digest.window_pressure);
     digest.dropped_items = change.dropped.unwrap_or(digest.dropped_items);
@@ -165,17 +168,17 @@ fn context(change: &ContextChange, working: &Working) -> ContextDigest {
 }
 
 /// Refuses an id that names nothing, or too much.
-fn named(id: &str, path: &str) -> Result<(), Invalid> {
+fn named(id: &str, path: &str) -> Result<(), ValidationError> {
     let message = match id.len() {
         0 => "an id must not be empty".to_owned(),
         n if n > ID => format!("an id of {n} bytes, over the limit of {ID}"),
         _ => return Ok(()),
     };
-    Err(Invalid { path: path.to_owned(), message })
+    Err(ValidationError { path: path.to_owned(), message })
 }
 
 /// Refuses a text that says nothing, or too much.
-fn said(text: &str, path: &str, limits: &Limits) -> Result<(), Invalid> {
+fn said(text: &str, path: &str, limits: &SizeLimits) -> Result<(), ValidationError> {
     let size = text.len() as u64;
     let message = if text.trim().is_empty() {
         "a text must not be empty".to_owned()
@@ -184,23 +187,23 @@ fn said(text: &str, path: &str, limits: &Limits) -> Result<(), Invalid> {
     } else {
         return Ok(());
     };
-    Err(Invalid { path: path.to_owned(), message })
+    Err(ValidationError { path: path.to_owned(), message })
 }
 
 /// Refuses what would make a field larger than a save may bring it.
-fn bound(item: &Item, working: &Working, limits: &Limits) -> Result<(), Invalid> {
+fn bound(item: &Item, working: &WorkingState, limits: &SizeLimits) -> Result<(), ValidationError> {
     let (path, raw) = match item {
-        Item::Task(_) | Item::Todo(_) => ("/tasks", Raw::of(&working.tasks)?),
-        Item::Criterion(_) => ("/criteria", Raw::of(&working.criteria)?),
-        Item::Step(_) => ("/step_state", Raw::of(&working.step_state)?),
-        Item::Context(_) => ("/context_digest", Raw::of(&working.context_digest)?),
-        Item::Outcome(outcome) => ("/command_outcomes", Raw::of(outcome)?),
+        Item::Task(_) | Item::Todo(_) => ("/tasks", RawJson::of(&working.tasks)?),
+        Item::Criterion(_) => ("/criteria", RawJson::of(&working.criteria)?),
+        Item::Step(_) => ("/step_state", RawJson::of(&working.step_state)?),
+        Item::Context(_) => ("/context_digest", RawJson::of(&working.context_digest)?),
+        Item::Outcome(outcome) => ("/command_outcomes", RawJson::of(outcome)?),
         Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => return Ok(()),
     };
     let size = raw.get().len() as u64;
     if limits.field > 0 && size > limits.field {
         let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
-        return Err(Invalid { path: path.to_owned(), message });
+        return Err(ValidationError { path: path.to_owned(), message });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::Milepost;
 use super::bookkeeping::remember;
 use super::list::is_completed;
 use crate::Error;
-use crate::model::{CheckpointId, Event, EventType, Raw, Recent, Status, Token};
+use crate::model::{CheckpointId, Event, EventType, RawJson, RecentCommit, Status, WriteToken};
 use crate::store::{
     CheckpointEntry, CheckpointFilter, Commit, Cursor, HeaderQuery, Row, StoreError, WriteDecision,
 };
@@ -37,7 +37,7 @@ impl Milepost {
         let seen = self.incomplete_through(entry)?;
         let mut completed = Vec::new();
         let now = self.now();
-        let token = Token::fresh();
+        let token = WriteToken::generate();
         let mut ended = false;
         let mut gone = false;
         self.write(run, &mut |view| {
@@ -61,7 +61,7 @@ impl Milepost {
                 kind,
                 run_id: run.clone(),
                 snapshot_id: Some(entry.header.snapshot_id.clone()),
-                data: Raw::of(&serde_json::json!({ "completed": completed.len() })).unwrap_or_default(),
+                data: RawJson::of(&serde_json::json!({ "completed": completed.len() })).unwrap_or_default(),
             };
             let mut events = vec![event(EventType::CheckpointCompleted)];
             record.completed_through = record.completed_through.max(sequence);
@@ -71,7 +71,7 @@ impl Milepost {
                 record.ended_at = Some(now);
                 events.push(event(EventType::RunFinished));
             }
-            remember(&mut record, Recent { token: token.clone(), sequence, coalesced: false });
+            remember(&mut record, RecentCommit { token: token.clone(), sequence, coalesced: false });
             let mut commit = Commit::new(record);
             commit.events = events;
             // An import's own flag would otherwise outvote the run's.

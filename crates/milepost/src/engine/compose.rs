@@ -1,8 +1,8 @@
 //! From a run as it stands, what was recorded since, and a draft to a whole body. Pure.
 
 use crate::model::{
-    Body, CheckpointId, Draft, FileRef, Invalid, Item, Limits, LogLine, Outcome, PAI_PHASES, Path, Phase,
-    Profile, RunRecord, Source, Status, StepState, StepStatus, Working,
+    Body, CheckpointId, Draft, FileRef, Item, JsonPath, LogLine, Outcome, PAI_PHASES, Phase, Profile,
+    RunRecord, SizeLimits, Source, Status, StepState, StepStatus, ValidationError, WorkingState,
 };
 
 /// How many outcomes a checkpoint holds.
@@ -16,7 +16,7 @@ const LOG_BYTES: usize = 128 * 1024;
 /// How many written files a run remembers.
 const FILES: usize = 1000;
 
-impl Working {
+impl WorkingState {
     /// Takes one item in; outcomes belong to the checkpoint and are collected in `outcomes`.
     pub fn take(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
         match item {
@@ -91,7 +91,7 @@ pub(super) fn compose(
     items: &[Item],
     draft: &Draft,
     frame: Frame<'_>,
-) -> Result<Body, Invalid> {
+) -> Result<Body, ValidationError> {
     let working = &mut record.working;
     let mut outcomes = Vec::new();
     for item in items {
@@ -157,8 +157,8 @@ pub(super) fn compose(
 }
 
 /// Contracts that no type can hold.
-fn check(body: &Body, profile: Profile) -> Result<(), Invalid> {
-    let root = Path::Root;
+fn check(body: &Body, profile: Profile) -> Result<(), ValidationError> {
+    let root = JsonPath::Root;
     let outcomes = root.key("command_outcomes");
     for (i, outcome) in body.command_outcomes.iter().enumerate() {
         check_outcome(outcome, &outcomes.index(i))?;
@@ -167,17 +167,17 @@ fn check(body: &Body, profile: Profile) -> Result<(), Invalid> {
 }
 
 /// Refuses an outcome that no checkpoint can hold.
-pub(super) fn check_outcome(outcome: &Outcome, path: &Path<'_>) -> Result<(), Invalid> {
+pub(super) fn check_outcome(outcome: &Outcome, path: &JsonPath<'_>) -> Result<(), ValidationError> {
     if outcome.summary.len() > OUTCOME_SUMMARY {
         let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", outcome.summary.len());
-        return Err(Invalid::at(&path.key("summary"), message));
+        return Err(ValidationError::at(&path.key("summary"), message));
     }
     Ok(())
 }
 
 /// Refuses a phase that the profile does not have.
-pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Invalid> {
-    let root = Path::Root;
+pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), ValidationError> {
+    let root = JsonPath::Root;
     if profile == Profile::Pai {
         let path = root.key("phase");
         if phase.number < 1 || phase.number > PAI_PHASES.len() as u64 {
@@ -187,30 +187,30 @@ pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Invalid
                 phase.number,
                 names.collect::<Vec<_>>().join(", ")
             );
-            return Err(Invalid::at(&path.key("number"), message));
+            return Err(ValidationError::at(&path.key("number"), message));
         }
         if phase.name.as_deref().unwrap_or_default().is_empty() {
-            return Err(Invalid::at(&path.key("name"), "is needed under the pai profile"));
+            return Err(ValidationError::at(&path.key("name"), "is needed under the pai profile"));
         }
     }
     Ok(())
 }
 
 /// Refuses a draft whose fields are too large; nothing is ever cut off. What capture saw has bounds of its own.
-pub(super) fn check_limits(draft: &Draft, limits: &Limits) -> Result<(), Invalid> {
+pub(super) fn check_limits(draft: &Draft, limits: &SizeLimits) -> Result<(), ValidationError> {
     let mut total = 0;
     for (name, raw) in draft.callers_fields()?.iter() {
         let size = raw.get().len() as u64;
         if limits.field > 0 && size > limits.field {
             let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
-            return Err(Invalid::at(&Path::Root.key(name), message));
+            return Err(ValidationError::at(&JsonPath::Root.key(name), message));
         }
         total += size;
     }
     if limits.checkpoint > 0 && total > limits.checkpoint {
         let message =
             format!("{total} bytes in all, over the limit of {} for a checkpoint", limits.checkpoint);
-        return Err(Invalid::at(&Path::Root, message));
+        return Err(ValidationError::at(&JsonPath::Root, message));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{Milepost, Save, Saved};
 use crate::Error;
-use crate::model::{Invalid, RunId, Source, Status};
+use crate::model::{RunId, Source, Status, ValidationError};
 
 /// How a run ends.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ impl Milepost {
         if finish.status == Status::InProgress {
             return Err(Error::Value {
                 name: "the status".into(),
-                source: Invalid {
+                source: ValidationError {
                     path: "/status".into(),
                     message: "a run ends as completed, failed or paused".into(),
                 },

@@ -2,7 +2,7 @@
 
 use super::Milepost;
 use crate::Error;
-use crate::model::{Event, EventType, Invalid, Marks, Raw};
+use crate::model::{Event, EventType, Marks, RawJson, ValidationError};
 use crate::redact::Redaction;
 use crate::store::{CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, Row, StoreError, WriteDecision};
 
@@ -28,7 +28,7 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
     };
     Err(Error::Value {
         name: "tag".into(),
-        source: Invalid { path: "/tags".into(), message: format!("\"{tag}\" {why}") },
+        source: ValidationError { path: "/tags".into(), message: format!("\"{tag}\" {why}") },
     })
 }
 
@@ -77,7 +77,7 @@ impl Milepost {
                     kind: EventType::CheckpointMarked,
                     run_id: run.clone(),
                     snapshot_id: Some(entry.header.snapshot_id.clone()),
-                    data: Raw::of(&serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags }))
+                    data: RawJson::of(&serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags }))
                         .unwrap_or_default(),
                 });
                 WriteDecision::Commit(Box::new(commit))

@@ -74,7 +74,7 @@ pub use verify::{Scope, VerifyReport};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{House, Invalid, Keep, Limits, Profile, Retention, RunId};
+use crate::model::{KeepCount, Profile, Retention, RunId, SizeLimits, StoreLimits, ValidationError};
 use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
 use crate::store::project_paths::ProjectPaths;
@@ -86,11 +86,11 @@ pub struct Settings {
     /// The profile of runs that are opened without one.
     pub profile: Option<Profile>,
     /// Replaces the profile's number of kept checkpoints.
-    pub keep_last: Option<Keep>,
+    pub keep_last: Option<KeepCount>,
     /// Replaces the profile's age; `Some(None)` is any age.
     pub max_age: Option<Option<Duration>>,
     /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
-    pub keep_last_at_least: Option<Keep>,
+    pub keep_last_at_least: Option<KeepCount>,
     /// Keeps checkpoints at least so long, where the profile or `max_age` would not; `Some(None)` is for ever.
     pub max_age_at_least: Option<Option<Duration>>,
     /// The newest of so many hours stay.
@@ -102,9 +102,9 @@ pub struct Settings {
     /// What is younger stays.
     pub keep_within: Option<Duration>,
     /// What the store as a whole keeps.
-    pub house: House,
+    pub store_limits: StoreLimits,
     /// How large what the caller gives may be.
-    pub limits: Limits,
+    pub limits: SizeLimits,
     /// Whether secrets are replaced.
     pub redaction: Redaction,
     /// Values that look like secrets and stay.
@@ -262,7 +262,10 @@ fn check_run_name(run: &RunId, allow: &AllowList) -> Result<(), Error> {
         None => Ok(()),
         Some(clean) => Err(Error::Value {
             name: "the run's id".into(),
-            source: Invalid { path: "/run_id".into(), message: format!("it holds a secret: {clean}") },
+            source: ValidationError {
+                path: "/run_id".into(),
+                message: format!("it holds a secret: {clean}"),
+            },
         }),
     }
 }

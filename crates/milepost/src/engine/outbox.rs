@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Milepost, Opening, Save, Saved, Settings};
 use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
-use crate::model::{Change, CheckpointId, Draft, Fields, Raw, RunId};
+use crate::model::{Change, CheckpointId, Draft, RawJson, RawObject, RunId};
 use crate::redact::Redaction;
 use crate::store::{StoreUrl, identity};
 use crate::trust::Key;
@@ -103,7 +103,7 @@ struct Waiting {
     /// Whether secrets were replaced, as it was asked when it was posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redaction: Option<Redaction>,
-    draft: Fields,
+    draft: RawObject,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -115,7 +115,7 @@ struct Envelope {
     /// The user's checksum over store and save; missing where the key could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
-    save: Raw,
+    save: RawJson,
 }
 
 impl Envelope {
@@ -174,13 +174,13 @@ impl Outbox {
             redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
-        let raw = Raw::of(&waiting)?;
+        let raw = RawJson::of(&waiting)?;
         // A store that does not exist yet has no id, so that its address is signed instead.
         let store = self.store.first().cloned().unwrap_or_default();
         let text = Envelope::signed_text(&store, raw.get());
         let signature = self.key.as_ref().map(|key| key.checksum(&text));
         let signed = signature.is_some();
-        let envelope = Raw::of(&Envelope { checksum: checksum(raw.get()), store, signature, save: raw })?;
+        let envelope = RawJson::of(&Envelope { checksum: checksum(raw.get()), store, signature, save: raw })?;
         let file = self.folder.join(format!("{snapshot_id}.json"));
         let write = || -> io::Result<()> {
             if envelope.get().len() as u64 > ENTRY_LIMIT {
@@ -209,14 +209,14 @@ impl Outbox {
     /// An id that comes after those that wait, also within a millisecond and after a clock that went back: what waits is
     /// taken in by the order of ids, and a step must not end before it begins.
     fn next_id(&self, now: Timestamp) -> CheckpointId {
-        let id = CheckpointId::fresh(now);
+        let id = CheckpointId::generate(now);
         let waiting = self.waiting().unwrap_or_default();
         let last = waiting.last().and_then(|file| file.file_stem()?.to_str());
         // An entry from far in the future is not this user's.
         let tomorrow = now.saturating_add(jiff::Span::new().hours(24)).unwrap_or(now);
         match last.filter(|last| *last >= id.as_str()).and_then(time_of).filter(|at| *at < tomorrow) {
             Some(last) => {
-                CheckpointId::fresh(last.saturating_add(jiff::Span::new().milliseconds(1)).unwrap_or(now))
+                CheckpointId::generate(last.saturating_add(jiff::Span::new().milliseconds(1)).unwrap_or(now))
             }
             None => id,
         }

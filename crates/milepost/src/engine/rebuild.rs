@@ -4,7 +4,9 @@
 use super::Milepost;
 use super::bookkeeping::note_kind;
 use crate::Error;
-use crate::model::{Event, EventType, Moment, Profile, Raw, RunId, RunRecord, Session, Status, Working};
+use crate::model::{
+    ClockReading, Event, EventType, Profile, RawJson, RunId, RunRecord, Session, Status, WorkingState,
+};
 use crate::store::{CheckpointEntry, Commit, EventQuery, WriteDecision};
 
 /// What the event of a session's start says about the run.
@@ -22,7 +24,7 @@ impl Milepost {
             kind: EventType::RunRebuilt,
             run_id: run.clone(),
             snapshot_id: None,
-            data: Raw::parse("{}").unwrap_or_default(),
+            data: RawJson::parse("{}").unwrap_or_default(),
         };
         self.store.write(run, &mut |view| {
             // Whoever wrote meanwhile has rebuilt it.
@@ -45,7 +47,7 @@ impl Milepost {
             Ok(newest) => {
                 if let Ok(body) = newest.verified.body() {
                     record.status = body.status;
-                    record.working = Working {
+                    record.working = WorkingState {
                         phase: body.phase,
                         task_summary: body.task_summary,
                         criteria: body.criteria,
@@ -54,7 +56,7 @@ impl Milepost {
                         context_digest: body.context_digest,
                         decisions: body.decisions,
                         log: body.log,
-                        ..Working::default()
+                        ..WorkingState::default()
                     };
                     record.working.reopen_step();
                 }
@@ -93,7 +95,7 @@ impl Milepost {
             record.sessions = record.sessions.saturating_add(1);
             let elapsed = jiff::SignedDuration::from_millis(i64::try_from(header.elapsed_ms).unwrap_or(0));
             let at = header.created_at.checked_sub(elapsed).unwrap_or(header.created_at);
-            let started = Moment { at, boot_id: None, uptime_ms: None };
+            let started = ClockReading { at, boot_id: None, uptime_ms: None };
             record.session =
                 Some(Session { id: header.session_id.clone(), started, elapsed_ms: 0, checkpoints: 0 });
         }

@@ -7,7 +7,7 @@ use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::{Due, Milepost, Opening, change};
 use crate::Error;
-use crate::model::{Change, Item, Recent, RunId, RunRecord, Token};
+use crate::model::{Change, Item, RecentCommit, RunId, RunRecord, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
@@ -25,8 +25,8 @@ impl Milepost {
     /// Records changes, whatever they are, and says whether a timer save of the run is due.
     pub fn record_changes(&self, run: &RunId, changes: &[Change], opening: &Opening) -> Result<Due, Error> {
         let (changes, opening) = &self.without_secrets(run, changes, opening)?;
-        let moment = self.clock.moment();
-        let token = Token::fresh();
+        let moment = self.clock.read();
+        let token = WriteToken::generate();
         let mut refused = None;
         let mut due = Due::First;
         self.write(run, &mut |view| {
@@ -54,7 +54,7 @@ impl Milepost {
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
             record.interruption = None;
-            remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
+            remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
             let (consume, push) =
                 if full { (known, settle(&mut record, items)) } else { (0, items.split_off(known)) };
             let mut commit = Commit::new(record);

@@ -3,7 +3,7 @@
 use super::Milepost;
 use super::bookkeeping::remember;
 use crate::Error;
-use crate::model::{Event, EventType, Raw, Recent, RunId, Token};
+use crate::model::{Event, EventType, RawJson, RecentCommit, RunId, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
@@ -11,18 +11,18 @@ impl Milepost {
     /// Adds an event that says what failed; nothing where the run is not there.
     pub fn report(&self, run: &RunId, what: &str, message: &str, times: u64) -> Result<(), Error> {
         let now = self.now();
-        let token = Token::fresh();
+        let token = WriteToken::generate();
         let clean = (self.settings.redaction == Redaction::On)
             .then(|| self.settings.redaction_allow.redact_text(message))
             .flatten();
         let message = clean.as_deref().unwrap_or(message);
-        let data = Raw::of(&serde_json::json!({ "what": what, "message": message, "times": times }))?;
+        let data = RawJson::of(&serde_json::json!({ "what": what, "message": message, "times": times }))?;
         self.write(run, &mut |view| {
             let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             if record.recent.iter().any(|r| r.token == token) {
                 return WriteDecision::NoChange;
             }
-            remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
+            remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
             let mut commit = Commit::new(record);
             commit.events.push(Event {
                 at: now,

@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::{Opening, Settings, compose};
 use crate::capture::Sighting;
 use crate::model::{
-    Change, CheckpointId, Draft, Interruption, Invalid, Item, Outcome, Profile, Raw, RunId, Source, Status,
+    Change, CheckpointId, Draft, Interruption, Item, Outcome, Profile, RawJson, RunId, Source, Status,
+    ValidationError,
 };
 use crate::redact::{AllowList, Redaction};
 use crate::{Error, seal, trigger};
@@ -71,7 +72,7 @@ impl Save {
             && given != run
         {
             let message = format!("{given} is not the run that is saved to, {run}");
-            return Err(Invalid { path: "/run_id".into(), message }.into());
+            return Err(ValidationError { path: "/run_id".into(), message }.into());
         }
         compose::check_limits(&self.draft, &settings.limits)?;
         if let (Some(profile), Some(phase)) = (self.opening.profile, &self.draft.phase) {
@@ -162,7 +163,7 @@ impl Save {
 
     /// Adds the caller's own state.
     pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Result<Self, Error> {
-        self.draft.state = Some(Raw::of(state)?);
+        self.draft.state = Some(RawJson::of(state)?);
         Ok(self)
     }
 

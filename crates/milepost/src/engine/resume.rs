@@ -4,11 +4,12 @@ use super::{Milepost, Reference, RunDetail, RunSummary, Shown, Start, Started};
 use crate::Error;
 use crate::ReasonCode;
 use crate::model::{
-    CheckpointId, Claim, Event, EventType, Interruption, Invalid, Outcome, Raw, RunId, RunRecord, Working,
+    CheckpointId, Claim, Event, EventType, Interruption, Outcome, RawJson, RunId, RunRecord, ValidationError,
+    WorkingState,
 };
 use crate::owner::Liveness;
 use crate::redact::Redaction;
-use crate::resume::{Case, Decision, Standing, Taken};
+use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
 use crate::store::{Commit, WriteDecision};
 
 /// How long one who has taken a run over may take to open its own.
@@ -20,7 +21,7 @@ pub struct Candidate {
     /// The run.
     pub summary: RunSummary,
     /// Whether it may be continued, as far as its record says.
-    pub decision: Decision,
+    pub decision: ResumeDecision,
     /// The run that continues it.
     pub taken_by: Option<RunId>,
 }
@@ -35,7 +36,7 @@ pub struct Examined {
     /// The outcomes of that checkpoint and since, oldest first.
     pub outcomes: Vec<Outcome>,
     /// Whether it may be continued.
-    pub decision: Decision,
+    pub decision: ResumeDecision,
     /// The run that continues it.
     pub taken_by: Option<RunId>,
 }
@@ -46,7 +47,7 @@ pub struct Continuing {
     /// The checkpoint it goes on from.
     pub parent: CheckpointId,
     /// How the work stood.
-    pub working: Working,
+    pub working: WorkingState,
     /// How often this work was continued without getting anywhere.
     pub attempts: u64,
 }
@@ -77,7 +78,7 @@ impl Milepost {
         for summary in runs {
             let Ok(record) = &summary.record else { continue };
             let taken_by = self.taken_by(record)?;
-            let case = Case {
+            let case = ResumeInput {
                 record,
                 outcomes: &[],
                 owner: summary.owner,
@@ -108,7 +109,7 @@ impl Milepost {
         let mut outcomes = body.map(|body| body.command_outcomes).unwrap_or_default();
         outcomes.extend(detail.pending_outcomes.iter().cloned());
         let taken_by = self.taken_by(&record)?;
-        let case = Case {
+        let case = ResumeInput {
             record: &record,
             outcomes: &outcomes,
             owner: detail.summary.owner,
@@ -123,7 +124,7 @@ impl Milepost {
     /// Continues a run in a new one, which starts from the newest intact checkpoint. Of several who try, one does.
     pub fn continue_run(&self, run: &RunId, mut start: Start, take_over: bool) -> Result<Continued, Error> {
         let now = self.now();
-        let by_run = start.run_id.get_or_insert_with(|| RunId::fresh(now)).clone();
+        let by_run = start.run_id.get_or_insert_with(|| RunId::generate(now)).clone();
         loop {
             let from = self.examine(run, take_over)?;
             let (true, Some(shown)) = (from.decision.eligible, &from.shown) else {
@@ -166,7 +167,7 @@ impl Milepost {
         run: &RunId,
         judged: &RunRecord,
         by_run: &RunId,
-        decision: &Decision,
+        decision: &ResumeDecision,
     ) -> Result<Option<Hold>, Error> {
         let now = self.now();
         let mut hold = None;
@@ -270,7 +271,7 @@ impl Milepost {
         change: impl Fn(&mut RunRecord),
     ) -> Result<(), Error> {
         let event =
-            Event { at: self.now(), kind, run_id: run.clone(), snapshot_id: None, data: Raw::of(&data)? };
+            Event { at: self.now(), kind, run_id: run.clone(), snapshot_id: None, data: RawJson::of(&data)? };
         let mut known = false;
         self.write(run, &mut |view| {
             let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
@@ -283,7 +284,13 @@ impl Milepost {
         if known { Ok(()) } else { Err(Error::NoRun(run.to_string())) }
     }
 
-    fn tell(&self, run: &RunId, kind: EventType, decision: &Decision, by_run: &RunId) -> Result<(), Error> {
+    fn tell(
+        &self,
+        run: &RunId,
+        kind: EventType,
+        decision: &ResumeDecision,
+        by_run: &RunId,
+    ) -> Result<(), Error> {
         let now = self.now();
         self.write(run, &mut |view| {
             let Some(record) = view.record.clone() else { return WriteDecision::NoChange };
@@ -306,10 +313,10 @@ impl Examined {
         let owner = owner.map_or("its owner".to_owned(), |owner| {
             format!("{} (pid {})", owner.name.as_deref().unwrap_or("a process"), owner.pid)
         });
-        match (self.decision.reason_code, self.decision.standing) {
+        match (self.decision.reason_code, self.decision.run_state) {
             (ReasonCode::ResumeAllowed, _) => String::new(),
-            (ReasonCode::ResumeRunActive, Standing::Waiting) => format!("{owner} is alive and waits"),
-            (ReasonCode::ResumeRunActive, Standing::Stalled) => {
+            (ReasonCode::ResumeRunActive, RunState::Waiting) => format!("{owner} is alive and waits"),
+            (ReasonCode::ResumeRunActive, RunState::Stalled) => {
                 format!("{owner} is alive and has long been silent")
             }
             (ReasonCode::ResumeRunActive, _) => format!("{owner} is alive"),
@@ -317,7 +324,7 @@ impl Examined {
             (ReasonCode::ResumeClaimed, _) => {
                 format!("run {} continues it", self.taken_by.as_ref().map_or("another", RunId::as_str))
             }
-            (_, Standing::Ended) => "it is completed".into(),
+            (_, RunState::Ended) => "it is completed".into(),
             (ReasonCode::ResumeMissingCheckpoint, _) => "it has no checkpoint that is intact".into(),
             (ReasonCode::ResumeAttemptLimitReached, _) => {
                 let attempts = record.map_or(0, |record| record.attempts);
@@ -335,23 +342,23 @@ impl Examined {
     }
 }
 
-fn taken(by: Option<&RunId>) -> Taken {
-    by.map_or(Taken::No, |run| Taken::By(run.to_string()))
+fn taken(by: Option<&RunId>) -> ClaimState {
+    by.map_or(ClaimState::Unclaimed, |run| ClaimState::ClaimedBy(run.to_string()))
 }
 
 fn resumed(
     run: &RunId,
     kind: EventType,
-    decision: &Decision,
+    decision: &ResumeDecision,
     by_run: &RunId,
     attempts: u64,
     at: jiff::Timestamp,
-) -> Result<Event, Invalid> {
+) -> Result<Event, ValidationError> {
     let data = serde_json::json!({
         "by_run": by_run,
         "class": decision.class,
         "reason_code": decision.reason_code,
         "attempts": attempts,
     });
-    Ok(Event { at, kind, run_id: run.clone(), snapshot_id: None, data: Raw::of(&data)? })
+    Ok(Event { at, kind, run_id: run.clone(), snapshot_id: None, data: RawJson::of(&data)? })
 }

@@ -12,8 +12,8 @@ use crate::Error;
 use crate::capture::Sighting;
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CheckpointId, Event, EventType, Invalid, Marks, Moment, Raw, Recent, RunId, Source, Status, Token,
-    Workspace,
+    CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RecentCommit, RunId, Source, Status,
+    ValidationError, Workspace, WriteToken,
 };
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
@@ -55,8 +55,8 @@ struct Request<'a> {
     run: &'a RunId,
     save: &'a Save,
     id: CheckpointId,
-    moment: Moment,
-    token: Token,
+    moment: ClockReading,
+    token: WriteToken,
     settings: &'a Settings,
     redaction: Redaction,
     seen: Option<Seen<'a>>,
@@ -107,13 +107,13 @@ impl Milepost {
         }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
-        let mut moment = self.clock.moment();
+        let mut moment = self.clock.read();
         let id = match &save.promised {
             Some((id, at)) => {
-                moment = Moment { at: *at, boot_id: None, uptime_ms: None };
+                moment = ClockReading { at: *at, boot_id: None, uptime_ms: None };
                 id.clone()
             }
-            None => CheckpointId::fresh(moment.at),
+            None => CheckpointId::generate(moment.at),
         };
         // What is written has milliseconds, and what is compared must be what was written: those of the id, never later.
         let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
@@ -123,7 +123,7 @@ impl Milepost {
             save: &save,
             id,
             moment,
-            token: Token::fresh(),
+            token: WriteToken::generate(),
             settings: &self.settings,
             redaction,
             seen,
@@ -336,7 +336,7 @@ fn decide_or_fail(
         }
     }
     let recent =
-        Recent { token: request.token.clone(), sequence: saved.sequence, coalesced: saved.coalesced };
+        RecentCommit { token: request.token.clone(), sequence: saved.sequence, coalesced: saved.coalesced };
     remember(&mut commit.record, recent);
     commit.events = events;
     Ok((Some(commit), saved))
@@ -354,13 +354,13 @@ fn event(
     request: &Request<'_>,
     id: Option<&CheckpointId>,
     data: &str,
-) -> Result<Event, Invalid> {
+) -> Result<Event, ValidationError> {
     Ok(Event {
         at: request.moment.at,
         kind,
         run_id: request.run.clone(),
         snapshot_id: id.cloned(),
-        data: Raw::parse(data)?,
+        data: RawJson::parse(data)?,
     })
 }
 

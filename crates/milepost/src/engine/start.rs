@@ -4,7 +4,7 @@ use super::Milepost;
 use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
 use super::{Continuing, Opening};
 use crate::Error;
-use crate::model::{Owner, Recent, RunId, RunRecord, Status, Token};
+use crate::model::{Owner, RecentCommit, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
@@ -47,9 +47,9 @@ impl Milepost {
             start.opening = allow.redact_value(start.opening, "opening")?.0;
             start.session_id = allow.redact_value(start.session_id, "session_id")?.0;
         }
-        let moment = self.clock.moment();
-        let run = start.run_id.clone().unwrap_or_else(|| RunId::fresh(moment.at));
-        let token = Token::fresh();
+        let moment = self.clock.read();
+        let run = start.run_id.clone().unwrap_or_else(|| RunId::generate(moment.at));
+        let token = WriteToken::generate();
         loop {
             // Judging a process is not pure, so it happens before the write, which then insists on the same owner.
             let judged = self.judge_owner(&run, locked)?;
@@ -94,7 +94,7 @@ impl Milepost {
                 begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);
                 record.updated_at = moment.at;
                 record.heartbeat = Some(moment.at);
-                remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
+                remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
                 done = Some((record.clone(), rejoined));
                 let mut commit = Commit::new(record);
                 commit.events = events;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::Milepost;
 use super::reference::Reference;
-use crate::model::{Raw, RunId};
+use crate::model::{RawJson, RunId};
 use crate::seal::Verified;
 use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 use crate::{Error, atomic};
@@ -18,7 +18,7 @@ pub struct StateOf {
     /// The checkpoint that holds it: the one asked for, or the nearest before it in its run.
     pub entry: CheckpointEntry,
     /// Its exact text.
-    pub state: Raw,
+    pub state: RawJson,
     /// JSON pointers inside the checkpoint where redaction replaced something in the state.
     pub redacted: Vec<String>,
     /// Newer checkpoints that are damaged.
@@ -67,9 +67,9 @@ impl Milepost {
     /// The newest state of a run, read into a type of the caller's; `None` if the run has none.
     pub fn state_of<T: DeserializeOwned>(&self, run: &RunId) -> Result<Option<T>, Error> {
         match self.state(&Reference::Latest(0), Some(run)) {
-            Ok(state) => serde_json::from_str(state.state.get())
-                .map(Some)
-                .map_err(|e| crate::model::Invalid { path: "/state".into(), message: e.to_string() }.into()),
+            Ok(state) => serde_json::from_str(state.state.get()).map(Some).map_err(|e| {
+                crate::model::ValidationError { path: "/state".into(), message: e.to_string() }.into()
+            }),
             Err(Error::NoState { .. } | Error::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }

@@ -374,7 +374,7 @@ fn header(entry: &CheckpointEntry) -> crate::seal::Header {
 
 /// A record without what only means something in its own store.
 pub(super) fn portable(record: &RunRecord) -> RunRecord {
-    RunRecord { upkept: None, ..record.clone() }
+    RunRecord { maintenance: None, ..record.clone() }
 }
 
 /// Whether two records say the same, wherever they came from; blanks between their members may differ.
@@ -387,6 +387,6 @@ fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
     serde_json::to_value(value).ok()
 }
 
-pub(super) fn content(e: &seal::SealError) -> crate::model::Invalid {
-    crate::model::Invalid { path: String::new(), message: e.to_string() }
+pub(super) fn content(e: &seal::SealError) -> crate::model::ValidationError {
+    crate::model::ValidationError { path: String::new(), message: e.to_string() }
 }

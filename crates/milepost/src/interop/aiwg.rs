@@ -11,7 +11,8 @@ use super::parcel::{
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
 use crate::model::{
-    Draft, Fields, GitFacts, Invalid, Memory, PathText, Raw, Source, Status, Watched, Workspace,
+    Draft, GitFacts, MemoryUsage, PathText, RawJson, RawObject, Source, Status, ValidationError,
+    WatchedFiles, Workspace,
 };
 
 const FORMAT: Format = Format::Aiwg;
@@ -42,17 +43,17 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
     Ok(folder.found)
 }
 
-fn checkpoint(mut fields: Fields, path: &str) -> Result<(String, ForeignCheckpoint), Invalid> {
+fn checkpoint(mut fields: RawObject, path: &str) -> Result<(String, ForeignCheckpoint), ValidationError> {
     let f = &mut fields;
-    let mut kept = Fields::default();
+    let mut kept = RawObject::default();
     let number: u64 = need(f, "number")?;
     let created_at = take_time(f, "timestamp", &mut kept)?;
     let elapsed_ms: u64 = may(f, "duration")?;
     let session: String = may(f, "sessionId")?;
     let session = if session.is_empty() { "unknown".to_owned() } else { session };
-    let mut git: Fields = may(f, "gitStatus")?;
-    let mut watched: Fields = may(f, "aiwgState")?;
-    let mut memory: Fields = may(f, "memory")?;
+    let mut git: RawObject = may(f, "gitStatus")?;
+    let mut watched: RawObject = may(f, "aiwgState")?;
+    let mut memory: RawObject = may(f, "memory")?;
     let sizes: BTreeMap<String, u64> = may(&mut watched, "sizes")?;
     let files: Vec<PathText> = may(&mut watched, "files")?;
     let workspace = Workspace {
@@ -65,14 +66,14 @@ fn checkpoint(mut fields: Fields, path: &str) -> Result<(String, ForeignCheckpoi
             extra: git,
             ..GitFacts::default()
         }),
-        watched: Some(Watched {
+        watched: Some(WatchedFiles {
             error: may(&mut watched, "error")?,
             files: files.into_iter().map(|path| within(path, true)).collect(),
             sizes: sizes.into_iter().map(|(path, size)| (format!("{WATCHED}{path}"), size)).collect(),
             extra: watched,
         }),
         files_modified: may(f, "filesModified")?,
-        memory: Some(Memory {
+        memory: Some(MemoryUsage {
             heap_used: may(&mut memory, "heapUsed")?,
             peak_rss: None,
             rss: may(&mut memory, "rss")?,
@@ -136,23 +137,23 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     Ok(out)
 }
 
-fn foreign(held: &Held, out: &mut Export) -> Result<Fields, Invalid> {
+fn foreign(held: &Held, out: &mut Export) -> Result<RawObject, ValidationError> {
     let body = &held.body;
     let mut kept = imported(body.metadata.as_ref(), FORMAT);
     let none = Workspace::default();
     let workspace = body.workspace.as_ref().unwrap_or(&none);
-    let mut fields = Fields::default();
-    fields.set("number", Raw::of(&body.sequence)?);
-    fields.set("timestamp", kept.take("timestamp").map_or_else(|| Raw::of(&time(body.created_at)), Ok)?);
-    fields.set("duration", Raw::of(&body.elapsed_ms)?);
-    let mut git = Fields::default();
+    let mut fields = RawObject::default();
+    fields.set("number", RawJson::of(&body.sequence)?);
+    fields.set("timestamp", kept.take("timestamp").map_or_else(|| RawJson::of(&time(body.created_at)), Ok)?);
+    fields.set("duration", RawJson::of(&body.elapsed_ms)?);
+    let mut git = RawObject::default();
     let facts = workspace.git.clone().unwrap_or_default();
-    git.set("branch", Raw::of(&facts.branch.clone().unwrap_or_default())?);
+    git.set("branch", RawJson::of(&facts.branch.clone().unwrap_or_default())?);
     git.set("modified", paths(&facts.modified, out)?);
     git.set("untracked", paths(&facts.untracked, out)?);
     git.set("staged", paths(&facts.staged, out)?);
     if let Some(error) = &facts.error {
-        git.set("error", Raw::of(error)?);
+        git.set("error", RawJson::of(error)?);
     }
     extras(&facts.extra, &mut git);
     for (name, there) in
@@ -162,9 +163,9 @@ fn foreign(held: &Held, out: &mut Export) -> Result<Fields, Invalid> {
             out.lost.insert(name.into());
         }
     }
-    fields.set("gitStatus", Raw::of(&git)?);
+    fields.set("gitStatus", RawJson::of(&git)?);
     let watched = workspace.watched.clone().unwrap_or_default();
-    let mut state = Fields::default();
+    let mut state = RawObject::default();
     let inside: Vec<_> = watched.files.into_iter().map(|path| within(path, false)).collect();
     state.set("files", paths(&inside, out)?);
     let sizes: BTreeMap<_, _> = watched
@@ -172,18 +173,18 @@ fn foreign(held: &Held, out: &mut Export) -> Result<Fields, Invalid> {
         .into_iter()
         .map(|(path, size)| (path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned), size))
         .collect();
-    state.set("sizes", Raw::of(&sizes)?);
+    state.set("sizes", RawJson::of(&sizes)?);
     if let Some(error) = &watched.error {
-        state.set("error", Raw::of(error)?);
+        state.set("error", RawJson::of(error)?);
     }
     extras(&watched.extra, &mut state);
-    fields.set("aiwgState", Raw::of(&state)?);
+    fields.set("aiwgState", RawJson::of(&state)?);
     fields.set("filesModified", paths(&workspace.files_modified, out)?);
-    fields.set("sessionId", Raw::of(&body.session_id)?);
+    fields.set("sessionId", RawJson::of(&body.session_id)?);
     let memory = workspace.memory.clone().unwrap_or_default();
-    let mut sizes = Fields::default();
-    sizes.set("heapUsed", Raw::of(&memory.heap_used.unwrap_or_default())?);
-    sizes.set("rss", Raw::of(&memory.rss.unwrap_or_default())?);
+    let mut sizes = RawObject::default();
+    sizes.set("heapUsed", RawJson::of(&memory.heap_used.unwrap_or_default())?);
+    sizes.set("rss", RawJson::of(&memory.rss.unwrap_or_default())?);
     extras(&memory.extra, &mut sizes);
     if memory.peak_rss.is_some() {
         out.lost.insert("workspace.memory.peak_rss".into());
@@ -191,21 +192,21 @@ fn foreign(held: &Held, out: &mut Export) -> Result<Fields, Invalid> {
     if !workspace.skipped.is_empty() {
         out.lost.insert("workspace.skipped".into());
     }
-    fields.set("memory", Raw::of(&sizes)?);
+    fields.set("memory", RawJson::of(&sizes)?);
     for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
         fields.set(name, value.clone());
     }
     Ok(fields)
 }
 
-fn extras(from: &Fields, to: &mut Fields) {
+fn extras(from: &RawObject, to: &mut RawObject) {
     for (name, value) in from.iter() {
         to.set(name, value.clone());
     }
 }
 
 /// Paths as text; one that is none is written with what stands for its bytes, and said to be lost.
-fn paths(all: &[PathText], out: &mut Export) -> Result<Raw, Invalid> {
+fn paths(all: &[PathText], out: &mut Export) -> Result<RawJson, ValidationError> {
     let text: Vec<&str> = all
         .iter()
         .map(|path| match path {
@@ -216,5 +217,5 @@ fn paths(all: &[PathText], out: &mut Export) -> Result<Raw, Invalid> {
             }
         })
         .collect();
-    Raw::of(&text)
+    RawJson::of(&text)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::parcel::Found;
 use super::{InteropError, Progress};
 use crate::ReasonCode;
-use crate::model::{Fields, Path as Place};
+use crate::model::{JsonPath, RawObject};
 use crate::seal::strict;
 
 /// The largest file that is read.
@@ -114,10 +114,10 @@ impl<'p, 'q> Folder<'p, 'q> {
     }
 
     /// A file that holds one JSON object, and its text.
-    pub(super) fn object(&mut self, path: &Path) -> Option<(Fields, String)> {
+    pub(super) fn object(&mut self, path: &Path) -> Option<(RawObject, String)> {
         let text = self.text(path)?;
         let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let read = strict::check(bare.as_bytes()).and_then(|bare| Fields::parse(bare, &Place::Root));
+        let read = strict::check(bare.as_bytes()).and_then(|bare| RawObject::parse(bare, &JsonPath::Root));
         match read {
             Ok(fields) => Some((fields, bare.to_owned())),
             Err(e) => {

@@ -12,7 +12,7 @@ use super::parcel::{
 };
 use super::{Format, InteropError, Progress};
 use crate::brief::{self, Brief, Facts, Kind, compose};
-use crate::model::{Draft, Fields, LogLine, Path as Place, Raw, Source, Status};
+use crate::model::{Draft, JsonPath, LogLine, RawJson, RawObject, Source, Status};
 
 const FORMAT: Format = Format::Markdown;
 const LEARNINGS: &str = "LEARNINGS.md";
@@ -112,7 +112,7 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
     if folder.found.runs.iter().any(|run| run.id == id) {
         return folder.found.skip(name, format!("another file is called \"{id}\" as well"));
     }
-    let mut kept = Fields::default();
+    let mut kept = RawObject::default();
     let created = brief.value("created").map(ToOwned::to_owned);
     let read = created.as_deref().map_or_else(|| Err("is missing".to_owned()), brief::created);
     let created_at = match read {
@@ -126,13 +126,13 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
             modified.and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default()
         }
     };
-    let mut front = Fields::default();
+    let mut front = RawObject::default();
     for field in brief.front().map(|front| front.fields.as_slice()).unwrap_or_default() {
-        if let Ok(raw) = Raw::of(&field.value) {
+        if let Ok(raw) = RawJson::of(&field.value) {
             front.set(&field.key, raw);
         }
     }
-    if let Ok(raw) = Raw::of(&front) {
+    if let Ok(raw) = RawJson::of(&front) {
         kept.set("front", raw);
     }
     let run = folder.found.run(FORMAT, &id);
@@ -147,7 +147,7 @@ fn checkpoints(
     id: &str,
     path: &str,
     created_at: Timestamp,
-    kept: &Fields,
+    kept: &RawObject,
     archived: bool,
 ) -> Vec<ForeignCheckpoint> {
     let whole = brief.text();
@@ -212,8 +212,8 @@ fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
         };
         let lines =
             rest.lines().map(|line| line.trim_start_matches("- ").trim()).filter(|line| !line.is_empty());
-        run.log.extend(lines.map(|line| LogLine { at, text: line.to_owned(), extra: Fields::default() }));
-        if let Ok(raw) = Raw::of(&format!("## {}\n", part.trim_end())) {
+        run.log.extend(lines.map(|line| LogLine { at, text: line.to_owned(), extra: RawObject::default() }));
+        if let Ok(raw) = RawJson::of(&format!("## {}\n", part.trim_end())) {
             run.kept.set("learnings", raw);
         }
     }
@@ -293,7 +293,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         out.files.push(File { path: safe.join(format!("{name}.md")), bytes: bytes.into_bytes() });
     }
     let raw = run.record.extra.get("imported");
-    let of_run = raw.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok()).unwrap_or_default();
+    let of_run = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
     let learned = text(&of_run, "learnings");
     lost_of_run(run, if learned.is_some() { &["log", "parent"] } else { &["parent"] }, &mut out.lost);
     if let Some(learned) = learned {

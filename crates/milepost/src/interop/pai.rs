@@ -12,7 +12,7 @@ use super::parcel::{
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
 use crate::model::{
-    Draft, EventType, Fields, Invalid, PAI_PHASES, Path as Place, Phase, Raw, Source, Status,
+    Draft, EventType, JsonPath, PAI_PHASES, Phase, RawJson, RawObject, Source, Status, ValidationError,
 };
 use crate::seal::strict;
 
@@ -60,12 +60,12 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
 }
 
 fn checkpoint(
-    mut fields: Fields,
+    mut fields: RawObject,
     path: &str,
     found: &mut Found,
-) -> Result<(String, ForeignCheckpoint), Invalid> {
+) -> Result<(String, ForeignCheckpoint), ValidationError> {
     let f = &mut fields;
-    let mut kept = Fields::default();
+    let mut kept = RawObject::default();
     let id: String = need(f, "id")?;
     let session: String = need(f, "sessionId")?;
     let name: String = need(f, "phase")?;
@@ -79,7 +79,7 @@ fn checkpoint(
                 path,
                 format!("phase \"{name}\" with a number that is not 1 to 7 is kept in metadata.imported"),
             );
-            kept.set("phase", Raw::of(&name)?);
+            kept.set("phase", RawJson::of(&name)?);
             if let Some(number) = number {
                 kept.set("phaseNumber", number);
             }
@@ -116,7 +116,7 @@ fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
         return;
     }
     let Some((fields, text)) = folder.object(&file) else { return };
-    let state = fields.get("state").and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok());
+    let state = fields.get("state").and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
     let pointed: Option<String> = state.and_then(|state| super::parcel::text(&state, "checkpointRef"));
     let has = |id: &String, run: &super::ForeignRun| run.checkpoints.iter().any(|c| c.id == *id);
     let at = pointed.as_ref().and_then(|id| folder.found.runs.iter().position(|run| has(id, run)));
@@ -127,7 +127,7 @@ fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
         );
     }
     let last = folder.found.runs.len().checked_sub(1);
-    if let (Some(at), Ok(raw)) = (at.or(last), Raw::parse(text)) {
+    if let (Some(at), Ok(raw)) = (at.or(last), RawJson::parse(text)) {
         folder.found.runs[at].kept.set("seed", raw);
     }
 }
@@ -152,21 +152,21 @@ fn events(folder: &mut Folder<'_, '_>, file: &Path) {
     }
 }
 
-fn event(line: &str, file: &str) -> Result<(String, ForeignEvent), Invalid> {
-    let mut fields = Fields::parse(line, &Place::Root)?;
+fn event(line: &str, file: &str) -> Result<(String, ForeignEvent), ValidationError> {
+    let mut fields = RawObject::parse(line, &JsonPath::Root)?;
     let at: Timestamp = need(&mut fields, "timestamp")?;
     let session: String = need(&mut fields, "sessionId")?;
-    let data: Fields = may(&mut fields, "data")?;
+    let data: RawObject = may(&mut fields, "data")?;
     let kind = match text(&data, "action").as_deref() {
         Some("checkpoint_created") => EventType::CheckpointCreated,
         Some("checkpoint_completed") => EventType::CheckpointCompleted,
         _ => EventType::Imported,
     };
-    let mut whole = Fields::default();
-    whole.set("imported", Raw::parse(line)?);
-    whole.set("file", Raw::of(file)?);
+    let mut whole = RawObject::default();
+    whole.set("imported", RawJson::parse(line)?);
+    whole.set("file", RawJson::of(file)?);
     let about = text(&data, "checkpointId");
-    Ok((session, ForeignEvent { at, kind, about, data: Raw::of(&whole)? }))
+    Ok((session, ForeignEvent { at, kind, about, data: RawJson::of(&whole)? }))
 }
 
 /// Writes `checkpoints/`, `events/`, and `seed.json` where the run came with one.
@@ -209,26 +209,26 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     Ok(out)
 }
 
-fn held_id(held: &Held) -> Fields {
+fn held_id(held: &Held) -> RawObject {
     imported(held.body.metadata.as_ref(), FORMAT)
 }
 
-fn original(kept: Fields, held: &Held) -> String {
+fn original(kept: RawObject, held: &Held) -> String {
     text(&kept, "id").unwrap_or_else(|| held.body.snapshot_id.to_string())
 }
 
 /// What the import left in the run's record.
-fn of_run(run: &ExportRun<'_>) -> Fields {
+fn of_run(run: &ExportRun<'_>) -> RawObject {
     let raw = run.record.extra.get("imported");
-    let fields = raw.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok()).unwrap_or_default();
-    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { Fields::default() }
+    let fields = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
+    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { RawObject::default() }
 }
 
-fn foreign(held: &Held, out: &mut Export) -> (Fields, String) {
+fn foreign(held: &Held, out: &mut Export) -> (RawObject, String) {
     let body = &held.body;
     let mut kept = held_id(held);
     let raw = |value: &dyn erased::Json| value.raw();
-    let mut fields = Fields::default();
+    let mut fields = RawObject::default();
     let name = body.phase.as_ref().and_then(|phase| phase.name.clone());
     let number = body.phase.as_ref().map(|phase| phase.number);
     let fits = number.is_some_and(|n| (1..=7).contains(&n));
@@ -259,9 +259,9 @@ fn foreign(held: &Held, out: &mut Export) -> (Fields, String) {
     fields.set("createdAt", kept.take("createdAt").unwrap_or_else(|| raw(&time(body.created_at))));
     fields.set("completed", raw(&held.completed));
     fields.set("taskSummary", raw(&body.task_summary.clone().unwrap_or_default()));
-    fields.set("iscCriteria", Raw::of(&body.criteria).unwrap_or_default());
+    fields.set("iscCriteria", RawJson::of(&body.criteria).unwrap_or_default());
     let metadata = own_metadata(body.metadata.as_ref()).unwrap_or_default();
-    fields.set("metadata", Raw::of(&metadata).unwrap_or_default());
+    fields.set("metadata", RawJson::of(&metadata).unwrap_or_default());
     for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
         fields.set(name, value.clone());
     }
@@ -270,15 +270,15 @@ fn foreign(held: &Held, out: &mut Export) -> (Fields, String) {
 
 /// Small values as JSON.
 mod erased {
-    use crate::model::Raw;
+    use crate::model::RawJson;
 
     pub(super) trait Json {
-        fn raw(&self) -> Raw;
+        fn raw(&self) -> RawJson;
     }
 
     impl<T: serde::Serialize> Json for T {
-        fn raw(&self) -> Raw {
-            Raw::of(self).unwrap_or_default()
+        fn raw(&self) -> RawJson {
+            RawJson::of(self).unwrap_or_default()
         }
     }
 }
@@ -292,7 +292,7 @@ fn logs(run: &ExportRun<'_>, out: &mut Export) {
         run.checkpoints.iter().map(|held| (&held.body.snapshot_id, held.body.phase.as_ref())).collect();
     let mut other = false;
     for event in run.events {
-        let data = Fields::parse(event.data.get(), &Place::Root).unwrap_or_default();
+        let data = RawObject::parse(event.data.get(), &JsonPath::Root).unwrap_or_default();
         let mut day = format!("events-{}.jsonl", event.at.strftime("%Y-%m-%d"));
         let line = match (data.get("imported"), &event.snapshot_id) {
             (Some(line), _) if data.get("file").is_some() => {

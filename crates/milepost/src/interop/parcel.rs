@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::Format;
 use crate::ReasonCode;
 use crate::model::{
-    Body, Draft, Event, EventType, Fields, FromRaw, Invalid, Item, LogLine, Marks, Path as Place, Phase,
-    Profile, Raw, RunRecord, Status, Task,
+    Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Phase, Profile, RawJson,
+    RawObject, RunRecord, Status, Task, ValidationError,
 };
 
 /// Something that was not read, and why.
@@ -98,7 +98,7 @@ pub struct ForeignRun {
     /// Lines of its log.
     pub log: Vec<LogLine>,
     /// What has no other home; in the run's record.
-    pub kept: Fields,
+    pub kept: RawObject,
     /// What happened.
     pub events: Vec<ForeignEvent>,
     /// Its checkpoints, oldest first.
@@ -126,7 +126,7 @@ impl ForeignRun {
             phase: None,
             tasks: None,
             log: Vec::new(),
-            kept: Fields::default(),
+            kept: RawObject::default(),
             events: Vec::new(),
             checkpoints: Vec::new(),
         }
@@ -149,7 +149,7 @@ pub struct ForeignCheckpoint {
     /// What has a home.
     pub draft: Draft,
     /// What has none; in `metadata.imported`.
-    pub kept: Fields,
+    pub kept: RawObject,
     /// Whether it was completed, where the format says so of each.
     pub completed: Option<bool>,
 }
@@ -164,7 +164,7 @@ pub struct ForeignEvent {
     /// About which checkpoint, by its name there.
     pub about: Option<String>,
     /// Its whole text.
-    pub data: Raw,
+    pub data: RawJson,
 }
 
 /// A run to be written in another format.
@@ -214,37 +214,44 @@ pub struct Export {
 }
 
 /// What an import left in `metadata.imported`, if it came from this format.
-pub(super) fn imported(metadata: Option<&Raw>, format: Format) -> Fields {
-    let fields = |raw: &Raw| Fields::from_raw(raw.get(), &Place::Root).ok();
+pub(super) fn imported(metadata: Option<&RawJson>, format: Format) -> RawObject {
+    let fields = |raw: &RawJson| RawObject::from_raw(raw.get(), &JsonPath::Root).ok();
     let found = metadata.and_then(fields).and_then(|mut metadata| metadata.take("imported"));
     let found = found.as_ref().and_then(fields).unwrap_or_default();
-    if text(&found, "format").as_deref() == Some(format.as_str()) { found } else { Fields::default() }
+    if text(&found, "format").as_deref() == Some(format.as_str()) { found } else { RawObject::default() }
 }
 
 /// The metadata without what an import left there; `None` where nothing else is in it.
-pub(super) fn own_metadata(metadata: Option<&Raw>) -> Option<Fields> {
-    let mut fields = metadata.and_then(|raw| Fields::from_raw(raw.get(), &Place::Root).ok())?;
+pub(super) fn own_metadata(metadata: Option<&RawJson>) -> Option<RawObject> {
+    let mut fields = metadata.and_then(|raw| RawObject::from_raw(raw.get(), &JsonPath::Root).ok())?;
     let was_imported = fields.take("imported").is_some();
     // An object that was empty before the import is empty after it.
     (!fields.is_empty() || !was_imported).then_some(fields)
 }
 
-pub(super) fn text(fields: &Fields, name: &str) -> Option<String> {
+pub(super) fn text(fields: &RawObject, name: &str) -> Option<String> {
     fields.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
 
 /// Takes a member that has to be there and be of a type.
-pub(super) fn need<T: FromRaw>(fields: &mut Fields, name: &str) -> Result<T, Invalid> {
-    crate::model::json::required(fields, name, &Place::Root)
+pub(super) fn need<T: FromRawJson>(fields: &mut RawObject, name: &str) -> Result<T, ValidationError> {
+    crate::model::json::required(fields, name, &JsonPath::Root)
 }
 
 /// Takes a member that may be missing.
-pub(super) fn may<T: FromRaw + Default>(fields: &mut Fields, name: &str) -> Result<T, Invalid> {
-    crate::model::json::optional(fields, name, &Place::Root)
+pub(super) fn may<T: FromRawJson + Default>(
+    fields: &mut RawObject,
+    name: &str,
+) -> Result<T, ValidationError> {
+    crate::model::json::optional(fields, name, &JsonPath::Root)
 }
 
 /// Takes a time; its exact text is kept where this program would write another.
-pub(super) fn take_time(fields: &mut Fields, name: &str, kept: &mut Fields) -> Result<Timestamp, Invalid> {
+pub(super) fn take_time(
+    fields: &mut RawObject,
+    name: &str,
+    kept: &mut RawObject,
+) -> Result<Timestamp, ValidationError> {
     let raw = fields.get(name).cloned();
     let at: Timestamp = need(fields, name)?;
     if let Some(raw) = raw.filter(|raw| raw.get().trim_matches('"') != time(at)) {
@@ -321,7 +328,7 @@ pub(super) fn lost_of_run(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut B
 }
 
 /// JSON with two blanks of indentation, members in the order given.
-pub(super) fn pretty(fields: &Fields) -> Vec<u8> {
+pub(super) fn pretty(fields: &RawObject) -> Vec<u8> {
     let compact = serde_json::to_string(fields).unwrap_or_default();
     super::python::indented(&compact).into_bytes()
 }

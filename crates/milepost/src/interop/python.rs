@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::model::{Fields, FromRaw, Path, Raw};
+use crate::model::{FromRawJson, JsonPath, RawJson, RawObject};
 
 /// How characters beyond ASCII are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,8 @@ fn write(text: &str, letters: Letters, out: &mut String) {
     let text = text.trim();
     match text.as_bytes().first() {
         Some(b'{') => {
-            let fields = Fields::from_raw(text, &Path::Root).unwrap_or_default();
-            let mut all: Vec<(&str, &Raw)> = fields.iter().collect();
+            let fields = RawObject::from_raw(text, &JsonPath::Root).unwrap_or_default();
+            let mut all: Vec<(&str, &RawJson)> = fields.iter().collect();
             // Python sorts by code points, as UTF-8 does.
             all.sort_by(|a, b| a.0.cmp(b.0));
             out.push('{');

@@ -145,7 +145,7 @@ pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Resu
         checkpoints: run.checkpoints.len() as u64,
         events: run.events.len() as u64,
         // Which commits were made means nothing elsewhere.
-        run: RunRecord { recent: Vec::new(), upkept: None, ..run.record.clone() },
+        run: RunRecord { recent: Vec::new(), maintenance: None, ..run.record.clone() },
     };
     let mut out = Vec::new();
     let mut count = 0;

@@ -12,7 +12,7 @@ use super::parcel::{
 use super::python::{Letters, canonical};
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
-use crate::model::{Draft, Fields, Invalid, Path as Place, Raw, Source, Status};
+use crate::model::{Draft, JsonPath, RawJson, RawObject, Source, Status, ValidationError};
 
 const FORMAT: Format = Format::Snapshot;
 const LATEST: &str = "latest.json";
@@ -89,17 +89,17 @@ fn one(folder: &mut Folder<'_, '_>, run: &Path, file: &Path) {
 }
 
 /// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
-fn checked(fields: &Fields, document: &str) -> Result<(), (ReasonCode, String)> {
+fn checked(fields: &RawObject, document: &str) -> Result<(), (ReasonCode, String)> {
     let invalid = |why: String| (ReasonCode::CheckpointSchemaInvalid, why);
     let integrity = fields.get("integrity").ok_or_else(|| invalid("it has no integrity".into()))?;
-    let integrity = Fields::parse(integrity.get(), &Place::Root).map_err(|e| invalid(e.to_string()))?;
+    let integrity = RawObject::parse(integrity.get(), &JsonPath::Root).map_err(|e| invalid(e.to_string()))?;
     let expected = text(&integrity, "checksum_sha256")
         .ok_or_else(|| invalid("it has no integrity.checksum_sha256".into()))?;
     let version: Option<u64> = integrity.get("format_version").and_then(|raw| raw.get().parse().ok());
     if version != Some(1) {
         return Err(invalid("integrity.format_version is not 1".into()));
     }
-    let mut bare = Fields::parse(document, &Place::Root).map_err(|e| invalid(e.to_string()))?;
+    let mut bare = RawObject::parse(document, &JsonPath::Root).map_err(|e| invalid(e.to_string()))?;
     bare.take("integrity");
     let bare = serde_json::to_string(&bare).map_err(|e| invalid(e.to_string()))?;
     let fits = |letters| checksum(&canonical(&bare, letters)) == expected;
@@ -115,13 +115,13 @@ fn checksum(text: &str) -> String {
 }
 
 fn checkpoint(
-    mut fields: Fields,
+    mut fields: RawObject,
     path: &str,
     folder: &str,
     found: &mut Found,
-) -> Result<(String, ForeignCheckpoint), Invalid> {
+) -> Result<(String, ForeignCheckpoint), ValidationError> {
     let f = &mut fields;
-    let mut kept = Fields::default();
+    let mut kept = RawObject::default();
     f.take("integrity");
     let id: String = need(f, "snapshot_id")?;
     let run: String = need(f, "run_id")?;
@@ -158,13 +158,13 @@ fn checkpoint(
         {
             kept.set("source_details", raw);
         }
-        f.set(name, Raw::of(nearest)?);
+        f.set(name, RawJson::of(nearest)?);
     }
     let details: Vec<String> =
-        serde_json::from_str(f.get("source_details").map_or("[]", Raw::get)).unwrap_or_default();
+        serde_json::from_str(f.get("source_details").map_or("[]", RawJson::get)).unwrap_or_default();
     let sources = details.iter().filter(|word| Source::WORDS.contains(&word.as_str())).count();
     if sources > 1 || details.first().is_some_and(|first| Some(first) != text(f, "source").as_ref()) {
-        kept.set("source_details", Raw::of(&details)?);
+        kept.set("source_details", RawJson::of(&details)?);
     }
     let before = fields.clone();
     let draft = lenient(fields, path, &mut kept, found)?;
@@ -172,7 +172,7 @@ fn checkpoint(
     let after = draft.to_fields()?;
     for name in ["step_state", "context_digest", "command_outcomes"] {
         if let (Some(before), Some(after)) = (before.get(name), after.get(name)) {
-            let same = |raw: &Raw| canonical(raw.get(), Letters::Plain);
+            let same = |raw: &RawJson| canonical(raw.get(), Letters::Plain);
             if same(before) != same(after) {
                 kept.set(name, before.clone());
             }
@@ -194,7 +194,12 @@ fn checkpoint(
 }
 
 /// A draft of what fits; members that do not fit are kept as they are.
-fn lenient(mut fields: Fields, path: &str, kept: &mut Fields, found: &mut Found) -> Result<Draft, Invalid> {
+fn lenient(
+    mut fields: RawObject,
+    path: &str,
+    kept: &mut RawObject,
+    found: &mut Found,
+) -> Result<Draft, ValidationError> {
     loop {
         let error = match Draft::from_fields(fields.clone()) {
             Ok(draft) => return Ok(draft),
@@ -210,7 +215,7 @@ fn lenient(mut fields: Fields, path: &str, kept: &mut Fields, found: &mut Found)
 /// Writes `<run>/history/<id>.json` for each checkpoint, and `<run>/latest.json`.
 pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
-    let unfit = |e: Invalid| InteropError::Unfit { format: FORMAT, why: e.to_string() };
+    let unfit = |e: ValidationError| InteropError::Unfit { format: FORMAT, why: e.to_string() };
     let folder = PathBuf::from(run.record.run_id.as_str());
     for held in run.checkpoints {
         let (name, bytes) = foreign(held).map_err(unfit)?;
@@ -227,7 +232,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     Ok(out)
 }
 
-fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
+fn foreign(held: &Held) -> Result<(String, Vec<u8>), ValidationError> {
     /// In the order in which the contract names them.
     const FIRST: [&str; 9] = [
         "snapshot_id",
@@ -244,15 +249,16 @@ fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
     let mut kept = imported(body.metadata.as_ref(), FORMAT);
     let came = !kept.is_empty();
     let id = text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string());
-    let mut fields = Fields::default();
+    let mut fields = RawObject::default();
     for (name, raw) in body.members()? {
         fields.set(&name, raw);
     }
-    fields.set("snapshot_id", Raw::of(&id)?);
-    fields.set("created_at", kept.take("created_at").map_or_else(|| Raw::of(&time(body.created_at)), Ok)?);
-    fields.set("run_id", Raw::of(&text(&kept, "run").unwrap_or_else(|| body.run_id.to_string()))?);
+    fields.set("snapshot_id", RawJson::of(&id)?);
+    fields
+        .set("created_at", kept.take("created_at").map_or_else(|| RawJson::of(&time(body.created_at)), Ok)?);
+    fields.set("run_id", RawJson::of(&text(&kept, "run").unwrap_or_else(|| body.run_id.to_string()))?);
     match own_metadata(body.metadata.as_ref()) {
-        Some(metadata) => fields.set("metadata", Raw::of(&metadata)?),
+        Some(metadata) => fields.set("metadata", RawJson::of(&metadata)?),
         None => drop(fields.take("metadata")),
     }
     if came {
@@ -260,7 +266,7 @@ fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
             fields.take(name);
         }
     } else if held.completed {
-        fields.set("completed", Raw::of(&true)?);
+        fields.set("completed", RawJson::of(&true)?);
     }
     if body.session_id == "unknown" {
         fields.take("session_id");
@@ -268,12 +274,12 @@ fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
     for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
         fields.set(name, value.clone());
     }
-    let mut ordered = Fields::default();
+    let mut ordered = RawObject::default();
     for name in FIRST {
         let raw = fields.take(name).unwrap_or_default();
         // What the contract has as an object is one, also where nothing is known.
         let raw = if raw.is_null() && ["step_state", "context_digest"].contains(&name) {
-            Raw::parse("{}")?
+            RawJson::parse("{}")?
         } else {
             raw
         };
@@ -287,10 +293,10 @@ fn foreign(held: &Held) -> Result<(String, Vec<u8>), Invalid> {
         }
     }
     let bare = serde_json::to_string(&ordered).unwrap_or_default();
-    let mut integrity = Fields::default();
-    integrity.set("format_version", Raw::of(&1)?);
-    integrity.set("checksum_sha256", Raw::of(&checksum(&canonical(&bare, Letters::Escaped)))?);
-    ordered.set("integrity", Raw::of(&integrity)?);
+    let mut integrity = RawObject::default();
+    integrity.set("format_version", RawJson::of(&1)?);
+    integrity.set("checksum_sha256", RawJson::of(&checksum(&canonical(&bare, Letters::Escaped)))?);
+    ordered.set("integrity", RawJson::of(&integrity)?);
     let mut bytes = pretty(&ordered);
     bytes.push(b'\n');
     Ok((super::safe_name(&id), bytes))

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::json::{optional, required};
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, FromRaw, Invalid, LogLine, Outcome,
-    Path, Phase, Raw, Redacted, RunId, Source, Status, StepState, Task, Workspace,
+    CheckpointId, ContextDigest, Criterion, Decision, FileRef, FromRawJson, JsonPath, LogLine, Outcome,
+    Phase, RawJson, RawObject, RedactionSummary, RunId, Source, Status, StepState, Task, ValidationError,
+    Workspace,
 };
 
 /// Members of a checkpoint that only Milepost sets.
@@ -34,7 +35,7 @@ pub struct Body {
     /// The newest lines of the run's log.
     pub log: Vec<LogLine>,
     /// The caller's own object.
-    pub metadata: Option<Raw>,
+    pub metadata: Option<RawJson>,
     /// How many outcomes were left out.
     pub outcomes_dropped: u64,
     /// The checkpoint this one continues.
@@ -42,7 +43,7 @@ pub struct Body {
     /// The phase.
     pub phase: Option<Phase>,
     /// What redaction replaced.
-    pub redacted: Option<Redacted>,
+    pub redacted: Option<RedactionSummary>,
     /// The run.
     pub run_id: RunId,
     /// Its number within the run.
@@ -56,7 +57,7 @@ pub struct Body {
     /// The source, then the reasons.
     pub source_details: Vec<String>,
     /// The caller's own JSON, its exact text.
-    pub state: Option<Raw>,
+    pub state: Option<RawJson>,
     /// How the work stood.
     pub status: Status,
     /// The step of the plan.
@@ -69,13 +70,13 @@ pub struct Body {
     pub workspace: Option<Workspace>,
     /// Members this version does not know, verbatim.
     #[schemars(skip)]
-    pub extra: Fields,
+    pub extra: RawObject,
 }
 
 impl Body {
     /// Reads a body from its members; what is not known is kept.
-    pub fn from_fields(mut fields: Fields) -> Result<Self, Invalid> {
-        let (f, p) = (&mut fields, &Path::Root);
+    pub fn from_fields(mut fields: RawObject) -> Result<Self, ValidationError> {
+        let (f, p) = (&mut fields, &JsonPath::Root);
         Ok(Self {
             brief: optional(f, "brief", p)?,
             command_outcomes: optional(f, "command_outcomes", p)?,
@@ -108,9 +109,9 @@ impl Body {
     }
 
     /// Writes every member, sorted by name, the unknown ones verbatim.
-    pub fn members(&self) -> Result<Vec<(String, Raw)>, Invalid> {
+    pub fn members(&self) -> Result<Vec<(String, RawJson)>, ValidationError> {
         macro_rules! members {
-            ($($name:ident),*) => { vec![$((stringify!($name).to_owned(), Raw::of(&self.$name)?)),*] };
+            ($($name:ident),*) => { vec![$((stringify!($name).to_owned(), RawJson::of(&self.$name)?)),*] };
         }
         let mut all = members![
             brief,
@@ -140,7 +141,7 @@ impl Body {
             workspace
         ];
         // Always with milliseconds, also on the full second.
-        all.push(("created_at".to_owned(), Raw::of(&format!("{:.3}", self.created_at))?));
+        all.push(("created_at".to_owned(), RawJson::of(&format!("{:.3}", self.created_at))?));
         all.extend(self.extra.iter().map(|(key, value)| (key.to_owned(), value.clone())));
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Ok(all)
@@ -189,26 +190,26 @@ pub struct Draft {
     /// The brief.
     pub brief: Option<String>,
     /// The caller's own JSON.
-    pub state: Option<Raw>,
+    pub state: Option<RawJson>,
     /// The caller's own object.
-    pub metadata: Option<Raw>,
+    pub metadata: Option<RawJson>,
     /// What redaction replaced.
-    pub redacted: Option<Redacted>,
+    pub redacted: Option<RedactionSummary>,
     /// Members this version does not know, verbatim.
-    pub extra: Fields,
+    pub extra: RawObject,
 }
 
 /// A file as an input may name it: an object, or its path alone.
 struct NamedFile(FileRef);
 
-impl FromRaw for NamedFile {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+impl FromRawJson for NamedFile {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         let file = match text.trim_start().starts_with('"') {
             true => FileRef {
                 path: String::from_raw(text, path)?,
                 sha256: None,
                 size: None,
-                extra: Fields::default(),
+                extra: RawObject::default(),
             },
             false => FileRef::from_raw(text, path)?,
         };
@@ -218,14 +219,14 @@ impl FromRaw for NamedFile {
 
 impl Draft {
     /// Reads a draft from the members of an input document; members that only Milepost sets are refused.
-    pub fn from_fields(mut fields: Fields) -> Result<Self, Invalid> {
+    pub fn from_fields(mut fields: RawObject) -> Result<Self, ValidationError> {
         if let Some(name) = RESERVED.iter().find(|name| fields.get(name).is_some()) {
-            return Err(Invalid::at(
-                &Path::Root.key(name),
+            return Err(ValidationError::at(
+                &JsonPath::Root.key(name),
                 "is given by Milepost and cannot be set; a name of your own is a tag",
             ));
         }
-        let (f, p) = (&mut fields, &Path::Root);
+        let (f, p) = (&mut fields, &JsonPath::Root);
         let source: Option<Source> = optional(f, "source", p)?;
         let mut reasons: Vec<String> = optional(f, "source_details", p)?;
         reasons.retain(|word| !Source::WORDS.contains(&word.as_str()));
@@ -252,37 +253,37 @@ impl Draft {
             state: f.take("state"),
             metadata: optional(f, "metadata", p)?,
             redacted: optional(f, "redacted", p)?,
-            extra: Fields::default(),
+            extra: RawObject::default(),
         };
         if let Some(metadata) = &draft.metadata {
-            Fields::from_raw(metadata.get(), &p.key("metadata"))?;
+            RawObject::from_raw(metadata.get(), &p.key("metadata"))?;
         }
         Ok(Self { extra: fields, ..draft })
     }
 
     /// Writes what was given, so that `from_fields` reads it back.
-    pub fn to_fields(&self) -> Result<Fields, Invalid> {
+    pub fn to_fields(&self) -> Result<RawObject, ValidationError> {
         let mut fields = self.callers_fields()?;
         if let Some(workspace) = &self.workspace {
-            fields.set("workspace", Raw::of(workspace)?);
+            fields.set("workspace", RawJson::of(workspace)?);
         }
         Ok(fields)
     }
 
     /// The same without what capture saw, which may be large and is not the caller's.
-    pub fn callers_fields(&self) -> Result<Fields, Invalid> {
-        let mut fields = Fields::default();
+    pub fn callers_fields(&self) -> Result<RawObject, ValidationError> {
+        let mut fields = RawObject::default();
         macro_rules! given {
             ($($name:ident),*) => { $(
                 if let Some(value) = &self.$name {
-                    fields.set(stringify!($name), Raw::of(value)?);
+                    fields.set(stringify!($name), RawJson::of(value)?);
                 }
             )* };
         }
         macro_rules! filled {
             ($($name:ident as $member:literal),*) => { $(
                 if !self.$name.is_empty() {
-                    fields.set($member, Raw::of(&self.$name)?);
+                    fields.set($member, RawJson::of(&self.$name)?);
                 }
             )* };
         }
@@ -308,7 +309,7 @@ impl Draft {
             log as "log", files as "files"
         ];
         if self.outcomes_dropped > 0 {
-            fields.set("outcomes_dropped", Raw::of(&self.outcomes_dropped)?);
+            fields.set("outcomes_dropped", RawJson::of(&self.outcomes_dropped)?);
         }
         for (name, value) in self.extra.iter() {
             fields.set(name, value.clone());

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointId, Raw, RunId, closed_enum};
+use super::{CheckpointId, RawJson, RunId, closed_enum};
 
 closed_enum! {
     /// What kind of thing happened.
@@ -57,5 +57,5 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<CheckpointId>,
     /// More about it.
-    pub data: Raw,
+    pub data: RawJson,
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{FromRaw, Invalid, Path};
+use super::{FromRawJson, JsonPath, ValidationError};
 
 /// An id that cannot name anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,9 +75,9 @@ macro_rules! id {
             }
         }
 
-        impl FromRaw for $name {
-            fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
-                String::from_raw(text, path)?.parse().map_err(|e: IdError| Invalid::at(path, e.to_string()))
+        impl FromRawJson for $name {
+            fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
+                String::from_raw(text, path)?.parse().map_err(|e: IdError| ValidationError::at(path, e.to_string()))
             }
         }
     };
@@ -99,21 +99,21 @@ id! {
 
 impl StoreId {
     /// A new id of 80 random bits.
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         Self(format!("st_{}", suffix(16)))
     }
 }
 
 impl CheckpointId {
     /// A new id: the time for people, 60 random bits for uniqueness at any rate from any number of processes.
-    pub fn fresh(now: Timestamp) -> Self {
+    pub fn generate(now: Timestamp) -> Self {
         Self(format!("cp_{}_{}", now.strftime("%Y%m%dT%H%M%S%3fZ"), suffix(12)))
     }
 }
 
 impl RunId {
     /// A new id: the time for people, 40 random bits for uniqueness.
-    pub fn fresh(now: Timestamp) -> Self {
+    pub fn generate(now: Timestamp) -> Self {
         Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), suffix(8)))
     }
 
@@ -134,11 +134,11 @@ impl RunId {
 /// Names one attempt to write, the same over its retries, so that a commit whose reply was lost is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Token(String);
+pub struct WriteToken(String);
 
-impl Token {
+impl WriteToken {
     /// A new token.
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         Self(suffix(12))
     }
 
@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn fresh_ids_are_valid_and_differ() {
         let now: Timestamp = "2026-01-02T03:04:05.006Z".parse().unwrap();
-        let ids: std::collections::HashSet<_> = (0..10_000).map(|_| CheckpointId::fresh(now)).collect();
+        let ids: std::collections::HashSet<_> = (0..10_000).map(|_| CheckpointId::generate(now)).collect();
         assert_eq!(ids.len(), 10_000);
         for id in ids {
             assert!(id.as_str().starts_with("cp_20260102T030405006Z_"), "{id}");
             id.as_str().parse::<CheckpointId>().unwrap();
         }
-        RunId::fresh(now).as_str().parse::<RunId>().unwrap();
+        RunId::generate(now).as_str().parse::<RunId>().unwrap();
     }
 }

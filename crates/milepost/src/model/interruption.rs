@@ -7,7 +7,7 @@ use super::closed_enum;
 
 closed_enum! {
     /// Kinds of interruption.
-    pub enum Class {
+    pub enum InterruptionKind {
         /// The process that did the work is gone without a word.
         ProcessCrash = "process_crash",
         /// A command or tool failed, and the work ended with it.
@@ -35,7 +35,7 @@ closed_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     /// Of what kind.
-    pub class: Class,
+    pub class: InterruptionKind,
     /// Since when.
     pub at: Timestamp,
     /// In whose words, where there are any.

@@ -10,73 +10,76 @@ use serde_json::value::RawValue;
 /// What is wrong with a document, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", if path.is_empty() { "document" } else { path })]
-pub struct Invalid {
+pub struct ValidationError {
     /// JSON pointer of the offending value; empty for the document itself.
     pub path: String,
     /// One line: what was found and what is allowed.
     pub message: String,
 }
 
-impl Invalid {
+impl ValidationError {
     /// Reports `message` at `path`.
-    pub fn at(path: &Path<'_>, message: impl Into<String>) -> Self {
+    pub fn at(path: &JsonPath<'_>, message: impl Into<String>) -> Self {
         Self { path: path.to_string(), message: message.into() }
     }
 }
 
 /// A place in a document, kept on the stack and rendered as a JSON pointer only when something is wrong.
 #[derive(Debug, Clone, Copy)]
-pub enum Path<'a> {
+pub enum JsonPath<'a> {
     /// The document itself.
     Root,
     /// A member of an object.
-    Key(&'a Path<'a>, &'a str),
+    Key(&'a JsonPath<'a>, &'a str),
     /// An element of an array.
-    Index(&'a Path<'a>, usize),
+    Index(&'a JsonPath<'a>, usize),
 }
 
-impl<'a> Path<'a> {
+impl<'a> JsonPath<'a> {
     /// The member `name` of this place.
-    pub fn key(&'a self, name: &'a str) -> Path<'a> {
-        Path::Key(self, name)
+    pub fn key(&'a self, name: &'a str) -> JsonPath<'a> {
+        JsonPath::Key(self, name)
     }
 
     /// The element `index` of this place.
-    pub fn index(&'a self, index: usize) -> Path<'a> {
-        Path::Index(self, index)
+    pub fn index(&'a self, index: usize) -> JsonPath<'a> {
+        JsonPath::Index(self, index)
     }
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for JsonPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Root => Ok(()),
-            Path::Key(parent, name) => write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1")),
-            Path::Index(parent, index) => write!(f, "{parent}/{index}"),
+            JsonPath::Root => Ok(()),
+            JsonPath::Key(parent, name) => {
+                write!(f, "{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
+            }
+            JsonPath::Index(parent, index) => write!(f, "{parent}/{index}"),
         }
     }
 }
 
 /// The exact text of one JSON value.
 #[derive(Debug, Clone)]
-pub struct Raw(Box<RawValue>);
+pub struct RawJson(Box<RawValue>);
 
-impl Raw {
+impl RawJson {
     /// Takes a JSON text as it is; surrounding white space goes.
-    pub fn parse(text: impl Into<String>) -> Result<Self, Invalid> {
+    pub fn parse(text: impl Into<String>) -> Result<Self, ValidationError> {
         let text: String = text.into();
         let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
         let text = if trimmed.len() == text.len() { text } else { trimmed.to_owned() };
         RawValue::from_string(text)
             .map(Self)
-            .map_err(|e| Invalid { path: String::new(), message: format!("not JSON: {e}") })
+            .map_err(|e| ValidationError { path: String::new(), message: format!("not JSON: {e}") })
     }
 
     /// Writes a value as JSON.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, Invalid> {
-        serde_json::value::to_raw_value(value)
-            .map(Self)
-            .map_err(|e| Invalid { path: String::new(), message: format!("cannot be written as JSON: {e}") })
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValidationError> {
+        serde_json::value::to_raw_value(value).map(Self).map_err(|e| ValidationError {
+            path: String::new(),
+            message: format!("cannot be written as JSON: {e}"),
+        })
     }
 
     /// The text.
@@ -90,34 +93,34 @@ impl Raw {
     }
 }
 
-impl Default for Raw {
+impl Default for RawJson {
     /// The literal `null`.
     fn default() -> Self {
         Self(RawValue::NULL.to_owned())
     }
 }
 
-impl PartialEq for Raw {
+impl PartialEq for RawJson {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
     }
 }
 
-impl Eq for Raw {}
+impl Eq for RawJson {}
 
-impl Serialize for Raw {
+impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Self)
     }
 }
 
-impl schemars::JsonSchema for Raw {
+impl schemars::JsonSchema for RawJson {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "AnyJson".into()
     }
@@ -133,30 +136,30 @@ impl schemars::JsonSchema for Raw {
 
 /// Members of an object in the order they came, each value verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fields(Vec<(String, Raw)>);
+pub struct RawObject(Vec<(String, RawJson)>);
 
-impl Fields {
+impl RawObject {
     /// Reads an object; anything else is refused at `path`.
-    pub fn parse(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+    pub fn parse(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         if !text.trim_start().starts_with('{') {
-            return Err(Invalid::at(path, format!("{} where an object is needed", kind_of(text))));
+            return Err(ValidationError::at(path, format!("{} where an object is needed", kind_of(text))));
         }
-        serde_json::from_str(text).map_err(|e| Invalid::at(path, format!("not JSON: {e}")))
+        serde_json::from_str(text).map_err(|e| ValidationError::at(path, format!("not JSON: {e}")))
     }
 
     /// Takes a member out.
-    pub fn take(&mut self, name: &str) -> Option<Raw> {
+    pub fn take(&mut self, name: &str) -> Option<RawJson> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
     }
 
     /// Looks at a member.
-    pub fn get(&self, name: &str) -> Option<&Raw> {
+    pub fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// Sets a member in place, or appends it.
-    pub fn set(&mut self, name: &str, value: Raw) {
+    pub fn set(&mut self, name: &str, value: RawJson) {
         match self.0.iter_mut().find(|(key, _)| key == name) {
             Some((_, slot)) => *slot = value,
             None => self.0.push((name.to_owned(), value)),
@@ -164,12 +167,12 @@ impl Fields {
     }
 
     /// The members in their order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Raw)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
     /// The members by name.
-    pub fn sorted(&self) -> Vec<(&str, &Raw)> {
+    pub fn sorted(&self) -> Vec<(&str, &RawJson)> {
         let mut all: Vec<_> = self.iter().collect();
         all.sort_unstable_by(|a, b| a.0.cmp(b.0));
         all
@@ -181,28 +184,28 @@ impl Fields {
     }
 }
 
-impl Serialize for Fields {
+impl Serialize for RawObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = Fields;
+            type Value = RawObject;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
                 let mut members = Vec::with_capacity(map.size_hint().unwrap_or(16));
-                while let Some(entry) = map.next_entry::<String, Raw>()? {
+                while let Some(entry) = map.next_entry::<String, RawJson>()? {
                     members.push(entry);
                 }
-                Ok(Fields(members))
+                Ok(RawObject(members))
             }
         }
         deserializer.deserialize_map(Members)
@@ -210,9 +213,9 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 /// Reads a value from its JSON text and says where it fails.
-pub trait FromRaw: Sized {
+pub trait FromRawJson: Sized {
     /// Reads `text`, which stands at `path`.
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid>;
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError>;
 }
 
 /// Names what kind of JSON value a text starts.
@@ -230,11 +233,11 @@ pub(crate) fn kind_of(text: &str) -> &'static str {
 
 macro_rules! leaf {
     ($($ty:ty => $what:literal),* $(,)?) => {$(
-        impl FromRaw for $ty {
-            fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+        impl FromRawJson for $ty {
+            fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
                 serde_json::from_str(text).map_err(|_| {
                     let found = if text.len() <= 40 { text } else { kind_of(text) };
-                    Invalid::at(path, format!("{found} where {} is needed", $what))
+                    ValidationError::at(path, format!("{found} where {} is needed", $what))
                 })
             }
         }
@@ -248,35 +251,35 @@ leaf! {
     jiff::Timestamp => "an RFC 3339 time",
 }
 
-impl FromRaw for Raw {
-    fn from_raw(text: &str, _: &Path<'_>) -> Result<Self, Invalid> {
-        Raw::parse(text)
+impl FromRawJson for RawJson {
+    fn from_raw(text: &str, _: &JsonPath<'_>) -> Result<Self, ValidationError> {
+        RawJson::parse(text)
     }
 }
 
-impl FromRaw for Fields {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
-        Fields::parse(text, path)
+impl FromRawJson for RawObject {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
+        RawObject::parse(text, path)
     }
 }
 
-impl<T: FromRaw> FromRaw for Option<T> {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+impl<T: FromRawJson> FromRawJson for Option<T> {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         if text == "null" { Ok(None) } else { T::from_raw(text, path).map(Some) }
     }
 }
 
-impl<T: FromRaw> FromRaw for Vec<T> {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+impl<T: FromRawJson> FromRawJson for Vec<T> {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         let raw: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| Invalid::at(path, format!("{} where an array is needed", kind_of(text))))?;
+            .map_err(|_| ValidationError::at(path, format!("{} where an array is needed", kind_of(text))))?;
         raw.iter().enumerate().map(|(i, value)| T::from_raw(value.get(), &path.index(i))).collect()
     }
 }
 
-impl<T: FromRaw> FromRaw for std::collections::BTreeMap<String, T> {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
-        Fields::parse(text, path)?
+impl<T: FromRawJson> FromRawJson for std::collections::BTreeMap<String, T> {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
+        RawObject::parse(text, path)?
             .iter()
             .map(|(key, value)| Ok((key.to_owned(), T::from_raw(value.get(), &path.key(key))?)))
             .collect()
@@ -295,7 +298,7 @@ macro_rules! record {
             $( $(#[$field_meta])* pub $field: $ty, )*
             /// Members this version does not know, verbatim.
             #[schemars(skip)]
-            pub extra: $crate::model::Fields,
+            pub extra: $crate::model::RawObject,
         }
 
         impl serde::Serialize for $name {
@@ -316,10 +319,10 @@ macro_rules! record {
             }
         }
 
-        impl $crate::model::FromRaw for $name {
-            fn from_raw(text: &str, path: &$crate::model::Path<'_>) -> Result<Self, $crate::model::Invalid> {
+        impl $crate::model::FromRawJson for $name {
+            fn from_raw(text: &str, path: &$crate::model::JsonPath<'_>) -> Result<Self, $crate::model::ValidationError> {
                 #[allow(unused_mut)]
-                let mut fields = $crate::model::Fields::parse(text, path)?;
+                let mut fields = $crate::model::RawObject::parse(text, path)?;
                 Ok(Self {
                     $( $field: $crate::model::json::$kind(&mut fields, stringify!($field), path)?, )*
                     extra: fields,
@@ -331,13 +334,13 @@ macro_rules! record {
     };
 }
 
-/// Gives a `FromRaw` type serde's `Deserialize`, for documents that embed it.
+/// Gives a `FromRawJson` type serde's `Deserialize`, for documents that embed it.
 macro_rules! deserialize_from_raw {
     ($name:ident) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let raw = <$crate::model::Raw as serde::Deserialize>::deserialize(deserializer)?;
-                <$name as $crate::model::FromRaw>::from_raw(raw.get(), &$crate::model::Path::Root)
+                let raw = <$crate::model::RawJson as serde::Deserialize>::deserialize(deserializer)?;
+                <$name as $crate::model::FromRawJson>::from_raw(raw.get(), &$crate::model::JsonPath::Root)
                     .map_err(serde::de::Error::custom)
             }
         }
@@ -370,12 +373,12 @@ macro_rules! closed_enum {
         }
 
         impl std::str::FromStr for $name {
-            type Err = $crate::model::Invalid;
+            type Err = $crate::model::ValidationError;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 match word {
                     $( $word => Ok(Self::$variant), )*
-                    _ => Err($crate::model::Invalid {
+                    _ => Err($crate::model::ValidationError {
                         path: String::new(),
                         message: format!("\"{word}\" is not one of {}", Self::WORDS.join(", ")),
                     }),
@@ -389,10 +392,10 @@ macro_rules! closed_enum {
             }
         }
 
-        impl $crate::model::FromRaw for $name {
-            fn from_raw(text: &str, path: &$crate::model::Path<'_>) -> Result<Self, $crate::model::Invalid> {
+        impl $crate::model::FromRawJson for $name {
+            fn from_raw(text: &str, path: &$crate::model::JsonPath<'_>) -> Result<Self, $crate::model::ValidationError> {
                 let word = String::from_raw(text, path)?;
-                word.parse().map_err(|e: $crate::model::Invalid| $crate::model::Invalid::at(path, e.message))
+                word.parse().map_err(|e: $crate::model::ValidationError| $crate::model::ValidationError::at(path, e.message))
             }
         }
 
@@ -403,19 +406,23 @@ macro_rules! closed_enum {
 pub(crate) use {closed_enum, deserialize_from_raw, record};
 
 /// Reads a member that has to be there.
-pub(crate) fn required<T: FromRaw>(fields: &mut Fields, name: &str, path: &Path<'_>) -> Result<T, Invalid> {
+pub(crate) fn required<T: FromRawJson>(
+    fields: &mut RawObject,
+    name: &str,
+    path: &JsonPath<'_>,
+) -> Result<T, ValidationError> {
     match fields.take(name) {
         Some(raw) => T::from_raw(raw.get(), &path.key(name)),
-        None => Err(Invalid::at(&path.key(name), "is missing")),
+        None => Err(ValidationError::at(&path.key(name), "is missing")),
     }
 }
 
 /// Reads a member that may be missing or null.
-pub(crate) fn optional<T: FromRaw + Default>(
-    fields: &mut Fields,
+pub(crate) fn optional<T: FromRawJson + Default>(
+    fields: &mut RawObject,
     name: &str,
-    path: &Path<'_>,
-) -> Result<T, Invalid> {
+    path: &JsonPath<'_>,
+) -> Result<T, ValidationError> {
     match fields.take(name) {
         Some(raw) if !raw.is_null() => T::from_raw(raw.get(), &path.key(name)),
         _ => Ok(T::default()),

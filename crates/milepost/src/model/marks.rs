@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Fields, Memory};
+use super::{MemoryUsage, RawObject};
 
 /// Marks of one checkpoint: outside its seal, under a checksum of their own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,10 +34,10 @@ pub struct Marks {
     pub refreshed_at: Option<Timestamp>,
     /// The memory seen at that refresh.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryUsage>,
     /// Members of a newer version.
-    #[serde(skip_serializing_if = "Fields::is_empty")]
-    pub extra: Fields,
+    #[serde(skip_serializing_if = "RawObject::is_empty")]
+    pub extra: RawObject,
 }
 
 fn is_zero(n: &u64) -> bool {

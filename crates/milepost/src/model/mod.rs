@@ -6,7 +6,6 @@ mod base64;
 mod change;
 mod checkpoint;
 mod event;
-mod facts;
 mod id;
 mod interruption;
 mod item;
@@ -18,25 +17,29 @@ mod policy;
 mod run;
 mod schema;
 mod task;
+mod workspace;
 
 pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange};
 pub use checkpoint::{Body, Draft, RESERVED};
 pub use event::{Event, EventType};
-pub use facts::{GitFacts, Memory, PathText, Renamed, Watched, Workspace};
-pub use id::{CheckpointId, IdError, RunId, StoreId, Token};
-pub use interruption::{Class, Interruption};
+pub use id::{CheckpointId, IdError, RunId, StoreId, WriteToken};
+pub use interruption::{Interruption, InterruptionKind};
 pub use item::Item;
-pub use json::{Fields, FromRaw, Invalid, Path, Raw};
+pub use json::{FromRawJson, JsonPath, RawJson, RawObject, ValidationError};
 pub use manifest::Manifest;
 pub use marks::Marks;
 pub use parts::{
     ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
-    OutcomeResult, Phase, Pressure, Redacted, ResumeHints, Source, Status, StepState, StepStatus, TaskStatus,
-    TodoCompliance,
+    OutcomeResult, Phase, Pressure, RedactionSummary, ResumeHints, Source, Status, StepState, StepStatus,
+    TaskStatus, TodoCompliance,
 };
-pub use policy::{CaptureWhen, House, Keep, Limits, PAI_PHASES, Profile, Retention};
-pub use run::{Captures, Claim, Moment, Owner, Recent, RunOrigin, RunRecord, Session, Upkept, Working};
+pub use policy::{CaptureWhen, KeepCount, PAI_PHASES, Profile, Retention, SizeLimits, StoreLimits};
+pub use run::{
+    CaptureHistory, Claim, ClockReading, MaintenanceState, Owner, RecentCommit, RunOrigin, RunRecord,
+    Session, WorkingState,
+};
 pub use schema::schema;
 pub use task::Task;
+pub use workspace::{GitFacts, MemoryUsage, PathText, RenamedFile, WatchedFiles, Workspace};
 
 pub(crate) use json::{closed_enum, record};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Invalid, Raw, closed_enum, record};
+use super::{RawJson, ValidationError, closed_enum, record};
 
 closed_enum! {
     /// What made a checkpoint happen.
@@ -158,7 +158,7 @@ record! {
         /// Its result.
         result: Option<String> [optional],
         /// What was violated, as the checker wrote it.
-        violations: Option<Raw> [optional],
+        violations: Option<RawJson> [optional],
     }
 }
 
@@ -264,7 +264,7 @@ record! {
 record! {
     /// What redaction replaced.
     #[derive(Default)]
-    pub struct Redacted {
+    pub struct RedactionSummary {
         /// How often, by rule.
         counts: BTreeMap<String, u64> [optional],
         /// JSON pointers of the replaced strings.
@@ -279,10 +279,10 @@ impl LogLine {
     const SAID_BY: (&str, &str) = ("said_by", "\"user\"");
 
     /// A line that holds what the user said to an agent.
-    pub fn of_prompt(at: Timestamp, text: &str) -> Result<Self, Invalid> {
+    pub fn of_prompt(at: Timestamp, text: &str) -> Result<Self, ValidationError> {
         let (name, user) = Self::SAID_BY;
         let mut line = Self { at, text: format!("{}{text}", Self::PROMPT), extra: Default::default() };
-        line.extra.set(name, Raw::parse(user)?);
+        line.extra.set(name, RawJson::parse(user)?);
         Ok(line)
     }
 
@@ -303,13 +303,13 @@ impl LogLine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FromRaw, Path};
+    use super::super::{FromRawJson, JsonPath};
     use super::*;
 
     #[test]
     fn records_keep_unknown_members_and_write_them_sorted() {
         let text = r#"{"zeta":-0.0,"status":"pending","subject":"s","id":"c1","alpha":{"b":1,"a":2}}"#;
-        let criterion = Criterion::from_raw(text, &Path::Root).unwrap();
+        let criterion = Criterion::from_raw(text, &JsonPath::Root).unwrap();
         assert_eq!(
             serde_json::to_string(&criterion).unwrap(),
             r#"{"alpha":{"b":1,"a":2},"id":"c1","status":"pending","subject":"s","zeta":-0.0}"#
@@ -320,13 +320,13 @@ mod tests {
     fn errors_name_the_place_and_what_is_allowed() {
         let text =
             r#"[{"kind":"shell","name":"a","result":"PASS"},{"kind":"shell","name":"a","result":"maybe"}]"#;
-        let error = Vec::<Outcome>::from_raw(text, &Path::Root.key("command_outcomes")).unwrap_err();
+        let error = Vec::<Outcome>::from_raw(text, &JsonPath::Root.key("command_outcomes")).unwrap_err();
         assert_eq!(
             error.to_string(),
             r#"/command_outcomes/1/result: "maybe" is not one of PASS, FAIL, WARN"#
         );
         let text = r#"{"dropped_items":-1}"#;
-        let error = ContextDigest::from_raw(text, &Path::Root).unwrap_err();
+        let error = ContextDigest::from_raw(text, &JsonPath::Root).unwrap_err();
         assert_eq!(error.path, "/dropped_items");
     }
 }

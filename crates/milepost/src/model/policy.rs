@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Invalid, closed_enum};
+use super::{ValidationError, closed_enum};
 
 closed_enum! {
     /// A bundle of settings for one kind of work.
@@ -57,9 +57,9 @@ impl Profile {
     /// What is kept.
     pub fn retention(self) -> Retention {
         let (keep_last, max_age) = match self {
-            Self::Run | Self::Build | Self::Session => (Keep::Last(50), Some(14 * DAY)),
-            Self::Pai => (Keep::All, Some(30 * DAY)),
-            Self::Brief => (Keep::All, None),
+            Self::Run | Self::Build | Self::Session => (KeepCount::Last(50), Some(14 * DAY)),
+            Self::Pai => (KeepCount::All, Some(30 * DAY)),
+            Self::Brief => (KeepCount::All, None),
         };
         Retention { keep_last, max_age, keep_first: self == Self::Session, ..Retention::default() }
     }
@@ -82,7 +82,7 @@ impl Profile {
 
 /// How many of the newest checkpoints stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeepCount {
     /// All of them.
     #[default]
     All,
@@ -90,7 +90,7 @@ pub enum Keep {
     Last(u64),
 }
 
-impl Keep {
+impl KeepCount {
     /// The one of the two that keeps more.
     pub fn larger(self, other: Self) -> Self {
         match (self, other) {
@@ -100,14 +100,14 @@ impl Keep {
     }
 }
 
-impl std::str::FromStr for Keep {
-    type Err = Invalid;
+impl std::str::FromStr for KeepCount {
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         match (text, text.parse::<u64>()) {
             ("all", _) => Ok(Self::All),
             (_, Ok(n)) if n >= 1 => Ok(Self::Last(n)),
-            _ => Err(Invalid {
+            _ => Err(ValidationError {
                 path: String::new(),
                 message: format!("\"{text}\" is not a number of 1 or more, nor \"all\""),
             }),
@@ -115,7 +115,7 @@ impl std::str::FromStr for Keep {
     }
 }
 
-impl std::fmt::Display for Keep {
+impl std::fmt::Display for KeepCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::All => f.write_str("all"),
@@ -128,7 +128,7 @@ impl std::fmt::Display for Keep {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// How many of the newest.
-    pub keep_last: Keep,
+    pub keep_last: KeepCount,
     /// How old one may become; `None` for any age.
     pub max_age: Option<Duration>,
     /// Whether the first checkpoint of the run stays.
@@ -147,7 +147,7 @@ impl Retention {
     /// The least that a run keeps: its newest checkpoint, the latest failed, completed, state-holding and capturing ones,
     /// and those that are pinned or tagged.
     pub const LEAST: Self = Self {
-        keep_last: Keep::Last(1),
+        keep_last: KeepCount::Last(1),
         max_age: None,
         keep_first: false,
         keep_hourly: 0,
@@ -158,7 +158,7 @@ impl Retention {
 
     /// Whether nothing ever goes.
     pub fn keeps_everything(&self) -> bool {
-        self.keep_last == Keep::All && self.max_age.is_none()
+        self.keep_last == KeepCount::All && self.max_age.is_none()
     }
 
     /// Whether the newest of hours, days or weeks stay.
@@ -174,7 +174,7 @@ impl Retention {
 
 /// What a store as a whole keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct House {
+pub struct StoreLimits {
     /// How long after its end a run goes with all it has; `None` for never.
     pub ended_after: Option<Duration>,
     /// How many bytes the store may take before its oldest ended runs are reduced to what is always kept; 0 for any
@@ -184,7 +184,7 @@ pub struct House {
     pub compress_after: Option<Duration>,
 }
 
-impl Default for House {
+impl Default for StoreLimits {
     fn default() -> Self {
         // A run's latest failed and completed checkpoints stay for good, unless the user asks otherwise.
         Self { ended_after: None, max_bytes: 1_000_000_000, compress_after: None }
@@ -193,14 +193,14 @@ impl Default for House {
 
 /// How large what the caller gives may be, in bytes; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct SizeLimits {
     /// One field.
     pub field: u64,
     /// All fields of the caller's together.
     pub checkpoint: u64,
 }
 
-impl Default for Limits {
+impl Default for SizeLimits {
     fn default() -> Self {
         Self { field: 256 * 1024, checkpoint: 1024 * 1024 }
     }

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, Fields, FileRef, Interruption, LogLine, Phase, Profile,
-    RunId, Status, StepState, Task, Token,
+    CheckpointId, ContextDigest, Criterion, Decision, FileRef, Interruption, LogLine, Phase, Profile,
+    RawObject, RunId, Status, StepState, Task, WriteToken,
 };
 
 /// Who runs the work, in terms that tell a live process from a recycled pid.
@@ -37,7 +37,7 @@ pub struct Claim {
 
 /// An instant in wall time and, within one boot, in a time that never jumps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct ClockReading {
     /// Wall time.
     pub at: Timestamp,
     /// Which boot `uptime_ms` counts from.
@@ -54,7 +54,7 @@ pub struct Session {
     /// The caller's name for it.
     pub id: String,
     /// When it began.
-    pub started: Moment,
+    pub started: ClockReading,
     /// How long it had lasted at its last write.
     pub elapsed_ms: u64,
     /// Its checkpoints so far.
@@ -63,9 +63,9 @@ pub struct Session {
 
 /// A commit that was made, so that a writer whose reply was lost finds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recent {
+pub struct RecentCommit {
     /// The writer's token.
-    pub token: Token,
+    pub token: WriteToken,
     /// The checkpoint it wrote or folded into; 0 for none.
     pub sequence: u64,
     /// Whether it was folded.
@@ -75,7 +75,7 @@ pub struct Recent {
 
 /// A write that only kept house, so that lists of runs go on by the last one that did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upkept {
+pub struct MaintenanceState {
     /// The stamp of that write.
     pub stamp: u64,
     /// The stamp of the last write before it that was part of the work.
@@ -85,7 +85,7 @@ pub struct Upkept {
 /// What a run remembers of its captures, so that the next one costs no more than the first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Captures {
+pub struct CaptureHistory {
     /// Sequence of the newest checkpoint that holds a workspace; 0 for none. Its list of touched files is the one to add to.
     pub latest: u64,
     /// When the workspace was last looked at.
@@ -105,7 +105,7 @@ pub struct Captures {
     pub watch: Vec<String>,
 }
 
-impl Captures {
+impl CaptureHistory {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -114,7 +114,7 @@ impl Captures {
 /// How the work stands between checkpoints; the next one starts from here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Working {
+pub struct WorkingState {
     /// The phase.
     pub phase: Option<Phase>,
     /// What the work is about.
@@ -219,21 +219,21 @@ pub struct RunRecord {
     /// Sequence of the newest checkpoint that holds a state; 0 for none.
     pub latest_state: u64,
     /// What it remembers of its captures.
-    #[serde(default, skip_serializing_if = "Captures::is_empty")]
-    pub captures: Captures,
+    #[serde(default, skip_serializing_if = "CaptureHistory::is_empty")]
+    pub captures: CaptureHistory,
     /// How often pins and tags of checkpoints were changed, so that pruning notices a pin that came meanwhile.
     #[serde(default)]
     pub marks_changed: u64,
     /// The last write that only kept house.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upkept: Option<Upkept>,
+    pub maintenance: Option<MaintenanceState>,
     /// The newest commits.
-    pub recent: Vec<Recent>,
+    pub recent: Vec<RecentCommit>,
     /// How the work stands.
-    pub working: Working,
+    pub working: WorkingState,
     /// Members of a newer version.
-    #[serde(default, skip_serializing_if = "Fields::is_empty")]
-    pub extra: Fields,
+    #[serde(default, skip_serializing_if = "RawObject::is_empty")]
+    pub extra: RawObject,
 }
 
 impl RunRecord {
@@ -275,12 +275,12 @@ impl RunRecord {
             latest_failed: 0,
             latest_completed: 0,
             latest_state: 0,
-            captures: Captures::default(),
+            captures: CaptureHistory::default(),
             marks_changed: 0,
-            upkept: None,
+            maintenance: None,
             recent: Vec::new(),
-            working: Working::default(),
-            extra: Fields::default(),
+            working: WorkingState::default(),
+            extra: RawObject::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One task of a plan: the caller's object, carried verbatim, with its subtasks beside it or inside it.
 //! A subtask is named `PARENT/CHILD`: a task of that id, or the member CHILD of the parent's own `subtasks`.
 
-use super::{Fields, FromRaw, Invalid, Path, Raw, TaskStatus};
+use super::{FromRawJson, JsonPath, RawJson, RawObject, TaskStatus, ValidationError};
 
 /// The member of a task that holds its subtasks.
 const SUBTASKS: &str = "subtasks";
@@ -13,25 +13,25 @@ const ORIGIN: &str = "origin";
 pub struct Task {
     id: String,
     status: String,
-    fields: Fields,
+    fields: RawObject,
 }
 
 impl Task {
     /// A task of one's own.
-    pub fn new(id: &str, status: &str, title: Option<&str>) -> Result<Self, Invalid> {
-        let mut fields = Fields::default();
-        fields.set("id", Raw::of(id)?);
+    pub fn new(id: &str, status: &str, title: Option<&str>) -> Result<Self, ValidationError> {
+        let mut fields = RawObject::default();
+        fields.set("id", RawJson::of(id)?);
         if let Some(title) = title {
-            fields.set("title", Raw::of(title)?);
+            fields.set("title", RawJson::of(title)?);
         }
-        fields.set("status", Raw::of(status)?);
+        fields.set("status", RawJson::of(status)?);
         Ok(Self { id: id.to_owned(), status: status.to_owned(), fields })
     }
 
     /// An item of an agent's to-do list, in the agent's words.
-    pub fn todo(id: &str, status: &str, title: &str) -> Result<Self, Invalid> {
+    pub fn todo(id: &str, status: &str, title: &str) -> Result<Self, ValidationError> {
         let mut task = Self::new(id, status, Some(title))?;
-        task.fields.set(ORIGIN, Raw::of("todo")?);
+        task.fields.set(ORIGIN, RawJson::of("todo")?);
         Ok(task)
     }
 
@@ -56,11 +56,11 @@ impl Task {
     }
 
     /// Sets members, keeping the place of those that are there and every other member as it is.
-    pub fn update(&mut self, status: &str, title: Option<&str>) -> Result<(), Invalid> {
-        self.fields.set("status", Raw::of(status)?);
+    pub fn update(&mut self, status: &str, title: Option<&str>) -> Result<(), ValidationError> {
+        self.fields.set("status", RawJson::of(status)?);
         self.status = status.to_owned();
         if let Some(title) = title {
-            self.fields.set("title", Raw::of(title)?);
+            self.fields.set("title", RawJson::of(title)?);
         }
         Ok(())
     }
@@ -94,23 +94,23 @@ impl Task {
     }
 
     /// What the member `subtasks` holds, whatever it is.
-    fn elements(&self) -> Vec<Raw> {
+    fn elements(&self) -> Vec<RawJson> {
         let raw = self.fields.get(SUBTASKS);
-        raw.and_then(|raw| Vec::from_raw(raw.get(), &Path::Root).ok()).unwrap_or_default()
+        raw.and_then(|raw| Vec::from_raw(raw.get(), &JsonPath::Root).ok()).unwrap_or_default()
     }
 
-    fn subtask(element: &Raw) -> Option<Self> {
-        Self::from_raw(element.get(), &Path::Root).ok()
+    fn subtask(element: &RawJson) -> Option<Self> {
+        Self::from_raw(element.get(), &JsonPath::Root).ok()
     }
 
     /// Puts a subtask into the caller's object, in the place of the one with its id; the others stay as they are.
-    fn set_subtask(&mut self, subtask: &Self) -> Result<(), Invalid> {
+    fn set_subtask(&mut self, subtask: &Self) -> Result<(), ValidationError> {
         let mut all = self.elements();
-        let same = |element: &&mut Raw| Self::subtask(element).is_some_and(|old| old.id == subtask.id);
+        let same = |element: &&mut RawJson| Self::subtask(element).is_some_and(|old| old.id == subtask.id);
         if let Some(old) = all.iter_mut().find(same) {
-            *old = Raw::of(subtask)?;
+            *old = RawJson::of(subtask)?;
         }
-        self.fields.set(SUBTASKS, Raw::of(&all)?);
+        self.fields.set(SUBTASKS, RawJson::of(&all)?);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Task {
         id: &str,
         status: TaskStatus,
         title: Option<&str>,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, ValidationError> {
         if let Some(task) = tasks.iter().find(|task| task.id == id) {
             let mut task = task.clone();
             task.update(status.as_str(), title)?;
@@ -166,12 +166,12 @@ impl Task {
     }
 }
 
-impl FromRaw for Task {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
-        let fields = Fields::parse(text, path)?;
+impl FromRawJson for Task {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
+        let fields = RawObject::parse(text, path)?;
         let word = |name: &str| match fields.get(name) {
             Some(raw) => String::from_raw(raw.get(), &path.key(name)),
-            None => Err(Invalid::at(&path.key(name), "is missing")),
+            None => Err(ValidationError::at(&path.key(name), "is missing")),
         };
         Ok(Self { id: word("id")?, status: word("status")?, fields })
     }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_task_keeps_its_members_in_order() {
         let text = r#"{"id":"t1","agent":"MARS","n":1.0,"status":"pending","big":9007199254740993}"#;
-        let mut task = Task::from_raw(text, &Path::Root).unwrap();
+        let mut task = Task::from_raw(text, &JsonPath::Root).unwrap();
         assert_eq!(serde_json::to_string(&task).unwrap(), text);
         task.update("done", None).unwrap();
         assert_eq!(serde_json::to_string(&task).unwrap(), text.replace("pending", "done"));
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_subtask_is_found_and_changed_inside_its_parent() {
         let text = r#"{"id":"t","status":"pending","subtasks":[{"id":"a","n":1.0,"status":"pending"},{"id":"b","status":"done"}],"z":-0.0}"#;
-        let tasks = [Task::from_raw(text, &Path::Root).unwrap()];
+        let tasks = [Task::from_raw(text, &JsonPath::Root).unwrap()];
         assert_eq!(Task::find(&tasks, "t/b").unwrap().status(), "done");
         assert!(Task::find(&tasks, "t/c").is_none() && Task::find(&tasks, "u/a").is_none());
         let changed = Task::changed(&tasks, "t/a", TaskStatus::Failed, None).unwrap();
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(Task::ids(&[changed], Task::is_completed), ["t/b"]);
         // What is no subtask hides none, and stays; a parent's id may have a slash.
         let text = r#"{"id":"p/q","status":"pending","subtasks":["x",{"id":"no status"},{"id":"a","status":"pending"}]}"#;
-        let odd = [Task::from_raw(text, &Path::Root).unwrap()];
+        let odd = [Task::from_raw(text, &JsonPath::Root).unwrap()];
         let changed = Task::changed(&odd, "p/q/a", TaskStatus::Done, None).unwrap();
         let expected = text.replace(r#""a","status":"pending""#, r#""a","status":"done""#);
         assert_eq!(serde_json::to_string(&changed).unwrap(), expected);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::Invalid;
+use crate::model::ValidationError;
 
 /// Values that redaction leaves in place. Each entry is one value, or with a `*` at its end the beginning of values.
 /// Cheap to clone.
@@ -17,7 +17,7 @@ impl AllowList {
     pub const EMPTY: Self = Self(None);
 
     /// A list of these entries. Empty ones are refused, and those that are little more than a `*`.
-    pub fn new<S: Into<String>>(entries: impl IntoIterator<Item = S>) -> Result<Self, Invalid> {
+    pub fn new<S: Into<String>>(entries: impl IntoIterator<Item = S>) -> Result<Self, ValidationError> {
         let entries: Vec<String> = entries.into_iter().map(Into::into).collect();
         for (n, entry) in entries.iter().enumerate() {
             let message = if entry.is_empty() {
@@ -30,7 +30,7 @@ impl AllowList {
             } else {
                 continue;
             };
-            return Err(Invalid { path: format!("/{n}"), message });
+            return Err(ValidationError { path: format!("/{n}"), message });
         }
         Ok(Self((!entries.is_empty()).then(|| entries.into())))
     }

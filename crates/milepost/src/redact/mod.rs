@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::allow::AllowList;
-use crate::model::{Draft, Invalid, Raw, Redacted};
+use crate::model::{Draft, RawJson, RedactionSummary, ValidationError};
 
 /// What stands between a caller's draft and the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
@@ -99,18 +99,19 @@ impl AllowList {
     }
 
     /// Replaces secrets in any value that is written as JSON; says how many.
-    pub fn redact_value<T>(&self, value: T, name: &str) -> Result<(T, u64), Invalid>
+    pub fn redact_value<T>(&self, value: T, name: &str) -> Result<(T, u64), ValidationError>
     where
         T: Serialize + DeserializeOwned,
     {
-        let raw = Raw::of(&value)?;
+        let raw = RawJson::of(&value)?;
         let Some(new) = self.redact_json(raw.get(), name) else { return Ok((value, 0)) };
-        let invalid = |e: serde_json::Error| Invalid { path: format!("/{name}"), message: e.to_string() };
+        let invalid =
+            |e: serde_json::Error| ValidationError { path: format!("/{name}"), message: e.to_string() };
         Ok((serde_json::from_str(&new).map_err(invalid)?, count(&new).saturating_sub(count(raw.get()))))
     }
 
     /// Replaces secrets in a draft; says how many.
-    pub fn redact_draft(&self, draft: Draft) -> Result<(Draft, u64), Invalid> {
+    pub fn redact_draft(&self, draft: Draft) -> Result<(Draft, u64), ValidationError> {
         let mut fields = draft.to_fields()?;
         let secret: Vec<(String, String, u64)> = fields
             .iter()
@@ -133,7 +134,7 @@ impl AllowList {
         }
         let mut replaced = 0;
         for (name, new, more) in secret {
-            fields.set(&name, Raw::parse(new)?);
+            fields.set(&name, RawJson::parse(new)?);
             replaced += more;
         }
         for name in strange {
@@ -155,8 +156,8 @@ fn count(text: &str) -> u64 {
 }
 
 /// What was replaced in a document, by its members; `None` where nothing was.
-pub fn located<'a>(members: impl Iterator<Item = (&'a str, &'a Raw)>) -> Option<Redacted> {
-    let mut redacted = Redacted::default();
+pub fn located<'a>(members: impl Iterator<Item = (&'a str, &'a RawJson)>) -> Option<RedactionSummary> {
+    let mut redacted = RedactionSummary::default();
     let mut known: Option<BTreeSet<&str>> = None;
     let mut tell = |pointer: String, text: &str| {
         let known = known.get_or_insert_with(rules);
@@ -182,7 +183,7 @@ pub fn located<'a>(members: impl Iterator<Item = (&'a str, &'a Raw)>) -> Option<
     (!redacted.pointers.is_empty()).then_some(redacted)
 }
 
-impl Redacted {
+impl RedactionSummary {
     /// Joins what was replaced here with what a caller says it has replaced itself.
     pub fn and(mut self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };

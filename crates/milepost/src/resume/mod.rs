@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::ReasonCode;
 use crate::clock;
-use crate::model::{Class, Outcome, OutcomeResult, RunRecord, Status, StepStatus};
+use crate::model::{InterruptionKind, Outcome, OutcomeResult, RunRecord, Status, StepStatus};
 use crate::owner::Liveness;
 
 /// What resuming goes by.
@@ -32,7 +32,7 @@ impl Default for ResumePolicy {
 
 /// How a run stands, seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RunState {
     /// Its owner lives and works.
     Active,
     /// Its owner lives and waits: for a person, a limit, the model.
@@ -49,7 +49,7 @@ pub enum Standing {
     Ended,
 }
 
-impl Standing {
+impl RunState {
     /// Whether it is something to continue.
     pub fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Open)
@@ -58,16 +58,16 @@ impl Standing {
 
 /// Who has taken a run over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum ClaimState {
     /// Nobody, or one that never began.
-    No,
+    Unclaimed,
     /// The run of this id.
-    By(String),
+    ClaimedBy(String),
 }
 
 /// What a decision rests on.
 #[derive(Debug, Clone)]
-pub struct Case<'a> {
+pub struct ResumeInput<'a> {
     /// The run's record, with what was recorded since its newest checkpoint.
     pub record: &'a RunRecord,
     /// The outcomes of its newest checkpoint and since, oldest first.
@@ -77,44 +77,44 @@ pub struct Case<'a> {
     /// Whether it has a checkpoint that is intact.
     pub has_checkpoint: bool,
     /// Who has taken it over.
-    pub taken: Taken,
+    pub taken: ClaimState,
     /// The time.
     pub now: Timestamp,
 }
 
 /// Whether a run may be continued, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decision {
+pub struct ResumeDecision {
     /// The reason: `resume_allowed`, or what stands against it.
     pub reason_code: ReasonCode,
     /// Why the run does not go on.
-    pub class: Class,
+    pub class: InterruptionKind,
     /// How it stands.
-    pub standing: Standing,
+    pub run_state: RunState,
     /// Whether it may be continued.
     pub eligible: bool,
 }
 
-impl Case<'_> {
+impl ResumeInput<'_> {
     /// How the run stands, and why it does not go on.
-    pub fn standing(&self, policy: &ResumePolicy) -> (Standing, Class) {
+    pub fn run_state(&self, policy: &ResumePolicy) -> (RunState, InterruptionKind) {
         let record = self.record;
         let noted = record.interruption.as_ref().map(|noted| noted.class);
         match (record.status, self.owner) {
-            (Status::Completed, _) => (Standing::Ended, Class::CleanStop),
-            (Status::Failed, _) => (Standing::Stopped, noted.unwrap_or_else(|| self.failure())),
+            (Status::Completed, _) => (RunState::Ended, InterruptionKind::CleanStop),
+            (Status::Failed, _) => (RunState::Stopped, noted.unwrap_or_else(|| self.failure())),
             (_, Some(Liveness::Alive)) => match noted {
-                Some(class) => (Standing::Waiting, class),
-                None if self.is_silent(policy) => (Standing::Stalled, Class::Stalled),
-                None => (Standing::Active, Class::Unknown),
+                Some(class) => (RunState::Waiting, class),
+                None if self.is_silent(policy) => (RunState::Stalled, InterruptionKind::Stalled),
+                None => (RunState::Active, InterruptionKind::Unknown),
             },
-            (_, Some(Liveness::Unknown)) => (Standing::Unseen, Class::Unknown),
-            (Status::Paused, _) => (Standing::Stopped, noted.unwrap_or(Class::CleanStop)),
+            (_, Some(Liveness::Unknown)) => (RunState::Unseen, InterruptionKind::Unknown),
+            (Status::Paused, _) => (RunState::Stopped, noted.unwrap_or(InterruptionKind::CleanStop)),
             (Status::InProgress, Some(Liveness::Dead | Liveness::PresumedDead)) => {
-                (Standing::Stopped, noted.unwrap_or(Class::ProcessCrash))
+                (RunState::Stopped, noted.unwrap_or(InterruptionKind::ProcessCrash))
             }
             // Nobody has said that it is over, and nobody is there who could have crashed.
-            (Status::InProgress, None) => (Standing::Open, noted.unwrap_or(Class::CleanStop)),
+            (Status::InProgress, None) => (RunState::Open, noted.unwrap_or(InterruptionKind::CleanStop)),
         }
     }
 
@@ -123,33 +123,33 @@ impl Case<'_> {
     }
 
     /// What made the work fail: the last thing that did.
-    fn failure(&self) -> Class {
+    fn failure(&self) -> InterruptionKind {
         let last = self.outcomes.iter().rfind(|outcome| outcome.result == OutcomeResult::Fail);
         match last.and_then(|outcome| outcome.reason_code.as_deref()) {
-            Some(code) if code.contains("timeout") => Class::Timeout,
-            _ => Class::ToolFailure,
+            Some(code) if code.contains("timeout") => InterruptionKind::Timeout,
+            _ => InterruptionKind::ToolFailure,
         }
     }
 
     /// Decides. `take_over` sets aside that an owner lives, unless it is at work.
-    pub fn decide(&self, policy: &ResumePolicy, take_over: bool) -> Decision {
-        let (standing, class) = self.standing(policy);
-        let reason_code = self.against(policy, standing, take_over).unwrap_or(ReasonCode::ResumeAllowed);
-        Decision { reason_code, class, standing, eligible: reason_code == ReasonCode::ResumeAllowed }
+    pub fn decide(&self, policy: &ResumePolicy, take_over: bool) -> ResumeDecision {
+        let (run_state, class) = self.run_state(policy);
+        let reason_code = self.against(policy, run_state, take_over).unwrap_or(ReasonCode::ResumeAllowed);
+        ResumeDecision { reason_code, class, run_state, eligible: reason_code == ReasonCode::ResumeAllowed }
     }
 
     /// What stands against continuing it.
-    fn against(&self, policy: &ResumePolicy, standing: Standing, take_over: bool) -> Option<ReasonCode> {
+    fn against(&self, policy: &ResumePolicy, run_state: RunState, take_over: bool) -> Option<ReasonCode> {
         let record = self.record;
-        match standing {
-            Standing::Active => return Some(ReasonCode::ResumeRunActive),
+        match run_state {
+            RunState::Active => return Some(ReasonCode::ResumeRunActive),
             // No checkpoint of it is incomplete.
-            Standing::Ended => return Some(ReasonCode::ResumeMissingCheckpoint),
-            Standing::Waiting | Standing::Stalled if !take_over => return Some(ReasonCode::ResumeRunActive),
-            Standing::Unseen if !take_over => return Some(ReasonCode::ResumeUnknownInterruptionClass),
+            RunState::Ended => return Some(ReasonCode::ResumeMissingCheckpoint),
+            RunState::Waiting | RunState::Stalled if !take_over => return Some(ReasonCode::ResumeRunActive),
+            RunState::Unseen if !take_over => return Some(ReasonCode::ResumeUnknownInterruptionClass),
             _ => {}
         }
-        if self.taken != Taken::No {
+        if self.taken != ClaimState::Unclaimed {
             return Some(ReasonCode::ResumeClaimed);
         }
         if !self.has_checkpoint {

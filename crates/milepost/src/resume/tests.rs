@@ -16,8 +16,15 @@ fn record() -> RunRecord {
     record
 }
 
-fn case(record: &RunRecord, owner: Option<Liveness>) -> Case<'_> {
-    Case { record, outcomes: &[], owner, has_checkpoint: true, taken: Taken::No, now: now() }
+fn case(record: &RunRecord, owner: Option<Liveness>) -> ResumeInput<'_> {
+    ResumeInput {
+        record,
+        outcomes: &[],
+        owner,
+        has_checkpoint: true,
+        taken: ClaimState::Unclaimed,
+        now: now(),
+    }
 }
 
 fn failed(reason: &str) -> Outcome {
@@ -33,41 +40,47 @@ fn failed(reason: &str) -> Outcome {
 }
 
 #[rstest]
-#[case(Status::InProgress, Some(Liveness::Dead), None, Standing::Stopped, Class::ProcessCrash)]
-#[case(Status::InProgress, Some(Liveness::PresumedDead), None, Standing::Stopped, Class::ProcessCrash)]
-#[case(Status::InProgress, Some(Liveness::Alive), None, Standing::Active, Class::Unknown)]
+#[case(Status::InProgress, Some(Liveness::Dead), None, RunState::Stopped, InterruptionKind::ProcessCrash)]
+#[case(
+    Status::InProgress,
+    Some(Liveness::PresumedDead),
+    None,
+    RunState::Stopped,
+    InterruptionKind::ProcessCrash
+)]
+#[case(Status::InProgress, Some(Liveness::Alive), None, RunState::Active, InterruptionKind::Unknown)]
 #[case(
     Status::InProgress,
     Some(Liveness::Alive),
-    Some(Class::WaitingForUser),
-    Standing::Waiting,
-    Class::WaitingForUser
+    Some(InterruptionKind::WaitingForUser),
+    RunState::Waiting,
+    InterruptionKind::WaitingForUser
 )]
 #[case(
     Status::InProgress,
     Some(Liveness::Dead),
-    Some(Class::UsageLimit),
-    Standing::Stopped,
-    Class::UsageLimit
+    Some(InterruptionKind::UsageLimit),
+    RunState::Stopped,
+    InterruptionKind::UsageLimit
 )]
-#[case(Status::InProgress, Some(Liveness::Unknown), None, Standing::Unseen, Class::Unknown)]
-#[case(Status::InProgress, None, None, Standing::Open, Class::CleanStop)]
-#[case(Status::Paused, None, None, Standing::Stopped, Class::CleanStop)]
-#[case(Status::Paused, Some(Liveness::Dead), None, Standing::Stopped, Class::CleanStop)]
-#[case(Status::Paused, Some(Liveness::Alive), None, Standing::Active, Class::Unknown)]
-#[case(Status::Failed, Some(Liveness::Alive), None, Standing::Stopped, Class::ToolFailure)]
-#[case(Status::Completed, Some(Liveness::Dead), None, Standing::Ended, Class::CleanStop)]
-fn standings(
+#[case(Status::InProgress, Some(Liveness::Unknown), None, RunState::Unseen, InterruptionKind::Unknown)]
+#[case(Status::InProgress, None, None, RunState::Open, InterruptionKind::CleanStop)]
+#[case(Status::Paused, None, None, RunState::Stopped, InterruptionKind::CleanStop)]
+#[case(Status::Paused, Some(Liveness::Dead), None, RunState::Stopped, InterruptionKind::CleanStop)]
+#[case(Status::Paused, Some(Liveness::Alive), None, RunState::Active, InterruptionKind::Unknown)]
+#[case(Status::Failed, Some(Liveness::Alive), None, RunState::Stopped, InterruptionKind::ToolFailure)]
+#[case(Status::Completed, Some(Liveness::Dead), None, RunState::Ended, InterruptionKind::CleanStop)]
+fn run_states(
     #[case] status: Status,
     #[case] owner: Option<Liveness>,
-    #[case] noted: Option<Class>,
-    #[case] standing: Standing,
-    #[case] class: Class,
+    #[case] noted: Option<InterruptionKind>,
+    #[case] run_state: RunState,
+    #[case] class: InterruptionKind,
 ) {
     let mut record = record();
     record.status = status;
     record.interruption = noted.map(|class| Interruption { class, at: now(), detail: None });
-    assert_eq!(case(&record, owner).standing(&ResumePolicy::default()), (standing, class));
+    assert_eq!(case(&record, owner).run_state(&ResumePolicy::default()), (run_state, class));
 }
 
 #[test]
@@ -75,12 +88,12 @@ fn silence_is_counted_to_the_quarter_of_an_hour() {
     let mut record = record();
     record.updated_at = now() - SignedDuration::from_mins(15);
     let alive = Some(Liveness::Alive);
-    assert_eq!(case(&record, alive).standing(&ResumePolicy::default()).0, Standing::Active);
+    assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
     record.updated_at = now() - SignedDuration::from_secs(15 * 60 + 1);
-    assert_eq!(case(&record, alive).standing(&ResumePolicy::default()).0, Standing::Stalled);
+    assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Stalled);
     // A clock that went back makes nobody silent.
     record.updated_at = now() + SignedDuration::from_hours(24);
-    assert_eq!(case(&record, alive).standing(&ResumePolicy::default()).0, Standing::Active);
+    assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
 }
 
 #[test]
@@ -88,9 +101,9 @@ fn a_failure_is_classed_by_what_failed_last() {
     let mut record = record();
     record.status = Status::Failed;
     let outcomes = [failed("exit_1"), failed("timeout_after_60s")];
-    let of = |outcomes| Case { outcomes, ..case(&record, None) }.standing(&ResumePolicy::default()).1;
-    assert_eq!(of(&outcomes[..]), Class::Timeout);
-    assert_eq!(of(&outcomes[..1]), Class::ToolFailure);
+    let of = |outcomes| ResumeInput { outcomes, ..case(&record, None) }.run_state(&ResumePolicy::default()).1;
+    assert_eq!(of(&outcomes[..]), InterruptionKind::Timeout);
+    assert_eq!(of(&outcomes[..1]), InterruptionKind::ToolFailure);
 }
 
 #[test]
@@ -99,17 +112,17 @@ fn what_stands_against_it_is_named() {
     let policy = ResumePolicy { cooldown: Duration::from_secs(60), ..ResumePolicy::default() };
     let dead = Some(Liveness::Dead);
     let stopped = record();
-    let reason = |case: Case<'_>, take_over| case.decide(&policy, take_over).reason_code;
+    let reason = |case: ResumeInput<'_>, take_over| case.decide(&policy, take_over).reason_code;
     assert_eq!(reason(case(&stopped, dead), false), R::ResumeAllowed);
     assert!(case(&stopped, dead).decide(&policy, false).eligible);
-    let by = Taken::By("other".into());
-    assert_eq!(reason(Case { taken: by, ..case(&stopped, dead) }, false), R::ResumeClaimed);
-    let bare = Case { has_checkpoint: false, ..case(&stopped, dead) };
+    let by = ClaimState::ClaimedBy("other".into());
+    assert_eq!(reason(ResumeInput { taken: by, ..case(&stopped, dead) }, false), R::ResumeClaimed);
+    let bare = ResumeInput { has_checkpoint: false, ..case(&stopped, dead) };
     assert_eq!(reason(bare, false), R::ResumeMissingCheckpoint);
     let alive = Some(Liveness::Alive);
     assert_eq!(reason(case(&stopped, alive), true), R::ResumeRunActive, "one at work is never taken over");
     let mut waiting = record();
-    waiting.interruption = Some(Interruption { class: Class::ApiError, at: now(), detail: None });
+    waiting.interruption = Some(Interruption { class: InterruptionKind::ApiError, at: now(), detail: None });
     assert_eq!(reason(case(&waiting, alive), false), R::ResumeRunActive);
     assert_eq!(reason(case(&waiting, alive), true), R::ResumeAllowed);
     let unseen = Some(Liveness::Unknown);

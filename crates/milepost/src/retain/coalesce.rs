@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock;
-use crate::model::{Marks, Memory, Profile, Source, Status};
+use crate::model::{Marks, MemoryUsage, Profile, Source, Status};
 use crate::seal::Material;
 use crate::store::CheckpointEntry;
 
@@ -71,7 +71,7 @@ pub fn fold_into(
     marks: &mut Marks,
     fold: Fold,
     trigger: &Trigger<'_>,
-    memory: Option<Memory>,
+    memory: Option<MemoryUsage>,
     now: Timestamp,
 ) {
     marks.revision = marks.revision.saturating_add(1);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::Reason;
 use crate::clock;
-use crate::model::{Keep, Retention, RunRecord};
+use crate::model::{KeepCount, Retention, RunRecord};
 use crate::store::RetentionEntry;
 
 /// The decision about one checkpoint.
@@ -94,9 +94,9 @@ pub fn plan(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention, now:
             let protected = !keep.is_empty();
             let mut go = Vec::new();
             match policy.keep_last {
-                Keep::Last(n) if newer >= n => go.push(Reason::BeyondLast(n)),
-                Keep::Last(n) => keep.push(Reason::AmongLast(n)),
-                Keep::All => keep.push(Reason::KeepAll),
+                KeepCount::Last(n) if newer >= n => go.push(Reason::BeyondLast(n)),
+                KeepCount::Last(n) => keep.push(Reason::AmongLast(n)),
+                KeepCount::All => keep.push(Reason::KeepAll),
             }
             if let Some(limit) = policy.max_age.filter(|limit| age.is_some_and(|age| age > *limit)) {
                 go.push(Reason::OlderThan(limit.as_secs()));

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Keep, Profile, Retention, RunId, RunRecord, Status};
+use crate::model::{KeepCount, Profile, Retention, RunId, RunRecord, Status};
 use crate::store::RetentionEntry;
 
 const DAY: u64 = 86_400;
@@ -49,7 +49,7 @@ fn kept(entries: &[RetentionEntry], policy: &Retention) -> Vec<u64> {
 }
 
 fn last(n: u64) -> Retention {
-    Retention { keep_last: Keep::Last(n), ..Retention::default() }
+    Retention { keep_last: KeepCount::Last(n), ..Retention::default() }
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn histories() -> impl Strategy<Value = Vec<RetentionEntry>> {
 
 fn policies() -> impl Strategy<Value = Retention> {
     let number = || prop_oneof![2 => Just(0u64), 1 => 1..6u64, 1 => Just(u64::MAX)];
-    let keep = prop_oneof![1 => Just(Keep::All), 3 => (1..20u64).prop_map(Keep::Last)];
+    let keep = prop_oneof![1 => Just(KeepCount::All), 3 => (1..20u64).prop_map(KeepCount::Last)];
     let span = || prop::option::of((1..30 * DAY).prop_map(Duration::from_secs));
     (keep, span(), any::<bool>(), number(), number(), number(), span()).prop_map(
         |(keep_last, max_age, keep_first, keep_hourly, keep_daily, keep_weekly, keep_within)| Retention {
@@ -191,7 +191,7 @@ proptest! {
         for entry in entries.iter().filter(|entry| entry.pinned || entry.tagged) {
             prop_assert!(kept.contains(&entry.sequence), "pinned or tagged");
         }
-        if let (Keep::Last(n), None) = (policy.keep_last, policy.max_age) {
+        if let (KeepCount::Last(n), None) = (policy.keep_last, policy.max_age) {
             for entry in entries.iter().rev().take(n as usize) {
                 prop_assert!(kept.contains(&entry.sequence), "among the last {n}");
             }

@@ -24,7 +24,7 @@ pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 use crate::Error;
 use crate::engine::{Finish, Milepost, Save, Saved, While};
 use crate::model::{
-    Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, Raw, RunId, Source,
+    Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, RawJson, RunId, Source,
     Status, StepChange, Task, TaskChange, TaskStatus,
 };
 use crate::owner::lock::OwnerLock;
@@ -41,7 +41,7 @@ struct Inner {
     pid: u32,
     rejoined: bool,
     /// What was last put; goes into every checkpoint that this handle makes.
-    state: Mutex<Option<Raw>>,
+    state: Mutex<Option<RawJson>>,
     /// Tasks that are known to be done, for when the store cannot be asked.
     done: Mutex<HashSet<String>>,
     lock: Mutex<Option<OwnerLock>>,
@@ -122,9 +122,9 @@ impl Run {
         self.put_raw(state).map(|_| ())
     }
 
-    fn put_raw<T: Serialize + ?Sized>(&self, state: &T) -> Result<Raw, Error> {
+    fn put_raw<T: Serialize + ?Sized>(&self, state: &T) -> Result<RawJson, Error> {
         self.engine()?;
-        let raw = Raw::of(state)?;
+        let raw = RawJson::of(state)?;
         *held(&self.inner.state) = Some(raw.clone());
         Ok(raw)
     }

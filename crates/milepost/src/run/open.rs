@@ -93,7 +93,7 @@ impl RunBuilder {
     fn named(&self) -> Result<RunId, Error> {
         Ok(match &self.id {
             Some(id) => id.parse::<RunId>()?,
-            None => RunId::fresh(self.mp.now()),
+            None => RunId::generate(self.mp.now()),
         })
     }
 

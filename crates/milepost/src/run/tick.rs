@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Run, held, in_full};
 use crate::Error;
 use crate::engine::{Save, Saved, While};
-use crate::model::Raw;
+use crate::model::RawJson;
 use crate::trigger::Timer;
 
 /// Why a tick saved nothing.
@@ -28,7 +28,7 @@ pub enum TickError {
     Save(#[from] Error),
 }
 
-type Provider = Box<dyn FnMut() -> Result<Raw, TickError> + Send>;
+type Provider = Box<dyn FnMut() -> Result<RawJson, TickError> + Send>;
 type Callback = Box<dyn FnMut(&TickError) + Send>;
 
 /// What every tick does.
@@ -141,7 +141,7 @@ impl Autosave {
     ) -> Self {
         self.ticker.provider = Some(Box::new(move || {
             let state = state().map_err(|e| TickError::Provider(e.to_string()))?;
-            Raw::of(&state).map_err(|e| TickError::Provider(e.to_string()))
+            RawJson::of(&state).map_err(|e| TickError::Provider(e.to_string()))
         }));
         self
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Body, CheckpointId, Invalid, Phase, Raw, RunId, Source, Status};
+use crate::model::{Body, CheckpointId, Phase, RawJson, RunId, Source, Status, ValidationError};
 
 /// What is known about a checkpoint without its body. It names the body's checksum and so is bound to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ impl Header {
 }
 
 /// The original id that an import left in `metadata.imported.id`.
-fn imported_id(metadata: Option<&Raw>) -> Option<String> {
+fn imported_id(metadata: Option<&RawJson>) -> Option<String> {
     #[derive(Deserialize)]
     struct Metadata {
         imported: Option<Imported>,
@@ -120,7 +120,7 @@ pub struct Material {
 }
 
 impl Material {
-    pub(super) fn of(body: &Body, members: &[(String, Raw)]) -> Result<Self, Invalid> {
+    pub(super) fn of(body: &Body, members: &[(String, RawJson)]) -> Result<Self, ValidationError> {
         let mut quiet = blake3::Hasher::new();
         let mut unseen: Option<blake3::Hasher> = None;
         let mut outcomes = blake3::Hasher::new();
@@ -140,7 +140,7 @@ impl Material {
                     if let Some(step) = &mut step {
                         step.todo_compliance.checked_at = None;
                     }
-                    add(&mut quiet, name, Raw::of(&step)?.get());
+                    add(&mut quiet, name, RawJson::of(&step)?.get());
                 }
                 // It is the last member that this version knows; what it does not know follows in either case.
                 "workspace" if body.workspace.is_some() => {
@@ -151,7 +151,7 @@ impl Material {
                     let mut without = quiet.clone();
                     add(&mut without, name, "null");
                     unseen = Some(without);
-                    add(&mut quiet, name, Raw::of(&workspace)?.get());
+                    add(&mut quiet, name, RawJson::of(&workspace)?.get());
                 }
                 _ => {
                     add(&mut quiet, name, raw.get());

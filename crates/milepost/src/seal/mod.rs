@@ -13,7 +13,7 @@ pub use header::{Header, Material};
 pub use version::FORMAT_VERSION;
 
 use crate::ReasonCode;
-use crate::model::{Body, Fields, Invalid, Path, Raw};
+use crate::model::{Body, JsonPath, RawJson, RawObject, ValidationError};
 use crate::store::Slot;
 
 /// Why stored bytes are not a checkpoint.
@@ -32,7 +32,7 @@ pub enum SealError {
     Unsealed(&'static str),
     /// The seal is right and the content is not a checkpoint.
     #[error(transparent)]
-    Content(#[from] Invalid),
+    Content(#[from] ValidationError),
     /// A newer program wrote it.
     #[error("format {found} is newer than format {FORMAT_VERSION}, the newest this program reads")]
     Newer {
@@ -83,14 +83,14 @@ pub struct Verified {
 #[derive(Debug, Clone)]
 pub struct Unsealed {
     body: Body,
-    members: Vec<(String, Raw)>,
+    members: Vec<(String, RawJson)>,
     state_given: bool,
     material: Material,
 }
 
 impl Unsealed {
     /// Prepares a body; its sequence is set by `seal`.
-    pub fn new(body: Body, state_given: bool) -> Result<Self, Invalid> {
+    pub fn new(body: Body, state_given: bool) -> Result<Self, ValidationError> {
         let members = body.members()?;
         let material = Material::of(&body, &members)?;
         Ok(Self { body, members, state_given, material })
@@ -102,7 +102,7 @@ impl Unsealed {
     }
 
     /// The members as they will be written, but for the sequence.
-    pub fn members(&self) -> impl Iterator<Item = (&str, &Raw)> {
+    pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.members.iter().map(|(name, raw)| (name.as_str(), raw))
     }
 
@@ -121,11 +121,11 @@ const SEAL: &str = ",\"integrity\":{\"algorithm\":\"sha256\",\"checksum\":\"";
 const VERSION: &str = "\",\"format_version\":";
 
 /// Seals a body in the slot that the store gave out.
-pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, Invalid> {
+pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, ValidationError> {
     let Unsealed { mut body, mut members, state_given, material } = unsealed;
     body.sequence = slot.sequence();
     if let Some((_, raw)) = members.iter_mut().find(|(name, _)| name == "sequence") {
-        *raw = Raw::of(&body.sequence)?;
+        *raw = RawJson::of(&body.sequence)?;
     }
     let mut bytes =
         Vec::with_capacity(members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum::<usize>() + 160);
@@ -200,12 +200,12 @@ impl Verified {
     }
 
     /// The members of the body, upgraded to the current format, each value verbatim.
-    pub fn fields(&self) -> Result<Fields, SealError> {
-        let text = std::str::from_utf8(&self.bytes).map_err(|e| Invalid {
+    pub fn fields(&self) -> Result<RawObject, SealError> {
+        let text = std::str::from_utf8(&self.bytes).map_err(|e| ValidationError {
             path: String::new(),
             message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
         })?;
-        let mut fields = Fields::parse(text, &Path::Root)?;
+        let mut fields = RawObject::parse(text, &JsonPath::Root)?;
         fields.take("integrity");
         Ok(version::upgrade(self.version, fields))
     }

@@ -5,30 +5,30 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::model::{Invalid, Path, Raw};
+use crate::model::{JsonPath, RawJson, ValidationError};
 
 /// How deep arrays and objects may nest.
 pub const MAX_DEPTH: usize = 100;
 
 /// Checks a whole document and gives it back as text.
-pub fn check(bytes: &[u8]) -> Result<&str, Invalid> {
-    let text = std::str::from_utf8(bytes).map_err(|e| Invalid {
+pub fn check(bytes: &[u8]) -> Result<&str, ValidationError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| ValidationError {
         path: String::new(),
         message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
     })?;
     let mut reader = Reader { text: text.as_bytes(), at: 0 };
     reader.space();
-    reader.value(&Path::Root, 1)?;
+    reader.value(&JsonPath::Root, 1)?;
     reader.space();
     if reader.at < bytes.len() {
-        return Err(reader.fail(&Path::Root, "more text after the end of the document"));
+        return Err(reader.fail(&JsonPath::Root, "more text after the end of the document"));
     }
     Ok(text)
 }
 
 /// Checks a document and takes it verbatim.
-pub fn raw(bytes: &[u8]) -> Result<Raw, Invalid> {
-    Raw::parse(check(bytes)?)
+pub fn raw(bytes: &[u8]) -> Result<RawJson, ValidationError> {
+    RawJson::parse(check(bytes)?)
 }
 
 struct Reader<'a> {
@@ -37,11 +37,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn fail(&self, path: &Path<'_>, what: &str) -> Invalid {
+    fn fail(&self, path: &JsonPath<'_>, what: &str) -> ValidationError {
         let what = if self.at >= self.text.len() { "the document ends too early" } else { what };
         let before = &self.text[..self.at.min(self.text.len())];
         let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-        Invalid::at(path, format!("{what} (line {line}, byte {})", self.at))
+        ValidationError::at(path, format!("{what} (line {line}, byte {})", self.at))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -54,11 +54,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn value(&mut self, path: &Path<'_>, depth: usize) -> Result<(), Invalid> {
+    fn value(&mut self, path: &JsonPath<'_>, depth: usize) -> Result<(), ValidationError> {
         match self.peek() {
-            Some(b'{' | b'[') if depth > MAX_DEPTH => {
-                Err(Invalid { path: String::new(), message: format!("nests deeper than {MAX_DEPTH} levels") })
-            }
+            Some(b'{' | b'[') if depth > MAX_DEPTH => Err(ValidationError {
+                path: String::new(),
+                message: format!("nests deeper than {MAX_DEPTH} levels"),
+            }),
             Some(b'{') => self.object(path, depth),
             Some(b'[') => self.array(path, depth),
             Some(b'"') => self.string(path).map(drop),
@@ -70,7 +71,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, path: &Path<'_>, word: &[u8]) -> Result<(), Invalid> {
+    fn word(&mut self, path: &JsonPath<'_>, word: &[u8]) -> Result<(), ValidationError> {
         if self.text[self.at..].starts_with(word) {
             self.at += word.len();
             return Ok(());
@@ -78,7 +79,7 @@ impl<'a> Reader<'a> {
         Err(self.fail(path, "not JSON: no value starts like this"))
     }
 
-    fn object(&mut self, path: &Path<'_>, depth: usize) -> Result<(), Invalid> {
+    fn object(&mut self, path: &JsonPath<'_>, depth: usize) -> Result<(), ValidationError> {
         self.at += 1;
         self.space();
         if self.peek() == Some(b'}') {
@@ -114,7 +115,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array(&mut self, path: &Path<'_>, depth: usize) -> Result<(), Invalid> {
+    fn array(&mut self, path: &JsonPath<'_>, depth: usize) -> Result<(), ValidationError> {
         self.at += 1;
         self.space();
         if self.peek() == Some(b']') {
@@ -136,7 +137,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Walks a string and gives its decoded text.
-    fn string(&mut self, path: &Path<'_>) -> Result<Cow<'a, str>, Invalid> {
+    fn string(&mut self, path: &JsonPath<'_>) -> Result<Cow<'a, str>, ValidationError> {
         let start = self.at;
         self.at += 1;
         let mut escaped = false;
@@ -162,11 +163,11 @@ impl<'a> Reader<'a> {
         // Escapes are checked, and keys compared, by what they stand for; a lone surrogate stands for nothing.
         serde_json::from_slice(quoted).map(Cow::Owned).map_err(|_| {
             let what = format!("a string with an escape that stands for no character: {inner}");
-            Invalid::at(path, what.chars().take(200).collect::<String>())
+            ValidationError::at(path, what.chars().take(200).collect::<String>())
         })
     }
 
-    fn digits(&mut self, path: &Path<'_>) -> Result<(), Invalid> {
+    fn digits(&mut self, path: &JsonPath<'_>) -> Result<(), ValidationError> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(self.fail(path, "not JSON: a digit is needed"));
         }
@@ -176,7 +177,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn number(&mut self, path: &Path<'_>) -> Result<(), Invalid> {
+    fn number(&mut self, path: &JsonPath<'_>) -> Result<(), ValidationError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -205,7 +206,10 @@ impl<'a> Reader<'a> {
             Ok(n) if n.is_finite() => Ok(()),
             _ => {
                 let shown: String = text.chars().take(40).collect();
-                Err(Invalid::at(path, format!("{shown} is larger than any number a program can hold")))
+                Err(ValidationError::at(
+                    path,
+                    format!("{shown} is larger than any number a program can hold"),
+                ))
             }
         }
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Draft, Fields, Path, Raw, RunId, Source, Status};
+use crate::model::{Draft, JsonPath, RawJson, RawObject, RunId, Source, Status};
 
 pub(crate) fn body(state: Option<&str>) -> Body {
     Body {
@@ -16,7 +16,7 @@ pub(crate) fn body(state: Option<&str>) -> Body {
         elapsed_ms: 5,
         files: vec![],
         log: vec![],
-        metadata: Some(Raw::parse("{\"b\": 1, \"a\": 1.0}").unwrap()),
+        metadata: Some(RawJson::parse("{\"b\": 1, \"a\": 1.0}").unwrap()),
         outcomes_dropped: 0,
         parent: None,
         phase: None,
@@ -27,13 +27,13 @@ pub(crate) fn body(state: Option<&str>) -> Body {
         snapshot_id: "cp_20261115T100000000Z_0123456789ab".parse().unwrap(),
         source: Source::Manual,
         source_details: vec!["manual".into()],
-        state: state.map(|text| Raw::parse(text).unwrap()),
+        state: state.map(|text| RawJson::parse(text).unwrap()),
         status: Status::InProgress,
         step_state: None,
         task_summary: Some("tä\u{0}sk".into()),
         tasks: vec![],
         workspace: None,
-        extra: Fields::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &Path::Root).unwrap(),
+        extra: RawObject::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &JsonPath::Root).unwrap(),
     }
 }
 
@@ -56,7 +56,7 @@ fn golden() {
 #[test]
 fn written_keys_are_sorted_and_the_seal_is_last() {
     let sealed = sealed(None);
-    let fields: Fields = serde_json::from_slice(sealed.bytes()).unwrap();
+    let fields: RawObject = serde_json::from_slice(sealed.bytes()).unwrap();
     let mut names: Vec<_> = fields.iter().map(|(k, _)| k.to_owned()).collect();
     assert_eq!(names.pop().unwrap(), "integrity");
     let mut sorted = names.clone();
@@ -87,7 +87,7 @@ fn every_flipped_bit_is_found() {
 #[test]
 fn reserved_members_are_refused() {
     for name in crate::model::RESERVED {
-        let fields = Fields::parse(&format!("{{\"{name}\":1}}"), &Path::Root).unwrap();
+        let fields = RawObject::parse(&format!("{{\"{name}\":1}}"), &JsonPath::Root).unwrap();
         assert_eq!(Draft::from_fields(fields).unwrap_err().path, format!("/{name}"));
     }
 }

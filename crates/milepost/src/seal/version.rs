@@ -1,19 +1,19 @@
 //! Format versions and how old documents are read: upgrades happen in memory, old bytes are never rewritten.
 
-use crate::model::Fields;
+use crate::model::RawObject;
 
 /// The format this program writes.
 pub const FORMAT_VERSION: u64 = 1;
 
 /// `STEPS[n]` takes the members of format n+1 to format n+2.
-const STEPS: [fn(Fields) -> Fields; FORMAT_VERSION as usize - 1] = [];
+const STEPS: [fn(RawObject) -> RawObject; FORMAT_VERSION as usize - 1] = [];
 
 /// Brings members of an older format up to the current one.
-pub(super) fn upgrade(from: u64, fields: Fields) -> Fields {
+pub(super) fn upgrade(from: u64, fields: RawObject) -> RawObject {
     upgrade_by(&STEPS, from, fields)
 }
 
-fn upgrade_by(steps: &[fn(Fields) -> Fields], from: u64, fields: Fields) -> Fields {
+fn upgrade_by(steps: &[fn(RawObject) -> RawObject], from: u64, fields: RawObject) -> RawObject {
     let done = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
     steps.iter().skip(done).fold(fields, |fields, step| step(fields))
 }
@@ -21,22 +21,22 @@ fn upgrade_by(steps: &[fn(Fields) -> Fields], from: u64, fields: Fields) -> Fiel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Raw;
+    use crate::model::RawJson;
 
     #[test]
     fn each_step_runs_once_and_only_for_older_formats() {
-        let steps: [fn(Fields) -> Fields; 2] = [
+        let steps: [fn(RawObject) -> RawObject; 2] = [
             |mut f| {
-                f.set("two", Raw::parse("true").unwrap());
+                f.set("two", RawJson::parse("true").unwrap());
                 f
             },
             |mut f| {
-                f.set("three", Raw::parse("true").unwrap());
+                f.set("three", RawJson::parse("true").unwrap());
                 f
             },
         ];
         let names = |from| {
-            let fields = upgrade_by(&steps, from, Fields::default());
+            let fields = upgrade_by(&steps, from, RawObject::default());
             fields.iter().map(|(k, _)| k.to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names(1), ["two", "three"]);

@@ -163,7 +163,7 @@ pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
 
 /// Gives a store a new id, durably.
 pub fn write_id(url: &StoreUrl) -> io::Result<StoreId> {
-    let id = StoreId::fresh();
+    let id = StoreId::generate();
     atomic::write(&id_file(url), format!("{id}\n").as_bytes(), atomic::Mode::Private)?;
     Ok(id)
 }

@@ -208,7 +208,7 @@ mod tests {
     fn records_are_found_by_the_id_of_their_store() {
         let dir = tempfile::tempdir().unwrap();
         let state = UserState::at(dir.path()).unwrap();
-        let id = StoreId::fresh();
+        let id = StoreId::generate();
         assert!(state.record(&id).unwrap().is_none() && state.records().unwrap().is_empty());
         let record = StoreRecord::new(id.clone(), "sqlite:/p/milepost.db".to_owned(), Default::default());
         state.put(&record).unwrap();

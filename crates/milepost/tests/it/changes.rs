@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use milepost::engine::Reference;
 use milepost::model::{
-    Body, Change, ContextChange, CriterionChange, CriterionStatus, FromRaw, Item, Outcome, OutcomeKind,
-    OutcomeResult, Path, Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task, TaskChange,
-    TaskStatus,
+    Body, Change, ContextChange, CriterionChange, CriterionStatus, FromRawJson, Item, JsonPath, Outcome,
+    OutcomeKind, OutcomeResult, Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task,
+    TaskChange, TaskStatus,
 };
 use milepost::{Error, Exit, Milepost, ReasonCode, Save, Saved};
 use rstest::rstest;
@@ -108,7 +108,7 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
         r#"{"z":{"b":1,"a":2},"id":"t2","status":"weird","subtasks":[{"id":"s","x":-0.0,"status":"ready"}]}"#,
     ];
     for text in texts {
-        let task = Task::from_raw(text, &Path::Root).unwrap();
+        let task = Task::from_raw(text, &JsonPath::Root).unwrap();
         assert!(world.apply(Item::Task(task)).unwrap().is_none(), "an open task waits");
     }
     let tasks = |w: &World| w.mp.run_detail(&run("r")).unwrap().summary.record.unwrap().working.tasks;
@@ -155,7 +155,7 @@ fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
 fn a_task_given_whole_saves_when_it_or_a_subtask_has_ended() {
     let world = World::new(Kind::Sqlite);
     let give = |text: &str| {
-        let saved = world.apply(Item::Task(Task::from_raw(text, &Path::Root).unwrap())).unwrap();
+        let saved = world.apply(Item::Task(Task::from_raw(text, &JsonPath::Root).unwrap())).unwrap();
         saved.map(|_| world.body().source_details[1].clone())
     };
     let with = |status: &str| {

@@ -1,7 +1,7 @@
 //! Diff on real stores: any two checkpoints of any runs, older formats, damage.
 
 use milepost::engine::{Opening, Reference};
-use milepost::model::{Draft, Fields, Item, LogLine, Outcome, Path};
+use milepost::model::{Draft, Item, JsonPath, LogLine, Outcome, RawObject};
 use milepost::{Error, Exit, ReasonCode, Save};
 use rstest::rstest;
 
@@ -12,7 +12,7 @@ fn number(name: &str, n: u64) -> Reference {
 }
 
 fn save(text: &str) -> Save {
-    let fields = Fields::parse(text, &Path::Root).unwrap();
+    let fields = RawObject::parse(text, &JsonPath::Root).unwrap();
     let mut save = Save::new();
     save.draft = Draft::from_fields(fields).unwrap();
     save
@@ -68,7 +68,7 @@ fn what_came_first_is_told_item_by_item() {
 }
 
 fn note(world: &World, text: &str) -> Item {
-    Item::Note(LogLine { at: world.mp.now(), text: text.into(), extra: Fields::default() })
+    Item::Note(LogLine { at: world.mp.now(), text: text.into(), extra: RawObject::default() })
 }
 
 #[rstest]

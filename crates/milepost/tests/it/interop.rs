@@ -7,8 +7,8 @@ use milepost::Milepost;
 use milepost::engine::{Exporting, Import, Imported, ListQuery, Reference, preview_import};
 use milepost::interop::Format;
 use milepost::model::{
-    ContextChange, Criterion, CriterionStatus, Draft, Fields, Outcome, OutcomeKind, OutcomeResult, Phase,
-    Profile, Raw, Source, Status, Task,
+    ContextChange, Criterion, CriterionStatus, Draft, Outcome, OutcomeKind, OutcomeResult, Phase, Profile,
+    RawJson, RawObject, Source, Status, Task,
 };
 use milepost::{Error, ReasonCode, Save};
 use rstest::rstest;
@@ -242,14 +242,14 @@ fn native(world: &World) {
                 id: "c1".into(),
                 status: CriterionStatus::Pending,
                 subject: "it builds".into(),
-                extra: Fields::default(),
+                extra: RawObject::default(),
             }]),
             tasks: Some(vec![Task::new("t1", "done", Some("one")).unwrap()]),
             brief: Some(format!(
                 "---\ncheckpoint: chk-{n}\ncreated: 2026-11-15T12:00:00Z\n---\n\n## Problem\nNo {n}.\n"
             )),
-            state: Some(Raw::parse(format!("{{\"n\":{n}.0,\"big\":9007199254740993}}")).unwrap()),
-            metadata: Some(Raw::parse("{\"own\":[1,2]}").unwrap()),
+            state: Some(RawJson::parse(format!("{{\"n\":{n}.0,\"big\":9007199254740993}}")).unwrap()),
+            metadata: Some(RawJson::parse("{\"own\":[1,2]}").unwrap()),
             ..Draft::default()
         };
         draft.command_outcomes.push(Outcome {
@@ -259,7 +259,7 @@ fn native(world: &World) {
             reason_code: None,
             result: OutcomeResult::Pass,
             summary: "ok ü".into(),
-            extra: Fields::default(),
+            extra: RawObject::default(),
         });
         draft.workspace = Some(serde_json::from_value(json!({
             "git": { "branch": "main", "head": "0123456789abcdef0123456789abcdef01234567", "modified": ["a"] },

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use milepost::engine::pointer::Pointer;
 use milepost::engine::{Action, ListQuery, MarkChange, Prune, PruneReport, Reference, Scope, Settings};
-use milepost::model::{House, Keep, Profile, Status};
+use milepost::model::{KeepCount, Profile, Status, StoreLimits};
 use milepost::store::project_paths::ProjectPaths;
 use milepost::{Milepost, Save};
 use rstest::rstest;
@@ -49,7 +49,8 @@ fn sixty_saves_in_one_second_leave_the_last_fifty(#[values(Kind::Sqlite, Kind::F
 #[rstest]
 fn the_latest_failed_and_completed_stay_beside_the_fifty(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let all = world.mp.clone().with_settings(Settings { keep_last: Some(Keep::All), ..Settings::default() });
+    let all =
+        world.mp.clone().with_settings(Settings { keep_last: Some(KeepCount::All), ..Settings::default() });
     for (text, status) in [("f0", Status::Failed), ("f1", Status::Failed), ("c", Status::Completed)] {
         all.save(&run("r"), say(text).status(status)).unwrap();
     }
@@ -92,7 +93,7 @@ fn ages_are_by_the_hour_and_a_failed_one_never_ages(#[values(Kind::Sqlite, Kind:
 #[rstest]
 fn stamps_a_year_ahead_never_cost_what_was_just_written(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let few = Settings { keep_last: Some(Keep::Last(3)), ..Settings::default() };
+    let few = Settings { keep_last: Some(KeepCount::Last(3)), ..Settings::default() };
     let mp = world.mp.clone().with_settings(few);
     world.clock.advance(365 * DAY);
     for i in 0..10 {
@@ -117,7 +118,7 @@ fn stamps_a_year_ahead_never_cost_what_was_just_written(#[values(Kind::Sqlite, K
 #[rstest]
 fn buckets_add_to_what_saves_and_prunes_keep(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let settings = Settings { keep_last: Some(Keep::Last(2)), keep_daily: 3, ..Settings::default() };
+    let settings = Settings { keep_last: Some(KeepCount::Last(2)), keep_daily: 3, ..Settings::default() };
     let mp = world.mp.clone().with_settings(settings);
     for i in 0..130 {
         mp.save(&run("r"), say(&format!("{i}"))).unwrap();
@@ -171,8 +172,8 @@ fn what_ended_stays_for_good_unless_asked(#[values(Kind::Sqlite, Kind::Files)] k
 
 #[rstest]
 fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
-    let house = House { ended_after: Some(90 * DAY), ..House::default() };
-    let world = World::new(kind).with(Settings { house, ..Settings::default() });
+    let store_limits = StoreLimits { ended_after: Some(90 * DAY), ..StoreLimits::default() };
+    let world = World::new(kind).with(Settings { store_limits, ..Settings::default() });
     let mp = &world.mp;
     for name in ["done", "pinned", "brief", "open"] {
         let profile = if name == "brief" { Profile::Brief } else { Profile::Run };
@@ -225,8 +226,8 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     }
     assert_eq!(pruned(&world.mp).too_large, None);
     let bytes = world.mp.store().info().unwrap().bytes;
-    let house = House { max_bytes: bytes - 30_000, ..House::default() };
-    let mp = world.mp.clone().with_settings(Settings { house, ..Settings::default() });
+    let store_limits = StoreLimits { max_bytes: bytes - 30_000, ..StoreLimits::default() };
+    let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
     let goes = |report: &PruneReport| -> Vec<String> {
         let gone = report.plan.iter().filter(|step| step.action == Action::Remove);
         gone.map(|step| format!("{}@{}", step.run_id, step.sequence)).collect()
@@ -238,7 +239,10 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     assert!(report.runs_removed.is_empty());
     assert!(report.bytes_freed > 30_000, "{}", report.bytes_freed);
     assert_eq!(summaries(&mp, "a"), ["a completed", "a failed"]);
-    let tiny = Settings { house: House { max_bytes: 1000, ..House::default() }, ..Settings::default() };
+    let tiny = Settings {
+        store_limits: StoreLimits { max_bytes: 1000, ..StoreLimits::default() },
+        ..Settings::default()
+    };
     let report = pruned(&world.mp.clone().with_settings(tiny));
     assert_eq!(goes(&report), ["c@1", "c@2"], "open runs stay, and what was written last");
     assert!(report.too_large.is_some(), "and that is said");
@@ -251,8 +255,9 @@ fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     let file = dir.path().join("seed.json");
     let place = ProjectPaths::find(dir.path()).unwrap();
     let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
-    let house = House { ended_after: Some(90 * DAY), ..House::default() };
-    let world = World::new(kind).with(Settings { pointer: Some(pointer), house, ..Settings::default() });
+    let store_limits = StoreLimits { ended_after: Some(90 * DAY), ..StoreLimits::default() };
+    let world =
+        World::new(kind).with(Settings { pointer: Some(pointer), store_limits, ..Settings::default() });
     world.mp.save(&run("a"), say("1").status(Status::Failed)).unwrap();
     let plain = Milepost::on(open(kind, world.dir.path())).with_clock(Arc::new(world.clock.clone()));
     world.clock.advance(91 * DAY);
@@ -268,8 +273,8 @@ fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
 #[test]
 fn compressed_history_is_like_any_other() {
     let world = World::new(Kind::Files);
-    let house = House { compress_after: Some(DAY), ..House::default() };
-    let mp = world.mp.clone().with_settings(Settings { house, ..Settings::default() });
+    let store_limits = StoreLimits { compress_after: Some(DAY), ..StoreLimits::default() };
+    let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
     for i in 0..60 {
         let save = say(&format!("{i}")).state(&"x".repeat(2000)).unwrap();
         mp.save(&run("r"), save).unwrap();
@@ -335,8 +340,8 @@ fn compression_is_off_unless_asked_for_and_nothing_to_do_in_sqlite() {
         }
         world.clock.advance(2 * DAY);
         assert_eq!(pruned(&world.mp).compressed, 0);
-        let house = House { compress_after: Some(DAY), ..House::default() };
-        let mp = world.mp.clone().with_settings(Settings { house, ..Settings::default() });
+        let store_limits = StoreLimits { compress_after: Some(DAY), ..StoreLimits::default() };
+        let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
         let expected = if matches!(kind, Kind::Files) { 4 } else { 0 };
         assert_eq!((planned(&mp).compressed, pruned(&mp).compressed), (expected, expected), "{kind:?}");
     }
@@ -367,7 +372,7 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
 fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     let keep = |n| Settings { keep_last: Some(n), ..Settings::default() };
-    let all = world.mp.clone().with_settings(keep(Keep::All));
+    let all = world.mp.clone().with_settings(keep(KeepCount::All));
     for i in 0..60 {
         all.save(&run("r"), say(&format!("{i}"))).unwrap();
         all.save(&run("s"), say(&format!("{i}"))).unwrap();
@@ -379,20 +384,20 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
     };
     std::thread::scope(|scope| {
         for t in 0..2 {
-            let saver = handle(keep(Keep::All));
+            let saver = handle(keep(KeepCount::All));
             scope.spawn(move || {
                 for i in 0..25 {
                     saver.save(&run("r"), say(&format!("t{t}-{i}"))).unwrap();
                 }
             });
-            let pruner = handle(keep(Keep::Last(5)));
+            let pruner = handle(keep(KeepCount::Last(5)));
             scope.spawn(move || {
                 for _ in 0..6 {
                     pruned(&pruner);
                 }
             });
         }
-        let marker = handle(keep(Keep::All));
+        let marker = handle(keep(KeepCount::All));
         scope.spawn(move || {
             for i in 0..10 {
                 let entry = marker.find(&Reference::Latest(0), Some(&run("r"))).unwrap();
@@ -404,7 +409,7 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
             }
         });
     });
-    let mp = handle(keep(Keep::Last(5)));
+    let mp = handle(keep(KeepCount::Last(5)));
     pruned(&mp);
     let left = mp.list(&ListQuery { run: Some(run("r")), ..ListQuery::default() }).unwrap().checkpoints;
     let untagged = left.iter().filter(|l| l.entry.marks.tags.is_empty()).count();
@@ -417,7 +422,8 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
 #[test]
 fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     let world = World::new(Kind::Sqlite);
-    let all = world.mp.clone().with_settings(Settings { keep_last: Some(Keep::All), ..Settings::default() });
+    let all =
+        world.mp.clone().with_settings(Settings { keep_last: Some(KeepCount::All), ..Settings::default() });
     for i in 0..12 {
         // Large enough to be packed against the next one.
         all.save(&run("r"), say(&format!("{i}")).state(&"x".repeat(5000 + i)).unwrap()).unwrap();
@@ -432,7 +438,7 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     }
     assert_eq!(db.execute("UPDATE run SET record = replace(record, 's', 'z') WHERE n = 2", []).unwrap(), 1);
     drop(db);
-    let few = Settings { keep_last: Some(Keep::Last(2)), ..Settings::default() };
+    let few = Settings { keep_last: Some(KeepCount::Last(2)), ..Settings::default() };
     let report = pruned(&world.mp.clone().with_settings(few));
     assert_eq!((report.removed, report.kept), (9 + 10, 4), "the damaged one is not counted, and stays");
     let damaged = world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged;
@@ -466,15 +472,15 @@ fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let plain = Milepost::on(open(kind, dir.path()));
     for name in ["a", "b", "c", "d"] {
         for i in 0..10 {
-            plain.clone().with_settings(keep(Keep::All)).save(&run(name), say(&format!("{i}"))).unwrap();
+            plain.clone().with_settings(keep(KeepCount::All)).save(&run(name), say(&format!("{i}"))).unwrap();
         }
     }
-    let mp = Milepost::on(store).with_settings(keep(Keep::Last(3)));
+    let mp = Milepost::on(store).with_settings(keep(KeepCount::Last(3)));
     // A reply can be lost more often than the engine asks again; a second prune then finds what is left.
     let first = mp.prune(&Prune::default(), &mut |_| {}).unwrap();
     let second = mp.prune(&Prune::default(), &mut |_| {}).unwrap();
     assert!(first.removed <= 28 && first.failed.len() + second.failed.len() <= 2, "{first:?}");
-    let kept = plain.with_settings(keep(Keep::Last(3)));
+    let kept = plain.with_settings(keep(KeepCount::Last(3)));
     pruned(&kept);
     for name in ["a", "b", "c", "d"] {
         assert_eq!(summaries(&kept, name), ["9", "8", "7"]);

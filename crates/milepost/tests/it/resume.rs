@@ -3,8 +3,10 @@
 use std::process::{Child, Command};
 
 use milepost::engine::{Settings, Start};
-use milepost::model::{Change, Class, EventType, Interruption, Owner, Status, TaskChange, TaskStatus};
-use milepost::resume::{ResumePolicy, Standing};
+use milepost::model::{
+    Change, EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus,
+};
+use milepost::resume::{ResumePolicy, RunState};
 use milepost::{Error, Milepost, ReasonCode, Save};
 use rstest::rstest;
 
@@ -61,7 +63,7 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     crashed(&world, "a");
     let found = world.mp.candidates().unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].decision.class, found[0].decision.eligible), (Class::ProcessCrash, true));
+    assert_eq!((found[0].decision.class, found[0].decision.eligible), (InterruptionKind::ProcessCrash, true));
     let next = Worker::new();
     let continued = world.mp.continue_run(&run("a"), start("b", &next), false).unwrap();
     let record = &continued.started.record;
@@ -145,14 +147,15 @@ fn a_live_owner_is_never_offered_and_a_silent_one_is_taken_over_on_request() {
     world.mp.start(start("a", &worker)).unwrap();
     world.mp.save(&run("a"), Save::new().summary("at work")).unwrap();
     let standing = || world.mp.candidates().unwrap()[0].decision;
-    assert_eq!((standing().standing, standing().eligible), (Standing::Active, false));
-    let note = Interruption { class: Class::UsageLimit, at: world.mp.now(), detail: Some("5 h".into()) };
+    assert_eq!((standing().run_state, standing().eligible), (RunState::Active, false));
+    let note =
+        Interruption { class: InterruptionKind::UsageLimit, at: world.mp.now(), detail: Some("5 h".into()) };
     world.mp.interrupt(&run("a"), &note).unwrap();
-    assert_eq!((standing().standing, standing().class), (Standing::Waiting, Class::UsageLimit));
+    assert_eq!((standing().run_state, standing().class), (RunState::Waiting, InterruptionKind::UsageLimit));
     world.mp.save(&run("a"), Save::new().summary("again")).unwrap();
-    assert_eq!(standing().standing, Standing::Active, "work takes the note back");
+    assert_eq!(standing().run_state, RunState::Active, "work takes the note back");
     world.wait(16 * 60 * 1000);
-    assert_eq!((standing().standing, standing().class), (Standing::Stalled, Class::Stalled));
+    assert_eq!((standing().run_state, standing().class), (RunState::Stalled, InterruptionKind::Stalled));
     let other = Worker::new();
     let refused = world.mp.continue_run(&run("a"), start("b", &other), false).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::ResumeRunActive);
@@ -203,8 +206,11 @@ fn a_run_by_hand_is_open_and_a_finished_one_is_over() {
     world.mp.save(&run("done"), Save::new().summary("done").status(Status::Completed)).unwrap();
     world.mp.save(&run("broken"), Save::new().summary("broken").status(Status::Failed)).unwrap();
     let decision = |name| world.mp.examine(&run(name), false).unwrap().decision;
-    assert_eq!((decision("hand").standing, decision("hand").eligible), (Standing::Open, true));
-    assert_eq!((decision("done").standing, decision("done").eligible), (Standing::Ended, false));
-    assert_eq!((decision("broken").class, decision("broken").eligible), (Class::ToolFailure, true));
+    assert_eq!((decision("hand").run_state, decision("hand").eligible), (RunState::Open, true));
+    assert_eq!((decision("done").run_state, decision("done").eligible), (RunState::Ended, false));
+    assert_eq!(
+        (decision("broken").class, decision("broken").eligible),
+        (InterruptionKind::ToolFailure, true)
+    );
     assert!(matches!(world.mp.examine(&run("nobody"), false), Err(Error::NoRun(_))));
 }

@@ -45,7 +45,7 @@ impl Folder {
     fn save(&self, name: &str, n: u64) -> Saved {
         let mut save = Save::new();
         save.draft.task_summary = Some(format!("number {n}"));
-        save.draft.state = Some(milepost::model::Raw::parse(format!("{{\"n\":{n}}}")).unwrap());
+        save.draft.state = Some(milepost::model::RawJson::parse(format!("{{\"n\":{n}}}")).unwrap());
         self.open().save(&run(name), save).unwrap()
     }
 

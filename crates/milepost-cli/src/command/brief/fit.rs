@@ -1,7 +1,7 @@
 //! `brief fit`: as much of a brief as fits a token budget.
 
 use milepost::brief::{Counter, Fit, Gauge, Heuristic, Omitted, Overflow};
-use milepost::model::Invalid;
+use milepost::model::ValidationError;
 use milepost::{Error, brief};
 use serde::Serialize;
 
@@ -82,7 +82,7 @@ pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), CommandEr
     source.end(context)
 }
 
-fn value(name: &str, source: Invalid) -> Error {
+fn value(name: &str, source: ValidationError) -> Error {
     Error::Value { name: name.to_owned(), source }
 }
 
@@ -91,7 +91,7 @@ fn scaled<'a>(gauge: brief::Gauge<'a>, scale: Option<&str>) -> Result<Gauge<'a>,
     let scale = text.parse().ok().and_then(|scale: f64| gauge.scaled(scale));
     scale.ok_or_else(|| {
         let message = format!("\"{text}\" is not a number above 0 and at most 1000");
-        value("--token-scale", Invalid { path: "/token_scale".into(), message })
+        value("--token-scale", ValidationError { path: "/token_scale".into(), message })
     })
 }
 

@@ -31,14 +31,14 @@ pub enum Overflow {
 }
 
 impl std::str::FromStr for Overflow {
-    type Err = crate::model::Invalid;
+    type Err = crate::model::ValidationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "error" => Ok(Self::Error),
             "shrink" => Ok(Self::Shrink),
             "exceed" => Ok(Self::Exceed),
-            _ => Err(crate::model::Invalid {
+            _ => Err(crate::model::ValidationError {
                 path: String::new(),
                 message: format!("\"{text}\" is not one of error, shrink, exceed"),
             }),

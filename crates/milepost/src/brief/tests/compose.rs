@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::model::{Fields, FromRaw, Manifest, Path, Profile, Raw, RunRecord};
+use crate::model::{FromRawJson, JsonPath, Manifest, Profile, RawJson, RawObject, RunRecord};
 
 fn body(more: &str) -> crate::model::Body {
     let text = format!(
         r#"{{"snapshot_id":"cp_1","created_at":"2026-01-02T03:04:05Z","run_id":"r","session_id":"s","sequence":3,
         "elapsed_ms":1,"source":"manual","source_details":["manual"],"status":"in_progress"{more}}}"#
     );
-    crate::model::Body::from_fields(Fields::from_raw(&text, &Path::Root).unwrap()).unwrap()
+    crate::model::Body::from_fields(RawObject::from_raw(&text, &JsonPath::Root).unwrap()).unwrap()
 }
 
 fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
@@ -123,7 +123,7 @@ fn everything_that_was_recorded() {
     - Blocked: None
 
     ## User Rules
-    - Keep in context: docs/spec.md (context digest)
+    - KeepCount in context: docs/spec.md (context digest)
     "#);
 }
 
@@ -152,7 +152,7 @@ fn nothing_is_invented() {
 #[test]
 fn what_blocks_is_said_and_many_files_are_counted() {
     let files: Vec<_> = (0..300).map(|n| format!("f{n}.rs")).collect();
-    let list = Raw::of(&files).unwrap();
+    let list = RawJson::of(&files).unwrap();
     let body = body(&format!(
         r#","tasks":[{{"id":"t","title":"deploy","status":"blocked"}}],"workspace":{{"git":{{"untracked":{}}}}}"#,
         list.get()
@@ -224,7 +224,7 @@ fn hostile() -> impl Strategy<Value = String> {
 /// A checkpoint, its run and a manifest, with such text in every field that may hold any text.
 fn with_hostile(text: &[String]) -> (crate::model::Body, RunRecord, Manifest) {
     let mut texts = text.iter().cycle();
-    let mut next = || Raw::of(texts.next().unwrap()).unwrap().get().to_owned();
+    let mut next = || RawJson::of(texts.next().unwrap()).unwrap().get().to_owned();
     let mut fill = |template: &str| {
         let mut parts = template.split('@');
         let first = parts.next().unwrap().to_owned();

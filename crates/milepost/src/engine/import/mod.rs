@@ -13,7 +13,9 @@ use super::bookkeeping::{note_checkpoint, remember};
 use super::{Milepost, Whereabouts};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
-use crate::model::{CheckpointId, Event, Fields, Marks, Path, Recent, RunId, RunOrigin, RunRecord, Token};
+use crate::model::{
+    CheckpointId, Event, JsonPath, Marks, RawObject, RecentCommit, RunId, RunOrigin, RunRecord, WriteToken,
+};
 use crate::redact::{AllowList, Redaction};
 use crate::seal;
 use crate::store::{CheckpointFilter, Commit, HeaderQuery, WriteDecision};
@@ -212,8 +214,10 @@ impl Milepost {
                 return Ok(id);
             };
             let ours = state.row.record.is_ok_and(|record| {
-                let of =
-                    record.extra.get("imported").and_then(|raw| Fields::parse(raw.get(), &Path::Root).ok());
+                let of = record
+                    .extra
+                    .get("imported")
+                    .and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
                 let text = |name: &str| {
                     of.as_ref().and_then(|of| serde_json::from_str::<String>(of.get(name)?.get()).ok())
                 };
@@ -305,7 +309,7 @@ impl Milepost {
         batch: &[Ready],
         events: Vec<Event>,
     ) -> Result<(), Error> {
-        let token = Token::fresh();
+        let token = WriteToken::generate();
         let mut failed = None;
         self.write(id, &mut |view| {
             failed = None;
@@ -345,7 +349,7 @@ impl Milepost {
                 record.status = status;
                 record.ended_at = status.is_terminal().then_some(record.updated_at);
             }
-            remember(&mut record, Recent { token: token.clone(), sequence: 0, coalesced: false });
+            remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
             let mut commit = Commit::new(record);
             commit.puts = puts;
             commit.marks = marks;

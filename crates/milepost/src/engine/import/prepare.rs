@@ -7,7 +7,8 @@ use super::super::compose::{self, Frame};
 use crate::Error;
 use crate::interop::{ForeignCheckpoint, ForeignRun, safe_name};
 use crate::model::{
-    CheckpointId, Event, EventType, Fields, Moment, Path, Raw, RunId, RunRecord, Session, Working,
+    CheckpointId, ClockReading, Event, EventType, JsonPath, RawJson, RawObject, RunId, RunRecord, Session,
+    WorkingState,
 };
 use crate::redact::{self, AllowList};
 use crate::seal::Unsealed;
@@ -32,7 +33,7 @@ pub(super) fn plain_name(run: &ForeignRun, allow: &AllowList) -> RunId {
     own.or_else(safe)
         .filter(|id| check_run_name(id, allow).is_ok())
         .or_else(number)
-        .unwrap_or_else(|| RunId::fresh(Default::default()))
+        .unwrap_or_else(|| RunId::generate(Default::default()))
 }
 
 /// Characters that stand for a run or a checkpoint there, the same every time.
@@ -58,7 +59,7 @@ pub(super) fn derived(run: &ForeignRun, one: &ForeignCheckpoint) -> CheckpointId
 pub(super) fn made(run: &ForeignRun, one: &ForeignCheckpoint) -> CheckpointId {
     let time = one.created_at.strftime("%Y%m%dT%H%M%S%3fZ");
     let id = format!("cp_{time}_{}", digits(run, Some(one), 12)).parse();
-    id.unwrap_or_else(|_| CheckpointId::fresh(one.created_at))
+    id.unwrap_or_else(|_| CheckpointId::generate(one.created_at))
 }
 
 /// A record of a run that was made elsewhere.
@@ -76,9 +77,9 @@ pub(super) fn base(
     record.plan.clone_from(&run.plan);
     record.updated_at = run.checkpoints.iter().map(|one| one.created_at).max().unwrap_or(started);
     let mut kept = run.kept.clone();
-    kept.set("format", Raw::of(run.format.as_str())?);
-    kept.set("id", Raw::of(&run.id)?);
-    record.extra.set("imported", Raw::of(&kept)?);
+    kept.set("format", RawJson::of(run.format.as_str())?);
+    kept.set("id", RawJson::of(&run.id)?);
+    record.extra.set("imported", RawJson::of(&kept)?);
     Ok(record)
 }
 
@@ -94,17 +95,17 @@ pub(super) fn prepared(
     let mut draft = one.draft.clone();
     draft.run_id = None;
     let mut metadata = match &draft.metadata {
-        Some(raw) => Fields::parse(raw.get(), &Path::Root.key("metadata"))?,
-        None => Fields::default(),
+        Some(raw) => RawObject::parse(raw.get(), &JsonPath::Root.key("metadata"))?,
+        None => RawObject::default(),
     };
-    let mut imported = Fields::default();
-    imported.set("format", Raw::of(run.format.as_str())?);
-    imported.set("id", Raw::of(&one.id)?);
-    imported.set("run", Raw::of(&run.id)?);
-    imported.set("path", Raw::of(&one.path)?);
+    let mut imported = RawObject::default();
+    imported.set("format", RawJson::of(run.format.as_str())?);
+    imported.set("id", RawJson::of(&one.id)?);
+    imported.set("run", RawJson::of(&run.id)?);
+    imported.set("path", RawJson::of(&one.path)?);
     one.kept.iter().for_each(|(name, raw)| imported.set(name, raw.clone()));
-    metadata.set("imported", Raw::of(&imported)?);
-    draft.metadata = Some(Raw::of(&metadata)?);
+    metadata.set("imported", RawJson::of(&imported)?);
+    draft.metadata = Some(RawJson::of(&metadata)?);
     let mut replaced = 0;
     if let Some(allow) = redaction {
         (draft, replaced) = allow.redact_draft(draft)?;
@@ -112,7 +113,7 @@ pub(super) fn prepared(
     let session =
         draft.session_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| "unknown".to_owned());
     note_session(record, &session, one);
-    record.working = Working::default();
+    record.working = WorkingState::default();
     let status = draft.status.unwrap_or(crate::model::Status::InProgress);
     let frame = Frame {
         id: name,
@@ -144,7 +145,7 @@ fn note_session(record: &mut RunRecord, id: &str, one: &ForeignCheckpoint) {
         record.sessions = record.sessions.saturating_add(1);
         let ago = jiff::SignedDuration::from_millis(i64::try_from(one.elapsed_ms).unwrap_or_default());
         let at = one.created_at.checked_sub(ago).unwrap_or(one.created_at);
-        let started = Moment { at, boot_id: None, uptime_ms: None };
+        let started = ClockReading { at, boot_id: None, uptime_ms: None };
         record.session = Some(Session { id: id.to_owned(), started, elapsed_ms: 0, checkpoints: 0 });
     }
     if let Some(session) = &mut record.session {
@@ -187,8 +188,8 @@ pub(super) fn happened(
     let session = record.session.as_ref().map_or("unknown", |session| session.id.as_str());
     let entered = serde_json::json!({ "session_id": session, "profile": record.profile });
     let mut events = vec![
-        event(record.started_at, EventType::RunStarted, None, Raw::of(&begun)?),
-        event(record.started_at, EventType::SessionStarted, None, Raw::of(&entered)?),
+        event(record.started_at, EventType::RunStarted, None, RawJson::of(&begun)?),
+        event(record.started_at, EventType::SessionStarted, None, RawJson::of(&entered)?),
     ];
     for one in &run.events {
         let about = one.about.as_ref().and_then(|name| names.get(name)).cloned();

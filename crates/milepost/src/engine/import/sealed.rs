@@ -61,7 +61,7 @@ pub(super) fn write_sealed(
             // Who worked on it, and where, is on another machine; it goes on here.
             record.owner = None;
             let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
-            record.extra.set("bundle", crate::model::Raw::of(&there)?);
+            record.extra.set("bundle", crate::model::RawJson::of(&there)?);
             if here.project.is_some() {
                 record.project.clone_from(&here.project);
                 record.worktree.clone_from(&here.worktree);

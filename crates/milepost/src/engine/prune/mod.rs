@@ -13,7 +13,9 @@ pub use self::report::{Action, Prune, PruneFailure, PruneReport, PruneStep};
 use self::report::{about, coming_back, leaves};
 use super::{Milepost, Saved};
 use crate::Error;
-use crate::model::{Event, EventType, Keep, Profile, Raw, Retention, RunId, RunRecord, Upkept};
+use crate::model::{
+    Event, EventType, KeepCount, MaintenanceState, Profile, RawJson, Retention, RunId, RunRecord,
+};
 use crate::owner::Liveness;
 use crate::retain::{self, Reason, RunCase, RunFacts};
 use crate::store::{
@@ -83,7 +85,7 @@ impl Milepost {
         }
         let planned = |cases: &[Case]| cases.iter().flat_map(|c| &c.steps).map(coming_back).sum::<u64>();
         // A store of many files takes a while to measure.
-        if request.run.is_none() && self.settings.house.max_bytes > 0 {
+        if request.run.is_none() && self.settings.store_limits.max_bytes > 0 {
             let mut bytes = if request.dry_run {
                 before.saturating_sub(planned(&cases))
             } else {
@@ -126,7 +128,7 @@ impl Milepost {
                 protected: entries.iter().any(|entry| entry.pinned || entry.tagged),
             };
             case.may_go = whole.may_go();
-            let limit = self.settings.house.ended_after;
+            let limit = self.settings.store_limits.ended_after;
             if let Some(limit) = limit.filter(|limit| whole.has_expired(*limit, now)) {
                 let reason = Reason::RunEnded(limit.as_secs());
                 if dry_run || self.store.delete_run(&case.row.run_id, Some(case.row.stamp))? {
@@ -218,7 +220,7 @@ impl Milepost {
         written: u64,
     ) -> Result<Option<Receipt>, Error> {
         let named: Vec<_> = batch.iter().take(NAMED).map(|step| &step.snapshot_id).collect();
-        let data = Raw::of(&serde_json::json!({ "removed": named, "count": batch.len() }))?;
+        let data = RawJson::of(&serde_json::json!({ "removed": named, "count": batch.len() }))?;
         let event =
             Event { at: self.now(), kind: EventType::Pruned, run_id: run.clone(), snapshot_id: None, data };
         let mut moved = false;
@@ -231,7 +233,7 @@ impl Milepost {
             // What is newest now is so whatever the plan knew.
             let drops = batch.iter().map(|step| step.sequence);
             let drops = drops.filter(|sequence| latest.is_none_or(|latest| *sequence < latest.sequence));
-            record.upkept = Some(Upkept {
+            record.maintenance = Some(MaintenanceState {
                 stamp: view.slot.stamp(),
                 written: latest.map_or(written, |latest| written.max(latest.stamp)),
             });
@@ -252,7 +254,7 @@ impl Milepost {
     ) -> Result<Vec<PruneStep>, Error> {
         // Whatever lies before the last so many goes by its number alone, unless the record or a mark protects it.
         let by_number = match retention.keep_last {
-            Keep::Last(n) if !dry_run && !retention.protects_many() => Some(n),
+            KeepCount::Last(n) if !dry_run && !retention.protects_many() => Some(n),
             _ => None,
         };
         let mut entries = self.store.retention_entries(&record.run_id, by_number)?;
@@ -281,7 +283,7 @@ impl Milepost {
 
     /// The time before which checkpoints are compressed, and the age in seconds, where that is wanted.
     fn compress_before(&self) -> Option<(Timestamp, u64)> {
-        let age = self.settings.house.compress_after?;
+        let age = self.settings.store_limits.compress_after?;
         Some((self.now().checked_sub(age).unwrap_or(Timestamp::MIN), age.as_secs()))
     }
 
@@ -296,7 +298,7 @@ impl Milepost {
     /// Reduces the oldest ended runs to the least that a run keeps, or plans to, until the store is as small as it has to
     /// be.
     fn shrink(&self, cases: &mut [Case], bytes: &mut u64, report: &mut PruneReport) -> Result<(), Error> {
-        let most = self.settings.house.max_bytes;
+        let most = self.settings.store_limits.max_bytes;
         for case in cases.iter_mut().filter(|case| case.may_go && !case.gone) {
             if *bytes <= most {
                 return Ok(());
@@ -356,6 +358,8 @@ impl Milepost {
 
 /// The stamp of the last write that was part of the work.
 pub(super) fn last_write(row: &RunRow) -> u64 {
-    let upkept = row.record.as_ref().ok().and_then(|record| record.upkept);
-    upkept.filter(|upkept| upkept.stamp == row.stamp).map_or(row.stamp, |upkept| upkept.written)
+    let maintenance = row.record.as_ref().ok().and_then(|record| record.maintenance);
+    maintenance
+        .filter(|maintenance| maintenance.stamp == row.stamp)
+        .map_or(row.stamp, |maintenance| maintenance.written)
 }

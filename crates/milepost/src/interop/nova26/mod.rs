@@ -14,7 +14,7 @@ pub use self::write::write;
 use super::parcel::{ForeignCheckpoint, ForeignRun, Found};
 use super::{Format, InteropError, Progress};
 use crate::database;
-use crate::model::{Draft, Fields, FromRaw, LogLine, Path as Place, Phase, Raw, Source, Status, Task};
+use crate::model::{Draft, FromRawJson, JsonPath, LogLine, Phase, RawJson, RawObject, Source, Status, Task};
 use crate::seal::strict;
 
 const FORMAT: Format = Format::Nova26;
@@ -204,8 +204,8 @@ fn parsed(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{}Z", text.trim().replacen(' ', "T", 1)).parse().ok())
 }
 
-fn set(fields: &mut Fields, name: &str, value: &impl serde::Serialize) {
-    if let Ok(raw) = Raw::of(value) {
+fn set(fields: &mut RawObject, name: &str, value: &impl serde::Serialize) {
+    if let Ok(raw) = RawJson::of(value) {
         fields.set(name, raw);
     }
 }
@@ -223,7 +223,7 @@ fn checkpoint(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
         found.skip(place, "it has no id or no build");
         return Ok(());
     }
-    let mut kept = Fields::default();
+    let mut kept = RawObject::default();
     set(&mut kept, "timestamp", &time);
     set(&mut kept, "created_at", &made);
     let tasks = list(field(row, 3)?, "tasks", &place, &mut kept, found);
@@ -235,8 +235,8 @@ fn checkpoint(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
     let metadata = field(row, 5)?;
     let object = |text: &String| {
         let text = strict::check(text.as_bytes()).ok()?;
-        Fields::parse(text, &Place::Root).ok()?;
-        Raw::parse(text).ok()
+        RawObject::parse(text, &JsonPath::Root).ok()?;
+        RawJson::parse(text).ok()
     };
     let read = metadata.as_ref().and_then(object);
     if read.is_none() {
@@ -272,11 +272,11 @@ fn list(
     text: Option<String>,
     name: &str,
     place: &str,
-    kept: &mut Fields,
+    kept: &mut RawObject,
     found: &mut Found,
 ) -> Option<Vec<Task>> {
     let text = text?;
-    let read = strict::check(text.as_bytes()).and_then(|text| Vec::<Task>::from_raw(text, &Place::Root));
+    let read = strict::check(text.as_bytes()).and_then(|text| Vec::<Task>::from_raw(text, &JsonPath::Root));
     match read {
         Ok(tasks) => Some(tasks),
         Err(e) => {
@@ -299,7 +299,7 @@ fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
         "logs",
         "updated_at",
     ];
-    let mut columns = Fields::default();
+    let mut columns = RawObject::default();
     for (at, name) in COLUMNS.into_iter().enumerate() {
         set(&mut columns, name, &field(row, at)?);
     }
@@ -308,7 +308,7 @@ fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
         return Ok(());
     };
     let place = format!("build_states/{build}");
-    let mut aside = Fields::default();
+    let mut aside = RawObject::default();
     let tasks = list(field(row, 3)?, "tasks", &place, &mut aside, found);
     let ended = [(4, "done"), (5, "failed")];
     let mut all = tasks.unwrap_or_default();
@@ -339,7 +339,7 @@ fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
     let at = updated.or(started).or(run.checkpoints.last().map(|last| last.created_at)).unwrap_or_default();
     let said = |line: serde_json::Value| line.as_str().map_or_else(|| line.to_string(), ToOwned::to_owned);
     run.log =
-        lines.into_iter().map(|line| LogLine { at, text: said(line), extra: Fields::default() }).collect();
+        lines.into_iter().map(|line| LogLine { at, text: said(line), extra: RawObject::default() }).collect();
     set(&mut run.kept, "build_state", &columns);
     Ok(())
 }

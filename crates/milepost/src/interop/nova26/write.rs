@@ -10,7 +10,7 @@ use super::super::parcel::{
     Export, ExportRun, Held, imported, lost, lost_of_run, lost_source, own_metadata, text, time,
 };
 use super::{FORMAT, SCHEMA};
-use crate::model::{Fields, Path as Place, Task};
+use crate::model::{JsonPath, RawObject, Task};
 
 /// Writes a run into a new database.
 pub fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
@@ -51,10 +51,10 @@ fn fill(run: &ExportRun<'_>, path: &Path, out: &mut Export) -> rusqlite::Result<
     transaction.commit()
 }
 
-fn of_run(run: &ExportRun<'_>) -> Fields {
+fn of_run(run: &ExportRun<'_>) -> RawObject {
     let raw = run.record.extra.get("imported");
-    let fields = raw.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok()).unwrap_or_default();
-    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { Fields::default() }
+    let fields = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
+    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { RawObject::default() }
 }
 
 /// A row of the first table.
@@ -96,13 +96,13 @@ fn stamp(at: Timestamp) -> String {
 fn state(
     run: &ExportRun<'_>,
     name: &str,
-    build: &Fields,
+    build: &RawObject,
     transaction: &rusqlite::Transaction<'_>,
     out: &mut Export,
 ) -> rusqlite::Result<()> {
     let came = run.checkpoints.iter().all(|held| !imported(held.body.metadata.as_ref(), FORMAT).is_empty());
     let known = build.get("build_state").filter(|_| came);
-    let known = known.and_then(|raw| Fields::parse(raw.get(), &Place::Root).ok());
+    let known = known.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
     if !build.is_empty() && known.is_none() && came {
         return Ok(());
     }

@@ -200,7 +200,7 @@ fn names_are_replaced_and_stay_apart() {
 
 #[test]
 fn places_are_found_and_counted() {
-    let raw = |text: &str| Raw::parse(text).unwrap();
+    let raw = |text: &str| RawJson::parse(text).unwrap();
     let members = [
         ("brief", raw(r#""[redacted:jwt] and [redacted:jwt]""#)),
         ("state", raw(r#"{"a~/b":["x","[redacted:token]"],"[redacted:token]":1}"#)),

@@ -137,7 +137,7 @@ impl SessionOptions {
             (None, Some(url)) => Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?,
             (None, None) => return Err(Error::MissingOption("store")),
         };
-        let run = run.unwrap_or_else(|| RunId::fresh(mp.now()));
+        let run = run.unwrap_or_else(|| RunId::generate(mp.now()));
         // The store says itself where it is, so that its files are left out.
         let url = mp.store().info()?.url;
         let scope = Scope { root, store: url.parse().ok(), ..self.scope };

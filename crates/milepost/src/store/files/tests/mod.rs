@@ -4,8 +4,8 @@ mod damage;
 
 use super::*;
 use crate::model::{
-    Body, CheckpointId, Event, EventType, Fields, Item, LogLine, Marks, Path as At, Profile, Raw, RunRecord,
-    Source, Status,
+    Body, CheckpointId, Event, EventType, Item, JsonPath, LogLine, Marks, Profile, RawJson, RawObject,
+    RunRecord, Source, Status,
 };
 use crate::seal::{Sealed, Unsealed, seal};
 use crate::store::{CheckpointFilter, Commit, EVENTS_KEPT, ProblemKind, RunView, Slot};
@@ -46,13 +46,13 @@ fn document(run: &RunId, id: &str, slot: &Slot) -> Sealed {
         snapshot_id: id.parse().unwrap(),
         source: Source::Manual,
         source_details: vec!["manual".into()],
-        state: Some(Raw::parse("[1,2,3]").unwrap()),
+        state: Some(RawJson::parse("[1,2,3]").unwrap()),
         status: Status::InProgress,
         step_state: None,
         task_summary: Some(format!("about {id}")),
         tasks: vec![],
         workspace: None,
-        extra: Fields::parse("{}", &At::Root).unwrap(),
+        extra: RawObject::parse("{}", &JsonPath::Root).unwrap(),
     };
     seal(Unsealed::new(body, true).unwrap(), slot).unwrap()
 }
@@ -63,7 +63,7 @@ fn event(run: &RunId, id: &str) -> Event {
         kind: EventType::CheckpointCreated,
         run_id: run.clone(),
         snapshot_id: Some(id.parse::<CheckpointId>().unwrap()),
-        data: Raw::parse("{\"check\":\"x\"}").unwrap(),
+        data: RawJson::parse("{\"check\":\"x\"}").unwrap(),
     }
 }
 

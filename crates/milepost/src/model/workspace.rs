@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FromRaw, Invalid, Path, base64, json::kind_of, record};
+use super::{FromRawJson, JsonPath, ValidationError, base64, json::kind_of, record};
 
 /// A path as it is on disk: text where it is UTF-8, else its bytes in base64.
 #[derive(
@@ -54,16 +54,16 @@ impl PathText {
     }
 }
 
-impl FromRaw for PathText {
-    fn from_raw(text: &str, path: &Path<'_>) -> Result<Self, Invalid> {
+impl FromRawJson for PathText {
+    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         serde_json::from_str(text)
-            .map_err(|_| Invalid::at(path, format!("{} where a path is needed", kind_of(text))))
+            .map_err(|_| ValidationError::at(path, format!("{} where a path is needed", kind_of(text))))
     }
 }
 
 record! {
     /// A rename seen in the index.
-    pub struct Renamed {
+    pub struct RenamedFile {
         /// Where it was.
         from: PathText [required],
         /// Where it is.
@@ -84,7 +84,7 @@ record! {
         /// Where the worktree differs from the index.
         modified: Vec<PathText> [optional],
         /// What was renamed.
-        renamed: Vec<Renamed> [optional],
+        renamed: Vec<RenamedFile> [optional],
         /// Where the index differs from the commit.
         staged: Vec<PathText> [optional],
         /// What git does not know.
@@ -95,7 +95,7 @@ record! {
 record! {
     /// What stood in the watched directories.
     #[derive(Default)]
-    pub struct Watched {
+    pub struct WatchedFiles {
         /// Why there are no facts, or fewer.
         error: Option<String> [optional],
         /// The files.
@@ -108,7 +108,7 @@ record! {
 record! {
     /// How much memory the watched processes used.
     #[derive(Default)]
-    pub struct Memory {
+    pub struct MemoryUsage {
         /// Heap in use, where known.
         heap_used: Option<u64> [optional],
         /// The largest resident set so far.
@@ -127,10 +127,10 @@ record! {
         /// What git said.
         git: Option<GitFacts> [optional],
         /// Memory of the watched processes.
-        memory: Option<Memory> [optional],
+        memory: Option<MemoryUsage> [optional],
         /// What was left out, and why.
         skipped: Vec<String> [optional],
         /// The watched directories.
-        watched: Option<Watched> [optional],
+        watched: Option<WatchedFiles> [optional],
     }
 }
