@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup | test | bench | faults`.
+//! The project's own commands: `cargo xtask setup | test | dist | bench | faults`.
 
 // Here the environment is read and plain files are written: nothing of this is part of the product.
 #![allow(clippy::disallowed_methods)]
@@ -6,6 +6,7 @@
 mod agents;
 mod architecture;
 mod bench;
+mod dist;
 mod faults;
 mod mcp;
 mod npm;
@@ -16,7 +17,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | architecture | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | architecture | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +29,7 @@ fn main() -> Result<()> {
         ["setup"] => setup::run(),
         ["test"] => test::run(faults::Size::Short),
         ["test", "--full"] => test::run(faults::Size::Full),
+        ["dist"] => dist::run(),
         ["architecture"] => architecture::run(),
         ["faults", "--short", cases @ ..] => faults::run(faults::Size::Short, cases),
         ["faults", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {

@@ -56,6 +56,8 @@ pub(super) struct Db {
     named: bool,
     read_only: bool,
     wal: bool,
+    /// Whether commits are synced by `sync_commit` and not by SQLite.
+    syncs_commits: bool,
     /// Pages in the WAL after the last commit of this connection.
     wal_pages: Arc<AtomicI32>,
     /// Pages that the WAL had when this connection was opened.
@@ -199,7 +201,6 @@ impl Db {
         if !read_only {
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-            connection.execute_batch("PRAGMA synchronous = FULL")?;
             if !wal {
                 connection.pragma_update(None, "journal_mode", "TRUNCATE")?;
             }
@@ -210,7 +211,7 @@ impl Db {
                 Ok(())
             }))?;
         }
-        Ok(Self {
+        let mut db = Self {
             connection,
             copy: None,
             path: path.to_owned(),
@@ -218,11 +219,35 @@ impl Db {
             named: false,
             read_only,
             wal,
+            syncs_commits: false,
             wal_pages,
             pages_on_disk,
             grown: 0,
             began: None,
-        })
+        };
+        if !read_only {
+            db.choose_who_syncs()?;
+        }
+        Ok(db)
+    }
+
+    /// In WAL mode `sync_commit` syncs each commit; SQLite syncs only around checkpoints. Its own sync of a commit is an
+    /// fsync where SQLite was compiled without HAVE_FDATASYNC, and one more of the folder in every process.
+    /// A file that is not in WAL mode, such as one that was made on a network file system, is synced by SQLite.
+    fn choose_who_syncs(&mut self) -> Result<()> {
+        let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        self.syncs_commits = self.wal && mode == "wal";
+        let level = if self.syncs_commits { "NORMAL" } else { "FULL" };
+        self.connection.pragma_update(None, "synchronous", level)
+    }
+
+    /// Makes the last commit durable. The caller keeps other writers away until it returns.
+    pub(super) fn sync_commit(&self) -> std::io::Result<()> {
+        if !self.syncs_commits {
+            return Ok(());
+        }
+        let wal = beside(&self.path, "-wal");
+        small_file::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
     }
 
     /// Whether this connection is to the file with this number.
@@ -290,6 +315,7 @@ impl Db {
         self.connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")?;
         let mode = if wal { "WAL" } else { "TRUNCATE" };
         self.connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
+        self.choose_who_syncs()?;
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(schema::TABLES)?;
         tx.pragma_update(None, "application_id", schema::APPLICATION_ID)?;

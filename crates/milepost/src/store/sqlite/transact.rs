@@ -53,16 +53,24 @@ impl<T> Outcome<T> {
 /// Work inside a write transaction. It may be called twice; only the last time counts.
 pub(super) type Work<'a, T> = dyn FnMut(&Tx<'_>, &Fresh, &Base) -> Result<Outcome<T>, StoreError> + 'a;
 
+/// How one attempt ended.
+enum Attempt<T> {
+    Acknowledged(T),
+    /// SQLite could not sync the WAL's header, so the commit did not happen.
+    CommitFailed(StoreError),
+}
+
 /// Runs the work in a transaction and commits it. If a sync fails, everything is written and synced once more; if that
 /// fails too, the answer is `NotAcknowledged`, and the next writer has to begin with the same.
 pub(super) fn transact<T>(store: &SqliteStore, db: &mut Db, work: &mut Work<'_, T>) -> Result<T, StoreError> {
-    match attempt(store, db, work, false) {
-        Err(first @ StoreError::NotAcknowledged { .. }) => match attempt(store, db, work, true) {
-            Ok(value) => Ok(value),
-            Err(second @ StoreError::NotAcknowledged { .. }) => Err(second),
-            Err(_) => Err(first),
-        },
-        other => other,
+    let first = match attempt(store, db, work, false)? {
+        Attempt::Acknowledged(value) => return Ok(value),
+        Attempt::CommitFailed(error) => error,
+    };
+    match attempt(store, db, work, true) {
+        Ok(Attempt::Acknowledged(value)) => Ok(value),
+        Ok(Attempt::CommitFailed(second)) | Err(second @ StoreError::NotAcknowledged { .. }) => Err(second),
+        Err(_) => Err(first),
     }
 }
 
@@ -71,7 +79,7 @@ fn attempt<T>(
     db: &mut Db,
     work: &mut Work<'_, T>,
     after_failed_sync: bool,
-) -> Result<T, StoreError> {
+) -> Result<Attempt<T>, StoreError> {
     let failed = |e| store.write_error(e);
     let mark = store.mark.read();
     let mut rewritten = false;
@@ -98,26 +106,31 @@ fn attempt<T>(
             tx.commit().map_err(failed)?;
             continue;
         }
-        return match work(&tx, &fresh, &Base { newest, losses })? {
-            Outcome::Unchanged(value) => Ok(value),
-            Outcome::Changed { value, newest, adds } => {
-                tx.commit().map_err(|e| commit_error(store, e, adds))?;
-                store.mark.set(newest);
-                Ok(value)
-            }
+        let (value, newest, adds) = match work(&tx, &fresh, &Base { newest, losses })? {
+            Outcome::Unchanged(value) => return Ok(Attempt::Acknowledged(value)),
+            Outcome::Changed { value, newest, adds } => (value, newest, adds),
         };
+        let not_acknowledged =
+            |source| StoreError::NotAcknowledged { place: store.place(), may_appear: adds, source };
+        match tx.commit() {
+            Err(e) if is_failed_sync(&e) => return Ok(Attempt::CommitFailed(not_acknowledged(e.into()))),
+            committed => committed.map_err(failed)?,
+        }
+        if let Err(e) = db.sync_commit() {
+            // Readers see the commit already, so it is not repeated: its frames are written and synced again.
+            rewrite_wal(store, db).map_err(|_| not_acknowledged(e.into()))?;
+        }
+        store.mark.set(newest);
+        return Ok(Attempt::Acknowledged(value));
     }
 }
 
-/// What a failed COMMIT means. Only an error while the frames were written proves that they are not whole: after a failed
-/// sync they may be in the file, and the next process that opens it finds them.
-fn commit_error(store: &SqliteStore, e: rusqlite::Error, adds: Vec<CheckpointId>) -> StoreError {
+/// Whether a failed COMMIT may have left its frames in the file, where the next process that opens it finds them.
+/// Only an error while the frames were written proves that they are not whole.
+fn is_failed_sync(e: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR, SQLITE_IOERR_WRITE};
     let code = e.sqlite_error().map_or(0, |error| error.extended_code);
-    if code & 0xff == SQLITE_IOERR && code != SQLITE_IOERR_WRITE {
-        return StoreError::NotAcknowledged { place: store.place(), may_appear: adds, source: e.into() };
-    }
-    store.write_error(e)
+    code & 0xff == SQLITE_IOERR && code != SQLITE_IOERR_WRITE
 }
 
 /// Writes and syncs the WAL again, so that everything that it shows is on disk.
