@@ -6,6 +6,7 @@
 mod agents;
 mod architecture;
 mod bench;
+mod deny;
 mod dist;
 mod faults;
 mod mcp;
@@ -17,7 +18,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | architecture | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +30,8 @@ fn main() -> Result<()> {
         ["setup"] => setup::run(),
         ["test"] => test::run(faults::Size::Short),
         ["test", "--full"] => test::run(faults::Size::Full),
+        ["deny"] => deny::run(false),
+        ["deny", "--full"] => deny::run(true),
         ["dist"] => dist::run(),
         ["architecture"] => architecture::run(),
         ["faults", "--short", cases @ ..] => faults::run(faults::Size::Short, cases),

@@ -6,20 +6,23 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, pass};
-use crate::{agents, architecture, bench, faults, mcp, setup, survival};
+use crate::{agents, architecture, bench, deny, faults, mcp, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
+    let is_full = matches!(size, faults::Size::Full);
     step("setup", setup::run)?;
     step("format", || pass(cargo().args(["fmt", "--all", "--check"])))?;
     step("architecture", architecture::run)?;
+    step("dependencies", || deny::run(is_full))?;
+    step("packages", package)?;
     step("lints", || {
         pass(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     })?;
     step("tests", || pass(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
     // The clients and the agents come from the network, and are large: not for every run.
-    if matches!(size, faults::Size::Full) {
+    if is_full {
         step("mcp", mcp::run)?;
         step("agents", || agents::run(&[]))?;
     }
@@ -28,9 +31,15 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if matches!(size, faults::Size::Full) { 10 } else { 8 };
+    let steps = if is_full { 12 } else { 10 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
+}
+
+/// Packs every crate that is published, as `cargo publish` would, without building it again.
+fn package() -> Result<()> {
+    let args = ["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty", "--no-verify"];
+    pass(cargo().args(args))
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
