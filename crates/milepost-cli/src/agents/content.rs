@@ -3,7 +3,7 @@
 
 use super::edit::Document;
 use super::hooks::Hooks;
-use super::json::{Dialect, Wrong};
+use super::json::{Dialect, SyntaxError};
 use super::server::Form;
 use super::table;
 
@@ -67,9 +67,9 @@ impl Refusal {
     }
 }
 
-impl From<Wrong> for Refusal {
-    fn from(wrong: Wrong) -> Self {
-        Self(wrong.to_string())
+impl From<SyntaxError> for Refusal {
+    fn from(error: SyntaxError) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -97,14 +97,14 @@ impl Content {
     pub(super) fn install(&self, text: Option<&str>, traces: &mut Traces) -> Result<String, Refusal> {
         match self {
             Self::Settings { dialect, hooks, server } => {
-                let mut document = Document::read(text.unwrap_or_default(), *dialect)?;
+                let mut document = Document::parse(text.unwrap_or_default(), *dialect)?;
                 if let Some(hooks) = hooks {
                     hooks.install(&mut document, traces)?;
                 }
                 if let Some(server) = server {
                     server.install(&mut document, traces)?;
                 }
-                Ok(document.text().to_owned())
+                Ok(document.text())
             }
             Self::Table => table::install(text.unwrap_or_default()),
             Self::Whole { text: ours, .. } => match text {
@@ -118,18 +118,16 @@ impl Content {
     pub(super) fn uninstall(&self, text: &str, traces: &Traces) -> Result<(String, Rest), Refusal> {
         let left = match self {
             Self::Settings { dialect, hooks, server } => {
-                let mut document = Document::read(text, *dialect)?;
-                let before = document.text().to_owned();
+                let mut document = Document::parse(text, *dialect)?;
+                let before = document.text();
                 if hooks.is_some() {
                     Hooks::uninstall(&mut document, traces)?;
                 }
                 if let Some(server) = server {
                     server.uninstall(&mut document, traces)?;
                 }
-                match document.text() {
-                    same if same == before => text.to_owned(),
-                    other => other.to_owned(),
-                }
+                // A blank file becomes an object only to be looked at.
+                if document.text() == before { text.to_owned() } else { document.text() }
             }
             Self::Table => table::uninstall(text)?,
             Self::Whole { .. } if is_of_the_user(text) => text.to_owned(),
@@ -143,7 +141,7 @@ impl Content {
     pub(super) fn standing(&self, text: Option<&str>) -> Result<Vec<(Part, Standing)>, Refusal> {
         Ok(match self {
             Self::Settings { dialect, hooks, server } => {
-                let document = Document::read(text.unwrap_or_default(), *dialect)?;
+                let document = Document::parse(text.unwrap_or_default(), *dialect)?;
                 let hooks = hooks.map(|hooks| (Part::Hooks, hooks.standing(&document)));
                 let server = server.map(|server| (Part::Mcp, server.standing(&document)));
                 hooks.into_iter().chain(server).collect()

@@ -45,7 +45,7 @@ pub(super) fn to_do(scope: Scope) -> Option<&'static str> {
 
 /// Whether the settings turn all hooks off.
 pub(super) fn hooks_are_off(text: &str) -> bool {
-    let Ok(document) = Document::read(text, DIALECT) else { return false };
+    let Ok(document) = Document::parse(text, DIALECT) else { return false };
     let switch = document.find(&["hooksConfig", "enabled"]);
     switch.and_then(|place| document.source(&place).map(|text| text == "false")).unwrap_or(false)
 }

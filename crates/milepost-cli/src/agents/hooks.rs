@@ -3,8 +3,8 @@
 //! since Codex trusts a hook by its position.
 
 use super::content::{Refusal, Standing, Traces};
-use super::edit::{Document, Place};
-use super::style::Tree;
+use super::edit::{Document, ItemPath};
+use super::style::quote;
 
 /// Which hooks an agent gets.
 #[derive(Debug)]
@@ -32,8 +32,8 @@ const OURS: &str = "milepost hook ";
 /// An entry of ours.
 struct Found {
     event: String,
-    command: Place,
-    entry: Place,
+    command: ItemPath,
+    entry: ItemPath,
 }
 
 impl Hooks {
@@ -41,23 +41,22 @@ impl Hooks {
         self.events.iter().any(|(known, _)| *known == event)
     }
 
-    fn group(&self, timeout: u64) -> Tree {
-        let mut entry = Vec::new();
-        if self.named {
-            entry.push(("name", Tree::text("milepost")));
-        }
-        entry.push(("type", Tree::text("command")));
-        entry.push(("command", Tree::text(self.command)));
-        entry.push(("timeout", Tree::Number(timeout)));
-        let hooks = Tree::Array(vec![Tree::Object(entry)]);
-        Tree::Object(vec![("matcher", Tree::text("*")), ("hooks", hooks)])
+    /// The JSON of an event's group with our entry.
+    fn group(&self, timeout: u64) -> String {
+        let name = if self.named { r#""name": "milepost", "# } else { "" };
+        let command = quote(self.command);
+        format!(
+            r#"{{"matcher": "*", "hooks": [{{{name}"type": "command", "command": {command}, "timeout": {timeout}}}]}}"#
+        )
     }
 
     pub(super) fn install(&self, document: &mut Document, traces: &mut Traces) -> Result<(), Refusal> {
         if document.find(&["hooks"]).is_none() {
-            let events =
-                self.events.iter().map(|(event, timeout)| (*event, Tree::Array(vec![self.group(*timeout)])));
-            return Ok(document.push(&[], Some("hooks"), &Tree::Object(events.collect()))?);
+            let events = self.events.iter();
+            let groups: Vec<_> = events
+                .map(|(event, timeout)| format!("{}: [{}]", quote(event), self.group(*timeout)))
+                .collect();
+            return Ok(document.push(&[], Some("hooks"), &format!("{{{}}}", groups.join(", ")))?);
         }
         // What an earlier or a later version has put where this one puts nothing.
         while let Some(extra) = found(document).into_iter().rfind(|found| !self.knows(&found.event)) {
@@ -68,14 +67,14 @@ impl Hooks {
             let mut ours = found(document).into_iter().filter(|found| found.event == *event);
             if let Some(found) = ours.next() {
                 if document.string(&found.command) != Some(self.command) {
-                    document.replace(&found.command, &Tree::text(self.command))?;
+                    document.replace(&found.command, &quote(self.command))?;
                 }
                 continue;
             }
             match document.find_from(&hooks, &[event]) {
                 None => {
                     traces.was_empty(document, &hooks, "hooks");
-                    document.push(&hooks, Some(event), &Tree::Array(vec![self.group(*timeout)]))?;
+                    document.push(&hooks, Some(event), &format!("[{}]", self.group(*timeout)))?;
                 }
                 Some(place) if document.is_array(&place) => {
                     traces.was_empty(document, &place, &format!("hooks.{event}"));
@@ -143,7 +142,7 @@ fn drop_entry(document: &mut Document, found: &Found, traces: &Traces) -> Result
 }
 
 /// An object that has to be one.
-fn object(document: &Document, names: &[&str]) -> Result<Place, Refusal> {
+fn object(document: &Document, names: &[&str]) -> Result<ItemPath, Refusal> {
     match document.find(names) {
         Some(place) if document.is_object(&place) => Ok(place),
         _ => Err(Refusal::shape(&format!("{} is not an object", names.join(".")))),

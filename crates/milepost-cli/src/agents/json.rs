@@ -1,7 +1,12 @@
-//! Reads JSON, and JSON with comments and trailing commas, and remembers where everything stands.
-//! In: a text. Out: nodes with byte spans, or the line and what is wrong there. Pure.
+//! Parses JSON and JSONC settings with the byte positions of everything in them, through `jsonc-parser`.
+//! In: a text. Out: values with spans, where commas and comments are, or the line of the first error. Changes nothing.
 
 use std::ops::Range;
+
+use jsonc_parser::ast::{ObjectProp, Value};
+use jsonc_parser::common::Ranged as _;
+use jsonc_parser::tokens::Token;
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
 /// What a program accepts in its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,23 +17,20 @@ pub(crate) enum Dialect {
     Jsonc,
 }
 
-/// How deep settings may nest: far beyond any real file, and far from the end of the stack.
-const DEPTH: usize = 200;
-
-/// A value and where it stands.
+/// A value and its position. Two values are equal whatever their positions are.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
     pub(super) kind: Kind,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Object(Vec<Item>),
     Array(Vec<Item>),
-    Text(String),
-    /// A number, a truth value or null: its text says it.
-    Plain,
+    String(String),
+    /// A number, a truth value or null, as it is written.
+    Literal(String),
 }
 
 /// A member of an object, or an element of an array.
@@ -39,190 +41,127 @@ pub(super) struct Item {
     /// From the name, or the value, to the end of the value.
     pub(super) span: Range<usize>,
     pub(super) value: Node,
-    /// Where the comma after it stands.
+    /// Position of the comma after it.
     pub(super) comma: Option<usize>,
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+    }
+}
+
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.value == other.value
+    }
 }
 
 impl Node {
     pub(super) fn items(&self) -> &[Item] {
         match &self.kind {
             Kind::Object(items) | Kind::Array(items) => items,
-            Kind::Text(_) | Kind::Plain => &[],
+            Kind::String(_) | Kind::Literal(_) => &[],
         }
     }
+
+    pub(super) fn items_mut(&mut self) -> Option<&mut Vec<Item>> {
+        match &mut self.kind {
+            Kind::Object(items) | Kind::Array(items) => Some(items),
+            Kind::String(_) | Kind::Literal(_) => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Comment {
+    pub(super) span: Range<usize>,
+    /// Whether it runs to the end of its line.
+    pub(super) is_line: bool,
 }
 
 /// What is wrong with a text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    pub(crate) line: usize,
-    pub(crate) what: String,
+pub(crate) struct SyntaxError {
+    pub(super) line: usize,
+    pub(super) message: String,
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+        write!(f, "line {}: {}", self.line, self.message)
     }
 }
 
-/// Reads a whole text; a byte order mark may stand before it.
-pub(super) fn read(text: &str, dialect: Dialect) -> Result<Node, Wrong> {
-    let mut reader = Reader { text: text.as_bytes(), at: bom(text), dialect };
-    reader.blank()?;
-    let root = reader.value(text, 0)?;
-    reader.blank()?;
-    match reader.peek() {
-        None => Ok(root),
-        Some(_) => Err(reader.wrong("more text after the end of the value")),
+/// Parses a whole text without a byte order mark.
+pub(super) fn parse(text: &str, dialect: Dialect) -> Result<(Node, Vec<Comment>), SyntaxError> {
+    // The parser checks whether comments are allowed only where it does not return them as tokens.
+    let comments = match dialect {
+        Dialect::Json => CommentCollectionStrategy::Separate,
+        Dialect::Jsonc => CommentCollectionStrategy::AsTokens,
+    };
+    let collect = CollectOptions { comments, tokens: true };
+    let error = |line, message: String| SyntaxError { line, message };
+    let parsed = parse_to_ast(text, &collect, &options(dialect)).map_err(|e| {
+        let message = e.kind().to_string();
+        let (first, rest) = message.split_at(message.chars().next().map_or(0, char::len_utf8));
+        error(e.line_display(), format!("{}{rest}", first.to_lowercase()))
+    })?;
+    let root = parsed.value.ok_or_else(|| error(1, "a value is missing".into()))?;
+    let (mut comments, mut tokens) = (Vec::new(), Vec::new());
+    for token in parsed.tokens.unwrap_or_default() {
+        let span = token.range.start..token.range.end;
+        match token.token {
+            Token::CommentLine(_) => comments.push(Comment { span, is_line: true }),
+            Token::CommentBlock(_) => comments.push(Comment { span, is_line: false }),
+            token => tokens.push((span.start, token == Token::Comma)),
+        }
+    }
+    if dialect == Dialect::Json {
+        // Some strings and white space that the parser accepts are not JSON.
+        if let Err(e) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            let message = e.to_string();
+            let message = message.split(" at line ").next().unwrap_or_default();
+            return Err(error(e.line(), message.to_owned()));
+        }
+    }
+    Ok((node(text, &root, &tokens), comments))
+}
+
+fn options(dialect: Dialect) -> ParseOptions {
+    ParseOptions {
+        allow_comments: dialect == Dialect::Jsonc,
+        allow_trailing_commas: dialect == Dialect::Jsonc,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
     }
 }
 
-/// The length of a byte order mark at the start.
-pub(super) fn bom(text: &str) -> usize {
-    if text.starts_with('\u{feff}') { 3 } else { 0 }
-}
-
-/// The end of a comment that starts at `at`, and whether it runs to the end of its line; `None` where none starts.
-pub(super) fn comment(text: &[u8], at: usize) -> Option<(usize, bool)> {
-    let rest = text.get(at..)?;
-    if rest.starts_with(b"//") {
-        let end = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
-        // The return before a newline belongs to the newline.
-        let end = if end > 0 && rest[end - 1] == b'\r' { end - 1 } else { end };
-        return Some((at + end, true));
-    }
-    if rest.starts_with(b"/*") {
-        let end = rest.windows(2).skip(2).position(|pair| pair == b"*/")?;
-        return Some((at + end + 4, false));
-    }
-    None
-}
-
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
-    dialect: Dialect,
-}
-
-impl Reader<'_> {
-    fn wrong(&self, what: &str) -> Wrong {
-        let before = &self.text[..self.at.min(self.text.len())];
-        let what = if self.at >= self.text.len() { "the text ends too early" } else { what };
-        Wrong { line: 1 + before.iter().filter(|b| **b == b'\n').count(), what: what.to_owned() }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    /// Skips white space and, where they are allowed, comments.
-    fn blank(&mut self) -> Result<(), Wrong> {
-        loop {
-            match self.peek() {
-                Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
-                Some(b'/') if self.dialect == Dialect::Json => {
-                    return Err(self.wrong("comments are not allowed in this file"));
-                }
-                Some(b'/') => match comment(self.text, self.at) {
-                    Some((end, _)) => self.at = end,
-                    None => return Err(self.wrong("a comment that does not end, or a stray slash")),
-                },
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    fn value(&mut self, text: &str, depth: usize) -> Result<Node, Wrong> {
-        let start = self.at;
-        let kind = match self.peek() {
-            Some(b'{' | b'[') if depth >= DEPTH => return Err(self.wrong("it nests too deep")),
-            Some(b'{') => Kind::Object(self.items(text, depth, b'}')?),
-            Some(b'[') => Kind::Array(self.items(text, depth, b']')?),
-            Some(b'"') => Kind::Text(self.string(text)?),
-            _ => {
-                self.plain(text)?;
-                Kind::Plain
-            }
-        };
-        Ok(Node { span: start..self.at, kind })
-    }
-
-    fn items(&mut self, text: &str, depth: usize, close: u8) -> Result<Vec<Item>, Wrong> {
-        let mut items: Vec<Item> = Vec::new();
-        self.at += 1;
-        loop {
-            self.blank()?;
-            if self.peek() == Some(close) {
-                let trailing = items.last().is_some_and(|item| item.comma.is_some());
-                if trailing && self.dialect == Dialect::Json {
-                    return Err(self.wrong("a comma stands before the end"));
-                }
-                self.at += 1;
-                return Ok(items);
-            }
-            if items.last().is_some_and(|item| item.comma.is_none()) {
-                return Err(self.wrong("a comma or the end is missing"));
-            }
-            let start = self.at;
-            let name = if close == b'}' { Some(self.name(text)?) } else { None };
-            let value = self.value(text, depth + 1)?;
-            let span = start..self.at;
-            self.blank()?;
-            let comma = (self.peek() == Some(b',')).then_some(self.at);
-            self.at += usize::from(comma.is_some());
-            items.push(Item { name, span, value, comma });
-        }
-    }
-
-    /// A name and its colon.
-    fn name(&mut self, text: &str) -> Result<String, Wrong> {
-        if self.peek() != Some(b'"') {
-            return Err(self.wrong("a name in quotes is missing"));
-        }
-        let name = self.string(text)?;
-        self.blank()?;
-        if self.peek() != Some(b':') {
-            return Err(self.wrong("a colon is missing"));
-        }
-        self.at += 1;
-        self.blank()?;
-        Ok(name)
-    }
-
-    fn string(&mut self, text: &str) -> Result<String, Wrong> {
-        let start = self.at;
-        self.at += 1;
-        loop {
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => self.at += 2,
-                Some(0..0x20) => {
-                    return Err(self.wrong("a string runs over its line or holds a control character"));
-                }
-                Some(_) => self.at += 1,
-                None => return Err(self.wrong("a string does not end")),
-            }
-        }
-        self.at += 1;
-        let quoted = text.get(start..self.at).unwrap_or_default();
-        serde_json::from_str(quoted).map_err(|_| {
-            self.at = start;
-            self.wrong("a string holds an escape that does not exist")
-        })
-    }
-
-    fn plain(&mut self, text: &str) -> Result<(), Wrong> {
-        let start = self.at;
-        while self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
-            self.at += 1;
-        }
-        let word = text.get(start..self.at).unwrap_or_default();
-        if serde_json::from_str::<serde::de::IgnoredAny>(word).is_err() {
-            self.at = start;
-            return Err(self.wrong("a value is missing, or is none that JSON knows"));
-        }
-        Ok(())
-    }
+/// Copies a value of the parser's; `tokens` holds the start of every token, and whether it is a comma.
+fn node(text: &str, value: &Value<'_>, tokens: &[(usize, bool)]) -> Node {
+    let item = |name: Option<String>, span: Range<usize>, value: &Value<'_>| {
+        let next = tokens.get(tokens.partition_point(|(start, _)| *start < span.end));
+        let comma = next.filter(|(_, is_comma)| *is_comma).map(|(start, _)| *start);
+        Item { name, span, value: node(text, value, tokens), comma }
+    };
+    let member = |member: &ObjectProp<'_>| {
+        item(Some(member.name.as_str().to_owned()), member.start()..member.end(), &member.value)
+    };
+    let kind = match value {
+        Value::Object(object) => Kind::Object(object.properties.iter().map(member).collect()),
+        Value::Array(array) => Kind::Array(
+            array.elements.iter().map(|value| item(None, value.start()..value.end(), value)).collect(),
+        ),
+        Value::StringLit(string) => Kind::String(string.value.clone().into_owned()),
+        literal => Kind::Literal(literal.text(text).to_owned()),
+    };
+    Node { span: value.start()..value.end(), kind }
 }
 
 #[cfg(test)]
@@ -231,32 +170,37 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_and_where() {
-        for (text, line, what) in [
-            ("", 1, "ends too early"),
-            ("{\n\"a\": 1\n\"b\": 2}", 3, "comma or the end"),
-            ("{\"a\": 1,}", 1, "before the end"),
-            ("{// no\n}", 1, "comments are not allowed"),
-            ("{\"a\" 1}", 1, "colon"),
-            ("{a: 1}", 1, "name in quotes"),
-            ("{\"a\": nope}", 1, "value is missing"),
-            ("{\"a\": \"x\ny\"}", 1, "runs over its line"),
+        for (text, line, message) in [
+            ("", 1, "value is missing"),
+            ("{\n\"a\": 1\n\"b\": 2}", 2, "expected comma"),
+            ("{\"a\": 1,}", 1, "trailing commas are not allowed"),
+            ("{\n// no\n}", 2, "comments are not allowed"),
+            ("{\"a\" 1}", 1, "expected colon"),
+            ("{a: 1}", 1, "expected string for object property"),
+            ("{\"a\": nope}", 1, "unexpected token"),
+            ("{\"a\": \"x\ny\"}", 1, "control character"),
             ("{\"a\": \"\\q\"}", 1, "escape"),
-            ("{} {}", 1, "more text"),
-            ("{\"a\": [1, 2}", 1, "comma or the end"),
-            ("{\"a\": \"", 1, "ends too early"),
+            ("{} {}", 1, "more than one"),
+            ("{\"a\": [1, 2}", 1, "unexpected close brace"),
+            ("{\"a\": \"", 1, "unterminated"),
+            ("{\"a\": 01}", 1, "comma"),
+            ("{}\u{a0}", 1, "trailing characters"),
         ] {
-            let wrong = read(text, Dialect::Json).unwrap_err();
-            assert_eq!((wrong.line, wrong.what.contains(what)), (line, true), "{text:?}: {wrong}");
+            let error = parse(text, Dialect::Json).unwrap_err();
+            let found = error.message.to_lowercase().contains(message);
+            assert_eq!((error.line, found), (line, true), "{text:?}: {error}");
         }
-        assert!(read(&"[".repeat(100_000), Dialect::Json).unwrap_err().what.contains("deep"));
-        assert!(read("{/* a", Dialect::Jsonc).is_err());
+        assert!(parse(&"[".repeat(100_000), Dialect::Json).unwrap_err().message.contains("depth"));
+        assert!(parse("{/* a", Dialect::Jsonc).is_err());
     }
 
     #[test]
-    fn takes_comments_and_trailing_commas_where_they_are_allowed() {
-        let text = "\u{feff}// head\r\n{ \"a\": [1, /* b */ 2,], // tail\r\n}\n";
-        let root = read(text, Dialect::Jsonc).unwrap();
+    fn accepts_comments_and_trailing_commas_where_they_are_allowed() {
+        let text = "// head\r\n{ \"a\": [1, /* b */ 2,], // tail\r\n}\n";
+        let (root, comments) = parse(text, Dialect::Jsonc).unwrap();
         assert_eq!(&text[root.items()[0].value.span.clone()], "[1, /* b */ 2,]");
-        assert!(read(text, Dialect::Json).is_err());
+        let comments: Vec<_> = comments.into_iter().map(|comment| &text[comment.span]).collect();
+        assert_eq!(comments, ["// head", "/* b */", "// tail"]);
+        assert!(parse(text, Dialect::Json).is_err());
     }
 }

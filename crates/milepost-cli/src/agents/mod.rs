@@ -10,7 +10,6 @@ mod edit;
 mod gemini;
 mod hooks;
 mod json;
-mod lines;
 mod opencode;
 mod plan;
 mod record;
@@ -25,7 +24,6 @@ use std::path::PathBuf;
 
 pub(crate) use self::apply::apply;
 pub(crate) use self::content::{Part, Standing};
-pub(crate) use self::lines::{Line, unified};
 pub(crate) use self::plan::{Action, Change, Plan, install, uninstall};
 pub(crate) use self::record::{Records, Turn};
 pub(crate) use self::standing::{Setup, look, look_at};

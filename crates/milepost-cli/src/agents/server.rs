@@ -1,8 +1,7 @@
 //! The MCP server's entry in JSON settings: a member `milepost` among the agent's servers.
 
 use super::content::{Refusal, Standing, Traces};
-use super::edit::{Document, Place};
-use super::style::Tree;
+use super::edit::{Document, ItemPath};
 
 /// The name of the entry, with every agent.
 pub(super) const NAME: &str = "milepost";
@@ -23,18 +22,12 @@ impl Form {
         if self == Self::OpenCode { "mcp" } else { "mcpServers" }
     }
 
-    fn entry(self) -> Tree {
-        let words = |words: &[&str]| Tree::Array(words.iter().map(|word| Tree::text(word)).collect());
-        let plain = [("command", Tree::text("milepost")), ("args", words(&["mcp"]))];
-        Tree::Object(match self {
-            Self::Claude => [("type", Tree::text("stdio"))].into_iter().chain(plain).collect(),
-            Self::Gemini => plain.into(),
-            Self::OpenCode => vec![
-                ("type", Tree::text("local")),
-                ("command", words(&["milepost", "mcp"])),
-                ("enabled", Tree::Truth(true)),
-            ],
-        })
+    fn entry(self) -> &'static str {
+        match self {
+            Self::Claude => r#"{"type": "stdio", "command": "milepost", "args": ["mcp"]}"#,
+            Self::Gemini => r#"{"command": "milepost", "args": ["mcp"]}"#,
+            Self::OpenCode => r#"{"type": "local", "command": ["milepost", "mcp"], "enabled": true}"#,
+        }
     }
 
     pub(super) fn install(self, document: &mut Document, traces: &mut Traces) -> Result<(), Refusal> {
@@ -43,17 +36,17 @@ impl Form {
             Standing::Current | Standing::Foreign(_) => return Ok(()),
             Standing::Stale(_) => {
                 if let Some(place) = document.find(&[list, NAME]) {
-                    document.replace(&place, &self.entry())?;
+                    document.replace(&place, self.entry())?;
                 }
                 return Ok(());
             }
             Standing::Absent => {}
         }
         match document.find(&[list]) {
-            None => document.push(&[], Some(list), &Tree::Object(vec![(NAME, self.entry())]))?,
+            None => document.push(&[], Some(list), &format!("{{\"{NAME}\": {}}}", self.entry()))?,
             Some(place) if document.is_object(&place) => {
                 traces.was_empty(document, &place, list);
-                document.push(&place, Some(NAME), &self.entry())?;
+                document.push(&place, Some(NAME), self.entry())?;
             }
             Some(_) => return Err(Refusal::shape(&format!("{list} is not an object"))),
         }
@@ -81,7 +74,7 @@ impl Form {
     }
 
     /// The program and its arguments.
-    fn words(self, document: &Document, place: &Place) -> Vec<String> {
+    fn words(self, document: &Document, place: &ItemPath) -> Vec<String> {
         let mut words = Vec::new();
         for name in ["command", "args"] {
             let Some(place) = document.find_from(place, &[name]) else { continue };

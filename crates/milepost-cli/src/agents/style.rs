@@ -1,24 +1,9 @@
-//! How a JSON file is laid out, and values written the same way: newlines, indentation, colons, one line or many.
+//! Detects the layout of a JSON file and writes values in it: newlines, indentation, colons, one line or many.
+//! In: a text and a container in it. Out: text to insert there. Changes nothing.
 
-use super::json::Node;
+use super::json::{Kind, Node};
 
-/// A value to be written. Members keep their order.
-#[derive(Debug, Clone)]
-pub(crate) enum Tree {
-    Object(Vec<(&'static str, Tree)>),
-    Array(Vec<Tree>),
-    Text(String),
-    Number(u64),
-    Truth(bool),
-}
-
-impl Tree {
-    pub(crate) fn text(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-/// The layout at one place of a file.
+/// The layout around one container.
 pub(super) struct Style {
     newline: &'static str,
     /// One step of indentation.
@@ -37,7 +22,7 @@ pub(super) struct Style {
 
 impl Style {
     /// Looks at a container, and at the rest of the file where the container says nothing.
-    pub(super) fn of(text: &str, root: &Node, place: &[usize], container: &Node) -> Self {
+    pub(super) fn of(text: &str, root: &Node, path: &[usize], container: &Node) -> Self {
         let newline = match text.find('\n') {
             Some(at) if text[..at].ends_with('\r') => "\r\n",
             _ => "\n",
@@ -45,7 +30,7 @@ impl Style {
         let unit = unit(text, root);
         let colon = colon(text, root).unwrap_or_else(|| ": ".to_owned());
         let gap = if colon.ends_with(' ') { " " } else { "" };
-        let outer = match place.len() {
+        let outer = match path.len() {
             0 => String::new(),
             _ => line_start(text, container.span.start).1.to_owned(),
         };
@@ -62,16 +47,16 @@ impl Style {
         Self { newline, unit, colon, gap, lines, indent, outer }
     }
 
-    /// What comes before an item that is added behind others; behind a comment that takes its line only a new line will do.
-    pub(super) fn before(&self, line_comment: bool) -> String {
+    /// The white space before an item that is added behind others. A line comment has to end first.
+    pub(super) fn separator(&self, line_comment: bool) -> String {
         match self.lines || line_comment {
             true => format!("{}{}", self.newline, self.indent),
             false => self.gap.to_owned(),
         }
     }
 
-    /// An item as the only one of its container.
-    pub(super) fn alone(&self, item: &str) -> String {
+    /// The content of a container with one item.
+    pub(super) fn only_item(&self, item: &str) -> String {
         match self.lines {
             true => format!("{}{}{item}{}{}", self.newline, self.indent, self.newline, self.outer),
             false => item.to_owned(),
@@ -79,81 +64,73 @@ impl Style {
     }
 
     /// An item with its name, if it has one.
-    pub(super) fn item(&self, name: Option<&str>, value: &Tree) -> String {
+    pub(super) fn item(&self, name: Option<&str>, value: &Node) -> String {
         let mut text = String::new();
         if let Some(name) = name {
-            text.push_str(&quoted(name));
+            text.push_str(&quote(name));
             text.push_str(&self.colon);
         }
         self.write(value, &self.indent, &mut text);
         text
     }
 
-    /// A value in the place of the container itself.
-    pub(super) fn instead(&self, value: &Tree) -> String {
+    /// A value that replaces the container itself.
+    pub(super) fn replacement(&self, value: &Node) -> String {
         let mut text = String::new();
         self.write(value, &self.outer, &mut text);
         text
     }
 
-    fn write(&self, value: &Tree, indent: &str, into: &mut String) {
-        match value {
-            Tree::Text(text) => into.push_str(&quoted(text)),
-            Tree::Number(number) => into.push_str(&number.to_string()),
-            Tree::Truth(truth) => into.push_str(&truth.to_string()),
-            Tree::Object(members) => {
-                self.between(["{", "}"], members, indent, into, |(name, value), deeper, into| {
-                    into.push_str(&quoted(name));
-                    into.push_str(&self.colon);
-                    self.write(value, deeper, into);
-                })
-            }
+    fn write(&self, value: &Node, indent: &str, into: &mut String) {
+        match &value.kind {
+            Kind::String(text) => into.push_str(&quote(text)),
+            Kind::Literal(text) => into.push_str(text),
+            Kind::Object(_) => self.write_items(["{", "}"], value, self.lines, indent, into),
             // Short lists of words are easier to read on one line.
-            Tree::Array(elements) if elements.iter().all(|e| matches!(e, Tree::Text(_))) => {
-                let words: Vec<_> = elements.iter().map(|element| self.item(None, element)).collect();
-                into.push_str(&format!("[{}]", words.join(&format!(",{}", self.gap))));
-            }
-            Tree::Array(elements) => {
-                self.between(["[", "]"], elements, indent, into, |value, deeper, into| {
-                    self.write(value, deeper, into)
-                });
+            Kind::Array(items) => {
+                let words = items.iter().all(|item| matches!(item.value.kind, Kind::String(_)));
+                self.write_items(["[", "]"], value, self.lines && !words, indent, into);
             }
         }
     }
 
-    fn between<T>(
+    fn write_items(
         &self,
         [open, close]: [&str; 2],
-        items: &[T],
+        value: &Node,
+        lines: bool,
         indent: &str,
         into: &mut String,
-        write: impl Fn(&T, &str, &mut String),
     ) {
         let deeper = format!("{indent}{}", self.unit);
         into.push_str(open);
-        for (index, item) in items.iter().enumerate() {
+        for (index, item) in value.items().iter().enumerate() {
             if index > 0 {
                 into.push(',');
             }
-            match self.lines {
+            match lines {
                 true => into.push_str(&format!("{}{deeper}", self.newline)),
                 false if index > 0 => into.push_str(self.gap),
                 false => {}
             }
-            write(item, &deeper, into);
+            if let Some(name) = &item.name {
+                into.push_str(&format!("{}{}", quote(name), self.colon));
+            }
+            self.write(&item.value, &deeper, into);
         }
-        if self.lines && !items.is_empty() {
+        if lines && !value.items().is_empty() {
             into.push_str(&format!("{}{indent}", self.newline));
         }
         into.push_str(close);
     }
 }
 
-fn quoted(text: &str) -> String {
+/// A text as a JSON string.
+pub(super) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Whether only blanks stand before a place on its line, and the blanks at the start of that line.
+/// Whether only blanks are before a position on its line, and the blanks at the start of that line.
 fn line_start(text: &str, at: usize) -> (bool, &str) {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[start..at];

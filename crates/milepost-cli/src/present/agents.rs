@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 
 use super::Output;
 use super::format::{bold, clean, dim, green, red, yellow};
 use super::table::{cell, lines, table};
-use crate::agents::{Action, Agent, Change, Line, Part, Plan, Scope, Setup, Standing, unified};
+use crate::agents::{Action, Agent, Change, Part, Plan, Scope, Setup, Standing};
 
 /// What is said about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,24 +115,32 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
     text
 }
 
-fn diff(change: &Change, text: &mut String) {
+/// Unchanged lines shown around a change.
+const CONTEXT_LINES: usize = 3;
+
+fn diff<'c>(change: &'c Change, text: &mut String) {
     let name = |there: bool| if there { shown(&change.path) } else { "/dev/null".to_owned() };
     let _ = writeln!(text, "{}", bold(&format!("--- {}", name(change.before.is_some()))));
     let _ = writeln!(text, "{}", bold(&format!("+++ {}", name(change.after.is_some()))));
-    let (before, after) = (change.before.as_deref().unwrap_or(""), change.after.as_deref().unwrap_or(""));
-    for line in unified(before, after) {
-        let _ = match line {
-            Line::At { before, after } => {
-                writeln!(
-                    text,
-                    "{}",
-                    dim(&format!("@@ -{},{} +{},{} @@", before.0, before.1, after.0, after.1))
-                )
-            }
-            Line::Same(line) => writeln!(text, " {}", clean(line)),
-            Line::Gone(line) => writeln!(text, "{}", red(&format!("-{}", clean(line)))),
-            Line::New(line) => writeln!(text, "{}", green(&format!("+{}", clean(line)))),
-        };
+    let lines = |text: &'c Option<String>| text.as_deref().unwrap_or_default().lines().collect::<Vec<_>>();
+    let (before, after) = (lines(&change.before), lines(&change.after));
+    let operations = capture_diff_slices(Algorithm::Myers, &before, &after);
+    for hunk in group_diff_ops(operations, CONTEXT_LINES) {
+        let [Some(first), Some(last)] = [hunk.first(), hunk.last()] else { continue };
+        // A side without lines is named by the line before it.
+        let range =
+            |start: usize, end: usize| format!("{},{}", start + usize::from(end > start), end - start);
+        let old = range(first.old_range().start, last.old_range().end);
+        let new = range(first.new_range().start, last.new_range().end);
+        let _ = writeln!(text, "{}", dim(&format!("@@ -{old} +{new} @@")));
+        for line in hunk.iter().flat_map(|operation| operation.iter_changes(&before, &after)) {
+            let shown = format!("{}{}", line.tag(), clean(line.value()));
+            let _ = match line.tag() {
+                ChangeTag::Equal => writeln!(text, "{shown}"),
+                ChangeTag::Delete => writeln!(text, "{}", red(&shown)),
+                ChangeTag::Insert => writeln!(text, "{}", green(&shown)),
+            };
+        }
     }
 }
 

@@ -201,7 +201,7 @@ fn an_invalid_file_is_refused_and_the_agent_left_alone() {
     let before = tree(&env.project());
     let ran = env.run(&["agents", "install", "claude-code", "opencode", "--project", "--json"]).exits(1);
     assert_eq!(ran.reason(), "agent_settings_invalid");
-    assert!(ran.stderr.contains("line 4: a colon is missing"), "{ran:?}");
+    assert!(ran.stderr.contains("line 4: expected colon"), "{ran:?}");
     assert!(ran.stdout.contains("it is not UTF-8 text"), "{ran:?}");
     assert_eq!(tree(&env.project()), before, "not even the other files of these agents");
     // Another agent is set up all the same.
