@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use milepost::capture::{self, PeakWatch, Process, Scope, Sighting, Since};
 use milepost::clock::SystemClock;
-use milepost::engine::outbox::{Outbox, Queued};
-use milepost::engine::{Opening, Settings};
+use milepost::engine::outbox::{Outbox, QueuedSave};
+use milepost::engine::{RunOptions, Settings};
 use milepost::model::{CaptureWhen, Profile, RunId, RunRecord, Source, Status};
 use milepost::run::{Run, RunBuilder};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
@@ -23,7 +23,7 @@ pub(crate) enum Kept {
     /// In the store.
     Saved(Saved),
     /// In the outbox.
-    Queued(Queued),
+    Queued(QueuedSave),
 }
 
 /// Keeps the checkpoints of one run.
@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     settings: Settings,
     id: RunId,
     session: String,
-    opening: Opening,
+    run_options: RunOptions,
     rejoin: bool,
     /// Where to look at the workspace; `None` where that is not wanted.
     scope: Option<Scope>,
@@ -61,7 +61,7 @@ impl Recorder {
         settings: Settings,
         id: RunId,
         session: String,
-        opening: Opening,
+        run_options: RunOptions,
         rejoin: bool,
         scope: Option<Scope>,
     ) -> Self {
@@ -73,7 +73,7 @@ impl Recorder {
             settings,
             id,
             session,
-            opening,
+            run_options,
             rejoin,
             scope,
             memory: Arc::default(),
@@ -112,7 +112,7 @@ impl Recorder {
 
     /// The run's profile, or the one it would have.
     fn profile(&self) -> Profile {
-        let asked = self.opening.profile.or_else(|| self.record().map(|record| record.profile));
+        let asked = self.run_options.profile.or_else(|| self.record().map(|record| record.profile));
         asked.or(self.settings.profile).unwrap_or(Profile::Session)
     }
 
@@ -267,7 +267,7 @@ impl Recorder {
         let mp = Milepost::at(&self.url, &self.options)?.with_settings(self.settings.clone());
         // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
         if let Some(outbox) = &self.outbox {
-            let taken = outbox.take_in(&mp);
+            let taken = outbox.deliver(&mp);
             // What waited may be of this run.
             self.rejoin |= taken.is_ok_and(|taken| taken.saved.iter().any(|saved| saved.run_id == self.id));
         }
@@ -276,7 +276,7 @@ impl Recorder {
 
     fn builder(&mut self) -> Result<RunBuilder, Error> {
         let builder = self.store()?.run(self.id.as_str());
-        Ok(builder.session(&self.session).opening(self.opening.clone()))
+        Ok(builder.session(&self.session).run_options(self.run_options.clone()))
     }
 
     /// The run, opened if it is not yet.
@@ -288,11 +288,11 @@ impl Recorder {
         Ok(self.run.insert(run))
     }
 
-    fn keep_in_outbox(&self, mut save: Save) -> Option<Queued> {
-        save.opening.clone_from(&self.opening);
+    fn keep_in_outbox(&self, mut save: Save) -> Option<QueuedSave> {
+        save.run_options.clone_from(&self.run_options);
         save.draft.session_id = Some(self.session.clone());
         let outbox = self.outbox.as_ref()?;
-        outbox.post(&self.id, save, &self.settings, &SystemClock).ok()
+        outbox.enqueue(&self.id, save, &self.settings, &SystemClock).ok()
     }
 }
 

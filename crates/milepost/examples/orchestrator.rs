@@ -36,11 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("done before: {task}");
             continue;
         }
-        let running = run.begin(task)?;
+        let guard = run.begin_task(task)?;
         match execute(task, &mut state, &run, crash_in.as_deref()) {
             // The task and the state, or neither.
-            Ok(()) => running.done_with(&state)?,
-            Err(e) => running.fail(&e)?,
+            Ok(()) => guard.complete_with(&state)?,
+            Err(e) => guard.fail(&e)?,
         };
         println!("done now: {task}");
     }

@@ -14,9 +14,9 @@
 //! let mut sum: u64 = run.state()?.unwrap_or_default();
 //! for (task, n) in [("one", 1), ("two", 2)] {
 //!     if !run.is_done(task) {
-//!         let running = run.begin(task)?;
+//!         let guard = run.begin_task(task)?;
 //!         sum += n;
-//!         running.done_with(&sum)?; // task and state in one transaction
+//!         guard.complete_with(&sum)?; // task and state in one transaction
 //!     }
 //! }
 //! run.finish(Status::Completed)?;

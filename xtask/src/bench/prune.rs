@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use milepost::engine::{Prune, Settings};
+use milepost::engine::{PruneOptions, Settings};
 use milepost::model::{KeepCount, Profile};
 use milepost::store::{Maintenance, OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
@@ -53,7 +53,7 @@ fn fill(mp: &Milepost, count: usize) -> Result<()> {
 }
 
 fn pruned(mp: &Milepost, removed: usize) -> Result<()> {
-    let report = mp.prune(&Prune::default(), &mut |_| {})?;
+    let report = mp.prune(&PruneOptions::default(), &mut |_| {})?;
     ensure!(report.removed == removed as u64 && report.failed.is_empty(), "{report:?}");
     Ok(())
 }
@@ -138,7 +138,7 @@ fn rounds(
         // Opened, written to and looked at: a store at work, and a plan that a person has seen.
         fill(&mp, 1)?;
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
-        mp.prune(&Prune { dry_run: true, ..Prune::default() }, &mut |_| {})?;
+        mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {})?;
         ours.time(|| pruned(&mp, ALL - LEFT))?;
         floors.add(floor(&place, mp.store().info()?.bytes)?);
     }

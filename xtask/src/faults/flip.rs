@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use milepost::engine::{ListQuery, MarkChange, Reference, Scope};
+use milepost::engine::{ListQuery, MarkChange, Reference, VerifyScope};
 use milepost::model::{Profile, RunId, Source};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Error, Exit, Milepost, ReasonCode, Save};
@@ -96,7 +96,7 @@ impl Baseline {
     pub fn hurt(&self, id: &str) -> Result<()> {
         let hurt = self.all.iter().find(|w| w.id == id).with_context(|| format!("{id} was never written"))?;
         let mp = open(&self.url)?;
-        let damaged = mp.verify(&Scope::Store, &mut |_| {})?.damaged;
+        let damaged = mp.verify(&VerifyScope::Store, &mut |_| {})?.damaged;
         let named = |d: &milepost::store::Damage| d.snapshot_id.as_ref().map(ToString::to_string);
         ensure!(
             damaged.iter().any(|d| named(d).as_deref() == Some(id)),
@@ -123,9 +123,10 @@ impl Baseline {
         }
         mp.list(&ListQuery::default()).context("list")?;
         let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
-        let newest_good = self.all.iter().rev().find(|w| !gone.contains(&w.id)).context("nothing is left")?;
+        let newest_intact =
+            self.all.iter().rev().find(|w| !gone.contains(&w.id)).context("nothing is left")?;
         let shown = latest.entry.header.snapshot_id.as_str();
-        ensure!(shown == newest_good.id, "latest is {shown}, the newest good one is {}", newest_good.id);
+        ensure!(shown == newest_intact.id, "latest is {shown}, the newest good one is {}", newest_intact.id);
         let fell_back = !latest.fell_back_from.is_empty();
         ensure!(fell_back == gone.contains(&self.latest()?.id), "fell back: {fell_back}");
         Ok(())
@@ -134,7 +135,7 @@ impl Baseline {
     /// Something else is hurt: it is named, or it makes no difference; every checkpoint that is not named shows.
     pub fn looked_at(&self) -> Result<Seen> {
         let mp = open(&self.url)?;
-        let damaged = mp.verify(&Scope::Store, &mut |_| {})?.damaged;
+        let damaged = mp.verify(&VerifyScope::Store, &mut |_| {})?.damaged;
         let gone: Vec<_> = damaged.iter().filter_map(|d| Some(d.snapshot_id.as_ref()?.to_string())).collect();
         for written in self.all.iter().filter(|w| !gone.contains(&w.id)) {
             let bytes = self.show(&mp, &written.id).with_context(|| format!("show {}", written.id))?;

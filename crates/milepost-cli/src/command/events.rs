@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use milepost::Milepost;
-use milepost::engine::Events;
+use milepost::engine::EventList;
 use milepost::model::{Event, RunId};
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ fn visible(
     after: u64,
     limit: usize,
     context: &Context<'_>,
-) -> Result<Events, CommandError> {
+) -> Result<EventList, CommandError> {
     let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(mp)? };
     if hidden.is_empty() {
         return Ok(mp.events(run, after, limit)?);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use milepost::capture::distance::uncommitted;
-use milepost::engine::{Exporting, Reference};
+use milepost::engine::{ExportOptions, Reference};
 use milepost::interop::Format;
 use milepost::interop::sealed::Patch;
 use milepost::model::RunId;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Comman
         })
     });
     super::refuse_link(&path, context)?;
-    let mut what = Exporting {
+    let mut what = ExportOptions {
         format,
         run,
         only: None,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Comman
         dry_run: args.dry_run,
     };
     let mut progress = context.output.progress();
-    let report = mp.look_up(|| {
+    let report = mp.retry_if_removed(|| {
         if let Some(reference) = &reference {
             what.only = Some(mp.find(reference, Some(&what.run))?);
         }

@@ -1,6 +1,6 @@
 //! `finish`: the last checkpoint of a run, which ends it.
 
-use milepost::engine::Finish;
+use milepost::engine::FinishOptions;
 use milepost::model::{Source, Status};
 
 use crate::config::word;
@@ -28,6 +28,6 @@ pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), Command
     let mut save = context.plain_save();
     save.draft.task_summary = args.summary;
     save.sighting = context.look(&mp, &run, Source::Manual)?;
-    let done = mp.finish(&run, Finish { status: status.unwrap_or(Status::Completed), save })?;
+    let done = mp.finish(&run, FinishOptions { status: status.unwrap_or(Status::Completed), save })?;
     saved::present(context.output, "milepost.finish/1", &done)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use milepost::engine::{Import, Imported, Stage, preview_import};
+use milepost::engine::{ImportOptions, ImportReport, ImportStage, preview_import};
 use milepost::interop::Format;
 use milepost::redact::Redaction;
 use milepost::store::StoreError;
@@ -59,16 +59,16 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Comman
         }
         (None, _) => PathBuf::from("."),
     };
-    let import = Import {
+    let import = ImportOptions {
         format,
         path,
         redaction: args.no_redact.then_some(Redaction::Off),
-        here: context.opening().whereabouts,
+        location: context.run_options().location,
     };
     let mut progress = context.output.progress();
-    let mut told = |stage: Stage| match stage {
-        Stage::Read(n) => progress.at("files read", n),
-        Stage::Written(n, total) => progress.of("checkpoints imported", n, total),
+    let mut told = |stage: ImportStage| match stage {
+        ImportStage::Read(n) => progress.at("files read", n),
+        ImportStage::Written(n, total) => progress.of("checkpoints imported", n, total),
     };
     let report = if args.dry_run {
         match context.open_read_only() {
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Comman
 }
 
 /// What was not committed there goes into a file, where that was asked for.
-fn patch(args: &ImportArgs, report: &Imported, context: &Context<'_>) -> Result<(), CommandError> {
+fn patch(args: &ImportArgs, report: &ImportReport, context: &Context<'_>) -> Result<(), CommandError> {
     match (&report.patch, &args.patch) {
         (Some(patch), Some(file)) if !args.dry_run => {
             if file.exists() {

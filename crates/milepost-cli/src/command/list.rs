@@ -1,7 +1,7 @@
 //! `list`: checkpoints, newest first.
 
 use jiff::Timestamp;
-use milepost::engine::{Above, ListQuery, Listed, TreePlace, lineage, source_details};
+use milepost::engine::{LineageRow, ListQuery, ListedCheckpoint, ParentLink, lineage, source_details};
 use milepost::model::{CheckpointId, Phase, RunId, Source, Status};
 use serde::Serialize;
 
@@ -79,12 +79,12 @@ struct Place {
 }
 
 impl Place {
-    fn of(place: &TreePlace) -> Self {
-        let lineage = match place.above {
-            Above::Parent => "parent",
-            Above::Nothing => "root",
-            Above::Elsewhere => "missing",
-            Above::Circle => "cycle",
+    fn of(place: &LineageRow) -> Self {
+        let lineage = match place.parent_link {
+            ParentLink::Parent => "parent",
+            ParentLink::Root => "root",
+            ParentLink::Missing => "missing",
+            ParentLink::Cycle => "cycle",
         };
         Self { depth: place.depth, lineage }
     }
@@ -118,7 +118,7 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), CommandEr
         let n = format::counted(listing.damaged.len() as u64, "damaged row");
         context.output.message(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));
     }
-    let order: Vec<(Option<TreePlace>, usize)> = match args.tree {
+    let order: Vec<(Option<LineageRow>, usize)> = match args.tree {
         true => lineage(&listing.checkpoints).into_iter().map(|place| (Some(place), place.at)).collect(),
         false => (0..listing.checkpoints.len()).map(|at| (None, at)).collect(),
     };
@@ -165,11 +165,11 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), CommandEr
 }
 
 /// How a line of the tree begins: a dot on the line, a branch to the right, and what is odd about where it begins.
-fn branch(place: &TreePlace) -> String {
-    let sign = match place.above {
-        Above::Parent | Above::Nothing => "",
-        Above::Elsewhere => "… ",
-        Above::Circle => "↻ ",
+fn branch(place: &LineageRow) -> String {
+    let sign = match place.parent_link {
+        ParentLink::Parent | ParentLink::Root => "",
+        ParentLink::Missing => "… ",
+        ParentLink::Cycle => "↻ ",
     };
     match place.depth {
         0 => sign.to_owned(),
@@ -177,7 +177,7 @@ fn branch(place: &TreePlace) -> String {
     }
 }
 
-fn row<'a>(listed: &'a Listed, place: Option<&TreePlace>) -> Row<'a> {
+fn row<'a>(listed: &'a ListedCheckpoint, place: Option<&LineageRow>) -> Row<'a> {
     let header = &listed.entry.header;
     Row {
         snapshot_id: &header.snapshot_id,
@@ -199,7 +199,7 @@ fn row<'a>(listed: &'a Listed, place: Option<&TreePlace>) -> Row<'a> {
     }
 }
 
-fn marks(listed: &Listed) -> String {
+fn marks(listed: &ListedCheckpoint) -> String {
     let marks = &listed.entry.marks;
     let completed = listed.completed.then(|| "done".to_owned());
     let pinned = marks.pinned.then(|| "pinned".to_owned());

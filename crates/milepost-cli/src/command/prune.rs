@@ -1,6 +1,6 @@
 //! `prune`: removes what is no longer kept, in all runs or one, after asking; compresses, and gives space back.
 
-use milepost::engine::{Prune, PruneReport};
+use milepost::engine::{PruneOptions, PruneReport};
 use milepost::store::{StoreError, StoreUrl};
 use milepost::{Error, Exit, ReasonCode};
 
@@ -39,13 +39,13 @@ pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), Command
         context.check_writable()?;
     }
     let mp = context.open_existing()?.with_settings(context.settings_with(&retain));
-    let mut request = Prune { run: context.named_run(&mp)?, dry_run: true };
+    let mut request = PruneOptions { run: context.named_run(&mp)?, dry_run: true };
     if args.retain.compress_after.is_some() && matches!(context.url(), StoreUrl::Sqlite(_)) {
         output.message(
             "a SQLite store packs its documents as they are saved: --compress-after has nothing to do",
         );
     }
-    let prune = |request: &Prune| {
+    let prune = |request: &PruneOptions| {
         let mut progress = output.progress();
         mp.prune(request, &mut |n| progress.at("checkpoints looked at", n))
     };

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use milepost::engine::Examined;
+use milepost::engine::RunAssessment;
 use milepost::model::RunId;
 use milepost::{Error, Exit, ReasonCode};
 
@@ -16,7 +16,7 @@ use crate::present::format;
 
 /// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
 /// takes this one's place.
-pub(super) fn run(from: &Examined, run: &RunId, context: &Context<'_>) -> Result<(), CommandError> {
+pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> Result<(), CommandError> {
     let record = from.detail.summary.intact();
     let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
     let Some(command) = command else {
@@ -42,7 +42,7 @@ pub(super) fn run(from: &Examined, run: &RunId, context: &Context<'_>) -> Result
 
 /// Shows a recorded command and asks. `--yes` answers for a run of one's own, never for one that came from elsewhere.
 fn confirm(
-    from: &Examined,
+    from: &RunAssessment,
     run: &RunId,
     command: &[String],
     folder: &Path,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use milepost::capture::distance::Distance;
-use milepost::engine::{Candidate, Examined, Start};
+use milepost::engine::{ResumeCandidate, RunAssessment, StartOptions};
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{Error, Exit, Milepost, ReasonCode};
 use serde::Serialize;
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Comman
             .message(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
         return Ok(());
     }
-    let from = mp.examine(&run, args.take_over)?;
+    let from = mp.assess(&run, args.take_over)?;
     if args.rerun {
         return rerun::run(&from, &run, context);
     }
@@ -152,17 +152,17 @@ pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), Comman
 /// The run that was interrupted last here, or anywhere; and how many others there are.
 fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, CommandError> {
     let here = context.here();
-    let mut stopped: Vec<Candidate> = mp
+    let mut stopped: Vec<ResumeCandidate> = mp
         .candidates()?
         .into_iter()
         .filter(|candidate| candidate.decision.eligible && candidate.decision.run_state.is_stopped())
         .collect();
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
     let is_own =
-        |candidate: &Candidate| candidate.summary.intact().is_some_and(|record| !record.is_foreign());
+        |candidate: &ResumeCandidate| candidate.summary.intact().is_some_and(|record| !record.is_foreign());
     let hidden = context.hidden_runs(mp)?;
     stopped.retain(|candidate| !hidden.contains(&candidate.summary.run_id));
-    let is_here = |candidate: &&Candidate| {
+    let is_here = |candidate: &&ResumeCandidate| {
         let record = candidate.summary.intact();
         record.is_some_and(|record| record.place() == Some(&here) && !record.is_foreign())
     };
@@ -205,7 +205,7 @@ fn nothing(context: &Context<'_>) -> Result<(), CommandError> {
 
 fn show(
     mp: &Milepost,
-    from: &Examined,
+    from: &RunAssessment,
     others: usize,
     args: &ResumeArgs,
     context: &Context<'_>,
@@ -242,7 +242,7 @@ fn show(
                 false => page::verdict(&lead, from),
             }),
             about: Some(&lead),
-            continued_by: from.taken_by.as_ref(),
+            continued_by: from.claimed_by.as_ref(),
             distance: handover::distance(from, &root).map(|distance| distance.to_string()),
         })?;
     } else if args.check {
@@ -270,12 +270,12 @@ fn show(
 }
 
 /// What a continuing run is opened with; kept by hand, it has no owner.
-fn continuing(context: &Context<'_>) -> Start {
-    Start {
+fn continuing(context: &Context<'_>) -> StartOptions {
+    StartOptions {
         run_id: None,
         session_id: context.config.session.clone(),
-        opening: context.opening(),
-        ..Start::default()
+        run_options: context.run_options(),
+        ..StartOptions::default()
     }
 }
 
@@ -327,14 +327,14 @@ pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     CommandError::new(ReasonCode::Usage, format!("{name} cannot be started: {e}")).with_exit(exit)
 }
 
-pub(super) fn allowed(from: &Examined) -> Result<(), CommandError> {
+pub(super) fn allowed(from: &RunAssessment) -> Result<(), CommandError> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
 /// Starts an agent in the run's worktree, with the brief as its first message.
 fn with(
     mp: &Milepost,
-    from: &Examined,
+    from: &RunAssessment,
     name: &str,
     args: &ResumeArgs,
     context: &Context<'_>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use milepost::capture::PeakWatch;
 use milepost::engine::Save;
 use milepost::model::{Outcome, Profile, RawJson, RunId, Source, Status};
-use milepost::run::in_full;
+use milepost::run::error_chain;
 use milepost::trigger::Timer;
 use milepost::{Error, ReasonCode};
 
@@ -166,11 +166,11 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
     let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
     let run = named.unwrap_or_else(|| RunId::generate(now));
     let session = format!("session_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id());
-    let mut opening = context.opening();
-    opening.title.clone_from(&args.title);
-    opening.plan.clone_from(&args.plan);
+    let mut run_options = context.run_options();
+    run_options.title.clone_from(&args.title);
+    run_options.plan.clone_from(&args.plan);
     let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    opening.command = Some(words);
+    run_options.command = Some(words);
     let mut settings = context.settings();
     settings.profile.get_or_insert(Profile::Session);
     // A folder on the command line counts from where it was typed.
@@ -179,7 +179,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
         scope.watch_in_run.extend(args.watch.iter().map(absolute));
         scope
     });
-    let recorder = Recorder::new(context, settings, run, session.clone(), opening, args.rejoin, scope);
+    let recorder = Recorder::new(context, settings, run, session.clone(), run_options, args.rejoin, scope);
     Ok((recorder, session))
 }
 
@@ -198,7 +198,7 @@ fn told(
         }
         Err(e) if args.strict => Err(e.into()),
         Err(e) => {
-            reporter.warn(&format!("milepost cannot save ({}): {comfort}", in_full(&e)));
+            reporter.warn(&format!("milepost cannot save ({}): {comfort}", error_chain(&e)));
             Ok(None)
         }
     }
@@ -255,7 +255,7 @@ impl Keeper {
             Err(e) => {
                 self.failed.store(true, Ordering::Relaxed);
                 if aloud {
-                    let why = in_full(&e);
+                    let why = error_chain(&e);
                     self.reporter.warn(&format!("milepost cannot save ({why}): it will try again"));
                 }
             }

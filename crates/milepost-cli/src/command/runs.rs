@@ -57,7 +57,7 @@ pub(crate) fn run(args: &RunsArgs, context: &Context<'_>) -> Result<(), CommandE
         context.ensure_visible(&mp, &run)?;
         let detail = mp.run_detail(&run)?;
         if context.output.json {
-            let runs = vec![RunDocument::in_full(&detail)];
+            let runs = vec![RunDocument::error_chain(&detail)];
             let parts = Some(RunParts::of(&detail));
             return context.output.document(&Document { schema: "milepost.runs/1", runs, parts });
         }

@@ -72,7 +72,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), CommandEr
     let mut save = Save::new();
     save.redaction = args.no_redact.then_some(Redaction::Off);
     save.draft = draft(&args, context)?;
-    save.opening = context.opening();
+    save.run_options = context.run_options();
     save.pin = args.pin;
     save.tags.clone_from(&args.tag);
     let asked = Asked {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), CommandEr
             if asked.capture {
                 save.sighting = context.look_alone();
             }
-            match outbox.post(&run, save, &settings, &SystemClock) {
+            match outbox.enqueue(&run, save, &settings, &SystemClock) {
                 Ok(queued) => saved::queued(context.output, &queued, &run, source, status),
                 // The outbox is beside the point: the store is what the person has to look at.
                 Err(_) => Err(error.into()),
@@ -134,7 +134,7 @@ fn into_store(
     };
     if asked.if_due {
         // A timer has nothing to say about work that rests, unless it says how the work stands.
-        let rests = asked.by_timer && mp.is_at_rest(&run)?;
+        let rests = asked.by_timer && mp.is_idle(&run)?;
         if rests || !mp.is_due(&run, context.config.asked_profile)? {
             return saved::not_due(context.output, &run);
         }

@@ -1,6 +1,6 @@
 //! `start`: opens a run by hand, or a new session of one that is there.
 
-use milepost::engine::Start;
+use milepost::engine::StartOptions;
 use milepost::model::{Status, ValidationError};
 use milepost::{Error, owner};
 use serde::Serialize;
@@ -36,14 +36,18 @@ struct Document<'a> {
 
 pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let owner = args.owner_pid.as_deref().map(described).transpose()?;
-    let mut opening = context.opening();
-    opening.title = args.title;
-    opening.plan = args.plan;
-    opening.owner = owner;
+    let mut run_options = context.run_options();
+    run_options.title = args.title;
+    run_options.plan = args.plan;
+    run_options.owner = owner;
     let mp = context.open_or_create()?;
     let session_id = context.config.session.clone();
-    let started =
-        mp.start(Start { run_id: context.config.run.clone(), session_id, opening, ..Start::default() })?;
+    let started = mp.start(StartOptions {
+        run_id: context.config.run.clone(),
+        session_id,
+        run_options,
+        ..StartOptions::default()
+    })?;
     let record = &started.record;
     context.output.record_change(format!("run {} was started", record.run_id));
     if context.output.json {

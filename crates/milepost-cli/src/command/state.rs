@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use milepost::engine::current::Meant;
-use milepost::engine::{Reference, Restore};
+use milepost::engine::current::RunResolution;
+use milepost::engine::{Reference, RestoreOptions};
 use milepost::model::{CheckpointId, RawJson, RunId};
 use milepost::{Milepost, ReasonCode};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Command
     context.ensure_visible(&mp, &header.run_id)?;
     let kept = match &args.to {
         Some(file) => {
-            let how = Restore {
+            let how = RestoreOptions {
                 force: args.force,
                 current_run: current(context, &mp)?,
                 allow_run_mismatch: args.allow_run_mismatch,
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Command
 
 fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
     Ok(match context.current_run(mp)? {
-        Meant::Run(run) => Some(run),
-        Meant::Unclear(_) => None,
+        RunResolution::Run(run) => Some(run),
+        RunResolution::Unclear(_) => None,
     })
 }

@@ -59,13 +59,13 @@ const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 struct Stands {
     summary: RunSummary,
     decision: Option<ResumeDecision>,
-    taken_by: Option<RunId>,
+    claimed_by: Option<RunId>,
 }
 
 impl Stands {
     fn word(&self) -> &'static str {
         match self.decision.map(|decision| decision.run_state) {
-            _ if self.taken_by.is_some() => "continued",
+            _ if self.claimed_by.is_some() => "continued",
             None => "damaged",
             Some(RunState::Active) => "live",
             Some(RunState::Waiting) => "waiting",
@@ -81,7 +81,7 @@ impl Stands {
     fn why(&self) -> String {
         let Some(decision) = self.decision else { return String::new() };
         let noted = self.summary.intact().and_then(|record| record.interruption.as_ref());
-        match (&self.taken_by, decision.run_state) {
+        match (&self.claimed_by, decision.run_state) {
             (Some(run), _) => format!("by {run}"),
             (None, RunState::Active | RunState::Open | RunState::Ended | RunState::Unseen) => String::new(),
             (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
@@ -96,7 +96,7 @@ impl Stands {
             run: RunDocument::of(&self.summary),
             standing: self.word(),
             class: self.decision.map(|decision| decision.class),
-            continued_by: self.taken_by.clone(),
+            continued_by: self.claimed_by.clone(),
         }
     }
 }
@@ -119,15 +119,15 @@ impl Runs {
             if hidden.contains(&summary.run_id) {
                 continue;
             }
-            let (decision, taken_by) = candidate.map_or((None, None), |c| (Some(c.decision), c.taken_by));
-            runs.sort(Stands { summary, decision, taken_by }, mp.now());
+            let (decision, claimed_by) = candidate.map_or((None, None), |c| (Some(c.decision), c.claimed_by));
+            runs.sort(Stands { summary, decision, claimed_by }, mp.now());
         }
         Ok(runs)
     }
 
     fn sort(&mut self, run: Stands, now: Timestamp) {
         let record = run.summary.intact();
-        let set_aside = run.taken_by.is_some() || record.is_some_and(|record| record.dismissed);
+        let set_aside = run.claimed_by.is_some() || record.is_some_and(|record| record.dismissed);
         let long_ago = record.is_some_and(|record| {
             record.status == Status::Failed
                 && milepost::clock::age(record.updated_at, now).is_some_and(|age| age > RECENT)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use milepost::engine::RunsQuery;
-use milepost::engine::outbox::{Pending, PendingState};
+use milepost::engine::outbox::{PendingSave, PendingState};
 use milepost::model::StoreId;
 use milepost::store::OpenOptions;
 use milepost::store::identity::{self, ForeignReason, StoreTrust};
@@ -269,10 +269,10 @@ fn revoke(context: &Context<'_>) -> Result<(), CommandError> {
 fn outbox(context: &Context<'_>) -> Result<(), CommandError> {
     let outbox = context.outbox().filter(|_| context.foreign().is_none());
     let pending = outbox.as_ref().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
-    let unsigned: Vec<Pending> =
+    let unsigned: Vec<PendingSave> =
         pending.into_iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. })).collect();
     let files: Vec<PathBuf> = unsigned.iter().map(|one| one.file.clone()).collect();
-    let checksum = |one: &Pending| match &one.state {
+    let checksum = |one: &PendingSave| match &one.state {
         PendingState::Unsigned { checksum, .. } => Some(checksum.clone()),
         _ => None,
     };
@@ -281,10 +281,10 @@ fn outbox(context: &Context<'_>) -> Result<(), CommandError> {
     if let (Some(outbox), false) = (&outbox, files.is_empty()) {
         page::unsigned(context.output, &unsigned);
         confirmed(context, "Save these checkpoints?")?;
-        let intake = outbox.take_in_with(&context.open_or_create()?, &shown)?;
-        accepted = intake.saved.len() as u64;
+        let report = outbox.deliver_accepting(&context.open_or_create()?, &shown)?;
+        accepted = report.saved.len() as u64;
         context.output.record_change(format!("{accepted} checkpoints of the outbox were saved"));
-        page::refused(context.output, &intake.refused);
+        page::refused(context.output, &report.refused);
     }
     if context.output.json {
         return context.output.document(&OutboxDocument { schema: SCHEMA, unsigned: &files, accepted });

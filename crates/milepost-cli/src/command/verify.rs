@@ -1,7 +1,7 @@
 //! `verify`: reads everything and names what is not as it was written.
 
 use milepost::Exit;
-use milepost::engine::{Reference, Scope};
+use milepost::engine::{Reference, VerifyScope};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -31,9 +31,9 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context<'_>) -> Result<(), Comman
     let reference = args.reference.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;
     let scope = match (reference, context.named_run(&mp)?) {
-        (Some(reference), run) => Scope::Checkpoint(reference, run),
-        (None, Some(run)) => Scope::Run(run),
-        (None, None) => Scope::Store,
+        (Some(reference), run) => VerifyScope::Checkpoint(reference, run),
+        (None, Some(run)) => VerifyScope::Run(run),
+        (None, None) => VerifyScope::Store,
     };
     let mut progress = context.output.progress();
     let report = mp.verify(&scope, &mut |n| progress.at("checkpoints read", n))?;

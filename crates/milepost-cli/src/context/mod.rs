@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use milepost::capture::{Scope, Sighting, Since};
 use milepost::clock::SystemClock;
-use milepost::engine::current::{Asker, Meant};
-use milepost::engine::outbox::Queued;
-use milepost::engine::{Opening, Settings, Whereabouts};
+use milepost::engine::current::{self, RunResolution};
+use milepost::engine::outbox::QueuedSave;
+use milepost::engine::{RunLocation, RunOptions, Settings};
 use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
 use milepost::store::identity::ForeignReason;
@@ -67,7 +67,7 @@ pub(crate) struct Applied {
     /// The checkpoint it made, if it was a boundary.
     pub(crate) saved: Option<Saved>,
     /// Where it waits, if the store could not be written.
-    pub(crate) queued: Option<Queued>,
+    pub(crate) queued: Option<QueuedSave>,
     /// The store it is in.
     pub(crate) mp: Option<Milepost>,
 }
@@ -195,8 +195,8 @@ impl<'a> Context<'a> {
     }
 
     /// The run that is meant, named or not.
-    pub(crate) fn current_run(&self, mp: &Milepost) -> Result<Meant, Error> {
-        mp.current_run(&Asker {
+    pub(crate) fn current_run(&self, mp: &Milepost) -> Result<RunResolution, Error> {
+        mp.current_run(&current::Caller {
             named: self.config.run.clone(),
             session: self.config.agent_session.clone(),
             worktree: Some(self.here()),
@@ -206,8 +206,8 @@ impl<'a> Context<'a> {
     /// The run that something is written to: the one that is meant, or a new one.
     pub(crate) fn run_to_write(&self, mp: &Milepost) -> Result<RunId, Error> {
         let open = match self.current_run(mp)? {
-            Meant::Run(run) => return Ok(run),
-            Meant::Unclear(open) => open,
+            RunResolution::Run(run) => return Ok(run),
+            RunResolution::Unclear(open) => open,
         };
         let run = RunId::generate(mp.now());
         if !open.is_empty() {
@@ -227,8 +227,8 @@ impl<'a> Context<'a> {
             return Ok(run);
         }
         match self.current_run(mp)? {
-            Meant::Run(run) => Ok(run),
-            Meant::Unclear(open) => {
+            RunResolution::Run(run) => Ok(run),
+            RunResolution::Unclear(open) => {
                 let open = open.iter().map(ToString::to_string).collect();
                 Err(Error::WhichRun { open }.into())
             }
@@ -241,8 +241,10 @@ impl<'a> Context<'a> {
             return run.clone();
         }
         match self.open_read_only().and_then(|mp| self.current_run(&mp)) {
-            Ok(Meant::Run(run)) => run,
-            Ok(Meant::Unclear(_)) | Err(_) => RunId::generate(milepost::clock::Clock::now(&SystemClock)),
+            Ok(RunResolution::Run(run)) => run,
+            Ok(RunResolution::Unclear(_)) | Err(_) => {
+                RunId::generate(milepost::clock::Clock::now(&SystemClock))
+            }
         }
     }
 
@@ -259,7 +261,7 @@ impl<'a> Context<'a> {
         };
         let (settings, outbox) = (self.settings(), self.outbox());
         waiting.sighting = changes.iter().find_map(trigger::boundary).and_then(|_| self.look_alone());
-        let posted = outbox.map(|o| o.post(&run, waiting, &settings, &SystemClock));
+        let posted = outbox.map(|o| o.enqueue(&run, waiting, &settings, &SystemClock));
         let queued = match posted {
             Some(Ok(queued)) => queued,
             Some(Err(e @ Error::Schema(_))) => return Err(given(e).into()),
@@ -294,7 +296,7 @@ impl<'a> Context<'a> {
     /// A save of a command that gives nothing but changes.
     pub(crate) fn plain_save(&self) -> Save {
         let mut save = Save::new();
-        save.opening = self.opening();
+        save.run_options = self.run_options();
         save.draft.session_id.clone_from(&self.config.session);
         save
     }
@@ -306,17 +308,17 @@ impl<'a> Context<'a> {
     }
 
     /// What a run is opened with.
-    pub(crate) fn opening(&self) -> Opening {
+    pub(crate) fn run_options(&self) -> RunOptions {
         let place = &self.config.place;
-        Opening {
+        RunOptions {
             profile: self.config.asked_profile,
-            whereabouts: Whereabouts {
+            location: RunLocation {
                 project: Some(place.root.to_string_lossy().into_owned()),
                 worktree: place.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
                 branch: place.branch.clone(),
                 user: self.config.user.clone(),
             },
-            ..Opening::default()
+            ..RunOptions::default()
         }
     }
 }

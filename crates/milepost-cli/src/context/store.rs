@@ -177,7 +177,7 @@ impl Context<'_> {
             self.note_new_store();
         }
         if waiting == Waiting::TakeIn && !foreign && self.config.place.outbox().exists() {
-            self.take_in(&mp);
+            self.deliver(&mp);
         }
         Ok(mp)
     }
@@ -225,22 +225,22 @@ impl Context<'_> {
         }
     }
 
-    fn take_in(&self, mp: &Milepost) {
+    fn deliver(&self, mp: &Milepost) {
         let Some(outbox) = self.outbox() else { return };
-        match outbox.take_in(mp) {
-            Ok(intake) => {
-                if !intake.saved.is_empty() {
-                    let n = counted(intake.saved.len() as u64, "waiting checkpoint");
+        match outbox.deliver(mp) {
+            Ok(report) => {
+                if !report.saved.is_empty() {
+                    let n = counted(report.saved.len() as u64, "waiting checkpoint");
                     self.output.message(&format!("{n} taken in"));
                 }
-                if !intake.unsigned.is_empty() {
-                    let n = counted(intake.unsigned.len() as u64, "checkpoint");
+                if !report.unsigned.is_empty() {
+                    let n = counted(report.unsigned.len() as u64, "checkpoint");
                     self.output.message(&format!(
                         "Warning: {n} in the outbox without your signature: `milepost trust --outbox` shows and \
                          accepts them"
                     ));
                 }
-                let refused = intake.refused.len();
+                let refused = report.refused.len();
                 if self.audience != Audience::Person {
                     // Names of files may be a stranger's words.
                     if refused > 0 {
@@ -251,7 +251,7 @@ impl Context<'_> {
                     }
                     return;
                 }
-                for (file, why) in intake.refused.iter().take(NAMED) {
+                for (file, why) in report.refused.iter().take(NAMED) {
                     self.output.message(&format!(
                         "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
                         file.display()

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use milepost::Milepost;
 use milepost::brief::{Brief, Fit, Fitted, Gauge, Heuristic, Overflow};
-use milepost::engine::Examined;
+use milepost::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
 #[cfg(feature = "mcp")]
@@ -21,7 +21,7 @@ use crate::error::CommandError;
 const FEWEST: u64 = 60;
 
 /// Where the work of a run is. What a foreign run or store says about that is not followed: it is looked at here.
-pub(crate) fn root(from: &Examined, context: &Context<'_>) -> PathBuf {
+pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     let foreign = is_foreign(from) || context.foreign().is_some();
     let record = from.detail.summary.intact().filter(|_| !foreign);
     let recorded = record.and_then(|record| record.project.as_ref().or(record.worktree.as_ref()));
@@ -29,7 +29,7 @@ pub(crate) fn root(from: &Examined, context: &Context<'_>) -> PathBuf {
 }
 
 /// Whether a run came from elsewhere.
-pub(crate) fn is_foreign(from: &Examined) -> bool {
+pub(crate) fn is_foreign(from: &RunAssessment) -> bool {
     from.detail.summary.intact().is_some_and(|record| record.is_foreign())
 }
 
@@ -37,13 +37,13 @@ pub(crate) fn is_foreign(from: &Examined) -> bool {
 /// told something.
 pub(crate) fn brief(
     mp: &Milepost,
-    from: &Examined,
+    from: &RunAssessment,
     context: &Context<'_>,
     tokens: u64,
     bytes: usize,
 ) -> Result<Fitted, CommandError> {
     let manifests = milepost::capture::manifests(&root(from, context));
-    let whole = Brief::parse(mp.brief_as_it_stands(from, &manifests)?);
+    let whole = Brief::parse(mp.current_brief(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);
     let mut budget = tokens.max(FEWEST);
     loop {

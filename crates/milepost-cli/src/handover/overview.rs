@@ -6,7 +6,7 @@ use milepost::Milepost;
 use milepost::brief::one_line;
 use milepost::capture::distance::Distance;
 use milepost::capture::{Scope, Since};
-use milepost::engine::Examined;
+use milepost::engine::RunAssessment;
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(crate) struct Overview {
 
 impl Overview {
     /// What is known of a run.
-    pub(crate) fn of(mp: &Milepost, from: &Examined) -> Self {
+    pub(crate) fn of(mp: &Milepost, from: &RunAssessment) -> Self {
         let summary = &from.detail.summary;
         let record = summary.intact();
         let working = record.map(|record| &record.working);
@@ -65,7 +65,7 @@ impl Overview {
             sessions: record.map_or(0, |record| record.sessions),
             doing: doing(record, tasks),
             // What cannot be read here is said elsewhere: the rest must be told all the same.
-            failed: mp.failed_last(&summary.run_id).ok().flatten().as_ref().map(told),
+            failed: mp.last_failed_outcome(&summary.run_id).ok().flatten().as_ref().map(told),
             next_actions: next_actions(record, tasks),
         }
     }
@@ -169,7 +169,7 @@ fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
 }
 
 /// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
-pub(crate) fn workspace(from: &Examined, root: &Path) -> Option<(String, String)> {
+pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, String)> {
     let seen = milepost::capture::look(&Scope::at(root), &Since::default());
     let git: GitFacts = seen.git;
     if git.error.is_some() {
@@ -210,7 +210,7 @@ pub(crate) fn workspace(from: &Examined, root: &Path) -> Option<(String, String)
 }
 
 /// How far what is checked out where the run works is from the commit that its checkpoint stood on.
-pub(crate) fn distance(from: &Examined, root: &Path) -> Option<Distance> {
+pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<Distance> {
     let body = from.shown.as_ref()?.verified.body().ok()?;
     let then = body.workspace?.git?.head?;
     Some(milepost::capture::distance::distance(root, &then))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use milepost::capture::Sighting;
-use milepost::engine::{Due, Finish, Opening, Start};
+use milepost::engine::{Due, FinishOptions, RunOptions, StartOptions};
 use milepost::model::{
     Change, FileRef, Interruption, InterruptionKind, Owner, RunId, RunRecord, Source, Status,
 };
@@ -107,26 +107,26 @@ fn agent_process() -> Option<Owner> {
 }
 
 impl Hook<'_> {
-    fn opening(&self) -> Opening {
-        Opening {
+    fn run_options(&self) -> RunOptions {
+        RunOptions {
             owner: agent_process(),
             agent: Some(self.agent.name().to_owned()),
-            ..self.context.opening()
+            ..self.context.run_options()
         }
     }
 
-    fn start(&self) -> Start {
-        Start {
+    fn start(&self) -> StartOptions {
+        StartOptions {
             run_id: Some(self.run.clone()),
             session_id: Some(self.event.session.clone()),
-            opening: self.opening(),
-            ..Start::default()
+            run_options: self.run_options(),
+            ..StartOptions::default()
         }
     }
 
     fn save(&self) -> Save {
         let mut save = Save::new();
-        save.opening = self.opening();
+        save.run_options = self.run_options();
         save.draft.session_id = Some(self.event.session.clone());
         save
     }
@@ -185,7 +185,7 @@ impl Hook<'_> {
             self.open(&mp)?;
             return Ok(None);
         }
-        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?, self.context)?;
+        let text = offer::whole(&mp, self.agent, &mp.assess(&self.run, false)?, self.context)?;
         Ok(offer::answer(self.agent, &self.event.name, text, &mp, self.context))
     }
 
@@ -203,7 +203,7 @@ impl Hook<'_> {
     fn keep_in_store(&self, changes: &[Change]) -> Result<(), CommandError> {
         let mp = self.context.open_or_create()?;
         let mut save = self.save();
-        match mp.record_changes(&self.run, changes, &save.opening)? {
+        match mp.record_changes(&self.run, changes, &save.run_options)? {
             // The first thing that happens makes a session worth resuming.
             Due::First => {
                 mp.save(&self.run, save.reason("session_start"))?;
@@ -230,7 +230,7 @@ impl Hook<'_> {
         let settings = self.context.settings();
         let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
         let clock = &milepost::clock::SystemClock;
-        let queued = outbox.post(&self.run, save, &settings, clock)?;
+        let queued = outbox.enqueue(&self.run, save, &settings, clock)?;
         if queued.signed {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl Hook<'_> {
         if !ask {
             return Ok(None);
         }
-        let text = offer::whole(&mp, self.agent, &mp.examine(&self.run, false)?, self.context)?;
+        let text = offer::whole(&mp, self.agent, &mp.assess(&self.run, false)?, self.context)?;
         Ok(offer::answer(self.agent, &self.event.name, text, &mp, self.context))
     }
 
@@ -295,7 +295,7 @@ impl Hook<'_> {
         save.sighting = self.look(&mp)?;
         save.draft.files.extend(self.transcript());
         let status = if open { Status::Paused } else { Status::Completed };
-        mp.finish(&self.run, Finish { status, save })?;
+        mp.finish(&self.run, FinishOptions { status, save })?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use milepost::Milepost;
 use milepost::brief::one_line;
-use milepost::engine::{Candidate, Examined};
+use milepost::engine::{ResumeCandidate, RunAssessment};
 use milepost::model::{RunId, RunRecord};
 use milepost::resume::RunState;
 use serde_json::json;
@@ -49,7 +49,7 @@ impl Text {
 pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<Found, CommandError> {
     let mut found = Found { here: Vec::new(), all: Vec::new() };
     for candidate in mp.candidates()? {
-        let Candidate { summary, decision, .. } = &candidate;
+        let ResumeCandidate { summary, decision, .. } = &candidate;
         let Ok(record) = &summary.record else { continue };
         // What came from elsewhere is given to an agent only if a person asks for it.
         if !context.may_show(Some(record)) {
@@ -110,7 +110,7 @@ impl Found {
 pub(super) fn whole(
     mp: &Milepost,
     agent: Agent,
-    from: &Examined,
+    from: &RunAssessment,
     context: &Context<'_>,
 ) -> Result<Option<Text>, CommandError> {
     if from.shown.is_none() {

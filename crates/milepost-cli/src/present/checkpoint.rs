@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use milepost::capture::NO_REPOSITORY;
-use milepost::engine::{Shown, source_details};
+use milepost::engine::{ShownCheckpoint, source_details};
 use milepost::model::{Body, PathText, Workspace};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ impl Page {
 }
 
 /// Everything about a checkpoint, in groups; what it does not have is left out.
-pub(crate) fn page(shown: &Shown, body: &Body, now: Timestamp) -> String {
+pub(crate) fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     let header = &shown.entry.header;
     let place = format!("{}@{}", header.run_id, header.sequence);
     let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id.as_str()), dim(&place)));
@@ -106,7 +106,7 @@ pub(crate) fn page(shown: &Shown, body: &Body, now: Timestamp) -> String {
     page.0
 }
 
-fn marks(shown: &Shown) -> String {
+fn marks(shown: &ShownCheckpoint) -> String {
     let marks = &shown.entry.marks;
     let mut said = vec![if shown.completed { "completed" } else { "not completed" }.to_owned()];
     if marks.pinned {

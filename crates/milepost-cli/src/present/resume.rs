@@ -2,31 +2,33 @@
 
 use std::fmt::Write as _;
 
-use milepost::engine::Examined;
+use milepost::engine::RunAssessment;
 
 use super::format::{bold, clean, counted, dim, yellow};
 use crate::handover::Overview;
 
 /// One line: whether it may be continued, and why.
-pub(crate) fn verdict(lead: &Overview, from: &Examined) -> String {
+pub(crate) fn verdict(lead: &Overview, from: &RunAssessment) -> String {
     let code = from.decision.reason_code;
     match from.decision.eligible {
         true => format!("{} can be continued: {} ({code})\n", lead.run_id, lead.why()),
-        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, clean(&from.against())),
+        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, clean(&from.refusal_reason())),
     }
 }
 
 /// What a person asks first.
 pub(crate) fn page(
     lead: &Overview,
-    from: &Examined,
+    from: &RunAssessment,
     workspace: Option<(String, String)>,
     others: usize,
 ) -> String {
     let mut text = String::new();
     let _ = match from.decision.eligible {
         true => writeln!(text, "{}\n", bold(&format!("Resume {}?", clean(&lead.name())))),
-        false => writeln!(text, "{}  {}\n", bold(&clean(&lead.name())), yellow(&clean(&from.against()))),
+        false => {
+            writeln!(text, "{}  {}\n", bold(&clean(&lead.name())), yellow(&clean(&from.refusal_reason())))
+        }
     };
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{}  {}", bold(&format!("{name:<11}")), clean(value));

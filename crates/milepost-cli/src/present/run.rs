@@ -99,7 +99,7 @@ impl RunDocument {
     }
 
     /// A run in full.
-    pub(crate) fn in_full(detail: &RunDetail) -> Self {
+    pub(crate) fn error_chain(detail: &RunDetail) -> Self {
         Self { parts: Some(RunParts::of(detail)), ..Self::of(&detail.summary) }
     }
 }

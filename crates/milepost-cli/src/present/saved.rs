@@ -1,7 +1,7 @@
 //! What a save says: the id for people, the whole answer for programs.
 
 use milepost::Saved;
-use milepost::engine::outbox::Queued;
+use milepost::engine::outbox::QueuedSave;
 use milepost::model::{CheckpointId, RunId, Source, Status};
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ impl<'a> SavedDocument<'a> {
     }
 
     /// A checkpoint that waits in the outbox.
-    pub(super) fn waiting(schema: &'static str, queued: &'a Queued, run: &'a RunId) -> Self {
+    pub(super) fn waiting(schema: &'static str, queued: &'a QueuedSave, run: &'a RunId) -> Self {
         Self {
             snapshot_id: Some(&queued.snapshot_id),
             file: Some(queued.file.display().to_string()),
@@ -151,7 +151,7 @@ impl<T: Serialize> Changed<'_, T> {
     }
 }
 
-fn talk_of_waiting(output: &Output, queued: &Queued) {
+fn talk_of_waiting(output: &Output, queued: &QueuedSave) {
     output.record_change(format!("checkpoint {} waits in the outbox", queued.snapshot_id));
     output.message(&format!(
         "the store cannot be written: the checkpoint waits in {} for a command that can",
@@ -201,7 +201,7 @@ fn talk(output: &Output, saved: &Saved) {
 /// Presents a save that waits in the outbox.
 pub(crate) fn queued(
     output: &Output,
-    queued: &Queued,
+    queued: &QueuedSave,
     run: &RunId,
     source: Source,
     status: Status,

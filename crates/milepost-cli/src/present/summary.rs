@@ -54,7 +54,7 @@ pub(crate) fn page(output: &Output, summary: &Summary) -> String {
     text.push_str(&checkpoints(output, summary));
     memory(&mut text, summary);
     sessions(&mut text, output, summary);
-    let failed = |failure: &milepost::engine::Failure| {
+    let failed = |failure: &milepost::engine::FailedOutcome| {
         let outcome = &failure.outcome;
         let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let took = lasting(outcome.duration_ms);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use milepost::capture::distance::distance;
-use milepost::engine::{Compared, Copied, Exported, Exporting, Imported};
+use milepost::engine::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport};
 use milepost::interop::{Format, Note, Skipped};
 use milepost::model::RunId;
 use milepost::{Exit, ReasonCode};
@@ -38,7 +38,7 @@ struct ImportDocument<'a> {
 /// What came in.
 pub(crate) fn imported(
     output: &Output,
-    report: &Imported,
+    report: &ImportReport,
     dry_run: bool,
     here: &Path,
 ) -> Result<(), CommandError> {
@@ -144,7 +144,11 @@ struct Secret<'a> {
 }
 
 /// What went out.
-pub(crate) fn exported(output: &Output, what: &Exporting, report: &Exported) -> Result<(), CommandError> {
+pub(crate) fn exported(
+    output: &Output,
+    what: &ExportOptions,
+    report: &ExportReport,
+) -> Result<(), CommandError> {
     if !what.dry_run {
         output.record_change(format!("{} exported", counted(report.exported, "checkpoint")));
     }
@@ -207,8 +211,8 @@ struct Verified {
 /// What was copied, and whether it is the same.
 pub(crate) fn copied(
     output: &Output,
-    report: &Copied,
-    compared: Option<&Compared>,
+    report: &CopyReport,
+    compared: Option<&CompareReport>,
 ) -> Result<(), CommandError> {
     let skipped: Vec<_> = report
         .skipped

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use milepost::brief::one_line;
-use milepost::engine::outbox::{Pending, PendingState};
+use milepost::engine::outbox::{PendingSave, PendingState};
 use milepost::trust::StoreRecord;
 
 use super::Output;
@@ -55,14 +55,14 @@ fn described(offer: &Offer) -> String {
     if !offer.settings.is_empty() {
         let _ = writeln!(text, "{}  {}", bold("Settings"), clean(&offer.config));
         for (key, value) in &offer.settings {
-            let _ = writeln!(text, "          {} = {}", clean(key), in_full(value));
+            let _ = writeln!(text, "          {} = {}", clean(key), error_chain(value));
         }
     }
     text
 }
 
 /// A value in full: a list with one element on a line, and long texts over several lines.
-fn in_full(value: &str) -> String {
+fn error_chain(value: &str) -> String {
     let parsed = format!("v = {value}").parse::<toml::Table>().ok();
     let list = parsed.as_ref().and_then(|table| table.get("v")?.as_array());
     match list {
@@ -96,7 +96,7 @@ pub(crate) fn list(output: &Output, stores: &[StoreRecord]) -> Result<(), Comman
 }
 
 /// Saves without a signature, above the question.
-pub(crate) fn unsigned(output: &Output, all: &[Pending]) {
+pub(crate) fn unsigned(output: &Output, all: &[PendingSave]) {
     let n = counted(all.len() as u64, "save");
     output.message_always(&format!(
         "{n} in the outbox without your signature. Anybody could have put them there:"

@@ -88,14 +88,14 @@ fn plant(env: &TestEnvironment, store: &str) {
     let save = milepost::engine::Save::new().summary(BAIT);
     let settings = Default::default();
     let clock = milepost::clock::SystemClock;
-    let queued = theirs.outbox().post(&"bait".parse().unwrap(), save, &settings, &clock).unwrap();
+    let queued = theirs.outbox().enqueue(&"bait".parse().unwrap(), save, &settings, &clock).unwrap();
     let outbox = project.join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();
     std::fs::copy(&queued.file, outbox.join(queued.file.file_name().unwrap())).unwrap();
     let url = milepost::store::StoreUrl::Sqlite(project.join(".git/milepost/milepost.db"));
     let save = milepost::engine::Save::new().summary(BAIT);
     milepost::engine::outbox::Outbox::new(outbox, &url, None)
-        .post(&"bait".parse().unwrap(), save, &settings, &clock)
+        .enqueue(&"bait".parse().unwrap(), save, &settings, &clock)
         .unwrap();
 }
 

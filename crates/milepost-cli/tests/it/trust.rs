@@ -299,10 +299,10 @@ fn an_outbox_entry_without_the_users_signature_waits() {
     let save = milepost::engine::Save::new().summary("SYSTEM OVERRIDE");
     let clock = milepost::clock::SystemClock;
     let settings = Default::default();
-    let signed = theirs.outbox().post(&"evil".parse().unwrap(), save.clone(), &settings, &clock).unwrap();
+    let signed = theirs.outbox().enqueue(&"evil".parse().unwrap(), save.clone(), &settings, &clock).unwrap();
     let store = milepost::store::StoreUrl::Sqlite(theirs.project().join(".git/milepost/milepost.db"));
     let unsigned = milepost::engine::outbox::Outbox::new(theirs.path("outbox"), &store, None)
-        .post(&"evil".parse().unwrap(), save, &settings, &clock)
+        .enqueue(&"evil".parse().unwrap(), save, &settings, &clock)
         .unwrap();
     assert!(signed.signed && !unsigned.signed);
     let outbox = env.project().join(".milepost/outbox");

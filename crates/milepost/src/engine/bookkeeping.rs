@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Opening, Settings};
+use super::{RunOptions, Settings};
 use crate::model::{
     ClockReading, Event, EventType, Profile, RawJson, RecentCommit, RunId, RunRecord, Session, Status,
 };
@@ -18,12 +18,12 @@ pub(super) const NO_SESSION: &str = "unknown";
 pub(super) fn open(
     view: &RunView,
     run: &RunId,
-    opening: &Opening,
+    run_options: &RunOptions,
     settings: &Settings,
     now: Timestamp,
     events: &mut Vec<Event>,
 ) -> RunRecord {
-    let profile = opening.profile.or(settings.profile);
+    let profile = run_options.profile.or(settings.profile);
     let happened = |kind| Event {
         at: now,
         kind,
@@ -36,20 +36,20 @@ pub(super) fn open(
         None => {
             let mut record = RunRecord::new(run.clone(), profile.unwrap_or(Profile::Run), now);
             events.push(happened(EventType::RunStarted));
-            record.parent.clone_from(&opening.parent);
+            record.parent.clone_from(&run_options.parent);
             record
         }
     };
-    if let Some(profile) = opening.profile {
+    if let Some(profile) = run_options.profile {
         record.profile = profile;
     }
     macro_rules! given {
         ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
     }
-    given![title from opening.title, plan from opening.plan, owner from opening.owner, agent from opening.agent,
-           command from opening.command];
+    given![title from run_options.title, plan from run_options.plan, owner from run_options.owner, agent from run_options.agent,
+           command from run_options.command];
     // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
-    let place = &opening.whereabouts;
+    let place = &run_options.location;
     macro_rules! first {
         ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&place.$name); } )* };
     }

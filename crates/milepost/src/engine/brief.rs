@@ -1,7 +1,7 @@
 //! Brief: the Markdown of a checkpoint. Its own where it has one; else made of facts, carried forward from the newest
 //! brief before it in its run.
 
-use super::{Examined, Milepost, Reference};
+use super::{Milepost, Reference, RunAssessment};
 use crate::Error;
 use crate::brief::{Brief, Facts, compose, compose_update};
 use crate::model::{Body, FileRef, Manifest, RunId};
@@ -9,7 +9,7 @@ use crate::store::{CheckpointEntry, CheckpointFilter, Cursor, Damage, HeaderQuer
 
 /// The brief of a checkpoint.
 #[derive(Debug, Clone)]
-pub struct BriefOf {
+pub struct CheckpointBrief {
     /// The checkpoint.
     pub entry: CheckpointEntry,
     /// Its Markdown.
@@ -32,17 +32,23 @@ impl Milepost {
         reference: &Reference,
         run: Option<&RunId>,
         manifests: &[Manifest],
-    ) -> Result<BriefOf, Error> {
+    ) -> Result<CheckpointBrief, Error> {
         let shown = self.show(reference, run)?;
         let body = self.body_of(&shown.entry, &shown.verified)?;
         if let Some(markdown) = body.brief {
             let (entry, fell_back_from) = (shown.entry, shown.fell_back_from);
-            return Ok(BriefOf { entry, markdown, composed: false, carried_from: None, fell_back_from });
+            return Ok(CheckpointBrief {
+                entry,
+                markdown,
+                composed: false,
+                carried_from: None,
+                fell_back_from,
+            });
         }
         let before = self.brief_before(&shown.entry)?;
         let facts = Named { id: body.snapshot_id.to_string(), created: body.created_at };
         let (markdown, carried_from) = self.made(&facts, &body, before, manifests)?;
-        Ok(BriefOf {
+        Ok(CheckpointBrief {
             entry: shown.entry,
             markdown,
             composed: true,
@@ -52,7 +58,7 @@ impl Milepost {
     }
 
     /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
-    pub fn brief_as_it_stands(&self, from: &Examined, manifests: &[Manifest]) -> Result<String, Error> {
+    pub fn current_brief(&self, from: &RunAssessment, manifests: &[Manifest]) -> Result<String, Error> {
         let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
         let saved = body.clone();
@@ -86,7 +92,7 @@ impl Milepost {
         reference: &Reference,
         run: Option<&RunId>,
         manifests: &[Manifest],
-    ) -> Result<BriefOf, Error> {
+    ) -> Result<CheckpointBrief, Error> {
         let shown = self.show(reference, run)?;
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
         let now = self.clock.now();
@@ -106,7 +112,7 @@ impl Milepost {
             }
         };
         let fell_back_from = shown.fell_back_from;
-        Ok(BriefOf { entry: shown.entry, markdown, composed: true, carried_from, fell_back_from })
+        Ok(CheckpointBrief { entry: shown.entry, markdown, composed: true, carried_from, fell_back_from })
     }
 
     /// A brief out of facts, on top of the newest one before it.

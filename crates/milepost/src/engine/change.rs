@@ -23,7 +23,7 @@ impl Milepost {
         if changes.iter().any(|change| trigger::boundary(change).is_some()) {
             return self.save(run, save.with_changes(changes)).map(Some);
         }
-        self.record_changes(run, &changes, &save.opening)?;
+        self.record_changes(run, &changes, &save.run_options)?;
         Ok(None)
     }
 }

@@ -87,7 +87,7 @@ impl Milepost {
             return Err(Error::NoRun(run.to_string()));
         }
         if ended {
-            self.point_out_of(run);
+            self.clear_pointer_to_run(run);
         }
         Ok(completed)
     }

@@ -8,7 +8,7 @@ use crate::store::RunQuery;
 
 /// What is known about who asks.
 #[derive(Debug, Clone, Default)]
-pub struct Asker {
+pub struct Caller {
     /// `--run`, or the environment's.
     pub named: Option<RunId>,
     /// The agent's own session id.
@@ -19,7 +19,7 @@ pub struct Asker {
 
 /// Which run is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meant {
+pub enum RunResolution {
     /// This one.
     Run(RunId),
     /// None that is clear; these are open here.
@@ -29,9 +29,9 @@ pub enum Meant {
 impl Milepost {
     /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here. A run that
     /// came from elsewhere is meant only by its name: what it says of its session and folder is a stranger's.
-    pub fn current_run(&self, asker: &Asker) -> Result<Meant, Error> {
+    pub fn current_run(&self, asker: &Caller) -> Result<RunResolution, Error> {
         if let Some(run) = &asker.named {
-            return Ok(Meant::Run(run.clone()));
+            return Ok(RunResolution::Run(run.clone()));
         }
         let rows = self.store.runs(&RunQuery::default())?;
         let open: Vec<RunRecord> = rows
@@ -44,7 +44,7 @@ impl Milepost {
         if let Some(session) = asker.session.as_deref().filter(|s| !s.is_empty()) {
             let of_session = open.iter().find(|r| r.session.as_ref().is_some_and(|s| s.id == session));
             if let Some(record) = of_session {
-                return Ok(Meant::Run(record.run_id.clone()));
+                return Ok(RunResolution::Run(record.run_id.clone()));
             }
         }
         if open.iter().any(|r| r.owner.is_some()) {
@@ -58,7 +58,7 @@ impl Milepost {
                 })
                 .min_by_key(|(distance, _)| *distance);
             if let Some((_, run)) = nearest {
-                return Ok(Meant::Run(run.clone()));
+                return Ok(RunResolution::Run(run.clone()));
             }
         }
         // A run whose owner is dead was interrupted: it is resumed, not joined by accident.
@@ -69,8 +69,8 @@ impl Milepost {
             .map(|r| r.run_id.clone())
             .collect();
         match here.as_slice() {
-            [only] => Ok(Meant::Run(only.clone())),
-            _ => Ok(Meant::Unclear(here)),
+            [only] => Ok(RunResolution::Run(only.clone())),
+            _ => Ok(RunResolution::Unclear(here)),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::owner::lock;
 
 /// What a deletion removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deleted {
+pub struct DeleteReport {
     /// How many checkpoints.
     pub checkpoints: u64,
     /// How many bytes the store gave back.
@@ -16,19 +16,19 @@ pub struct Deleted {
 
 impl Milepost {
     /// Removes a run. A run whose owner is alive is removed too: asking is the caller's part.
-    pub fn delete(&self, run: &RunId) -> Result<Deleted, Error> {
+    pub fn delete(&self, run: &RunId) -> Result<DeleteReport, Error> {
         let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
         let before = self.store.info()?.bytes;
         let ours = self.points_into(run);
         self.store.delete_run(run, None)?;
         if ours {
-            self.point_at_nothing_removed();
+            self.clear_dangling_pointer();
         }
         // A lock that a killed owner left; one that is held goes with its holder.
         if let Some(folder) = self.owners.as_ref().filter(|folder| !lock::is_held(folder, run)) {
             lock::forget(folder, run);
         }
         let bytes_freed = before.saturating_sub(self.store.info()?.bytes);
-        Ok(Deleted { checkpoints: state.row.count, bytes_freed })
+        Ok(DeleteReport { checkpoints: state.row.count, bytes_freed })
     }
 }

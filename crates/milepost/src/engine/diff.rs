@@ -42,7 +42,7 @@ impl Milepost {
     /// Compares two checkpoints; without a second one, with the newest of the first one's run. A damaged one is an error
     /// that names it: what was asked for is that checkpoint and no other.
     pub fn diff(&self, from: &Reference, to: Option<&Reference>, run: Option<&RunId>) -> Result<Diff, Error> {
-        let (from, before, to, after) = self.look_up(|| {
+        let (from, before, to, after) = self.retry_if_removed(|| {
             let from = self.find(from, run)?;
             let to = match to {
                 Some(to) => self.find(to, run)?,

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::outbox::Outbox;
-use super::verify::Scope;
+use super::verify::VerifyScope;
 use super::{Milepost, VerifyReport};
 use crate::model::{CheckpointId, RunId};
 use crate::store::{Maintenance, Part, Problem, ProblemKind, RunQuery, StoreError};
@@ -92,7 +92,7 @@ impl Milepost {
         }
         let named = found.problems.iter().filter(|p| p.kind == ProblemKind::Record).count();
         report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, &left, fix)));
-        match self.verify(&Scope::Store, progress) {
+        match self.verify(&VerifyScope::Store, progress) {
             Ok(VerifyReport { checked, damaged }) => {
                 report.checked = checked;
                 // Damaged records, headers and marks were named by the inspection already, unless it cannot mend them.
@@ -142,10 +142,10 @@ impl Milepost {
         if waiting == 0 {
             return;
         }
-        let taken = if fix { outbox.take_in(self) } else { Ok(super::outbox::Intake::default()) };
-        let fixed = taken.as_ref().is_ok_and(|intake| intake.saved.len() == waiting);
+        let taken = if fix { outbox.deliver(self) } else { Ok(super::outbox::DeliveryReport::default()) };
+        let fixed = taken.as_ref().is_ok_and(|report| report.saved.len() == waiting);
         let (refused, unsigned) =
-            taken.map(|intake| (intake.refused, intake.unsigned.len())).unwrap_or_default();
+            taken.map(|report| (report.refused, report.unsigned.len())).unwrap_or_default();
         if unsigned > 0 {
             report.problems.push(Diagnosis {
                 reason_code: ReasonCode::StoreUntrusted,

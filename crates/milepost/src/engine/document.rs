@@ -63,7 +63,10 @@ impl Milepost {
 
     /// Looks something up and reads it, again while what was found is removed before it is read. A name that means one
     /// checkpoint and no other is then not found.
-    pub fn look_up<T>(&self, mut find_and_read: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    pub fn retry_if_removed<T>(
+        &self,
+        mut find_and_read: impl FnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         for _ in 1..LOOKUPS {
             match find_and_read() {
                 Err(e) if is_removed(&e) => {}

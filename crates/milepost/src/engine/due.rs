@@ -47,7 +47,7 @@ impl Milepost {
     }
 
     /// Says whether a run has ended or rests, so that a timer has nothing to say about it.
-    pub fn is_at_rest(&self, run: &RunId) -> Result<bool, Error> {
+    pub fn is_idle(&self, run: &RunId) -> Result<bool, Error> {
         let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
         Ok(record.is_some_and(|record| record.status != Status::InProgress))
     }

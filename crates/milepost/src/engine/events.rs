@@ -7,7 +7,7 @@ use crate::store::{Damage, EventQuery};
 
 /// Events, and where to go on from.
 #[derive(Debug, Clone, Default)]
-pub struct Events {
+pub struct EventList {
     /// Oldest first.
     pub events: Vec<Event>,
     /// What could not be read.
@@ -18,14 +18,14 @@ pub struct Events {
 
 impl Milepost {
     /// Lists events after a position, the newest `limit` of them; 0 for all.
-    pub fn events(&self, run: Option<&RunId>, after: u64, limit: usize) -> Result<Events, Error> {
+    pub fn events(&self, run: Option<&RunId>, after: u64, limit: usize) -> Result<EventList, Error> {
         if let Some(run) = run
             && self.store.run(run)?.is_none()
         {
             return Err(Error::NoRun(run.to_string()));
         }
         let page = self.store.events(&EventQuery { run, after, limit })?;
-        Ok(Events {
+        Ok(EventList {
             position: page.events.last().map_or(after, |(position, _)| *position),
             events: page.events.into_iter().map(|(_, event)| event).collect(),
             damaged: page.damaged,

@@ -15,7 +15,7 @@ use crate::{Error, atomic};
 
 /// What to export.
 #[derive(Debug, Clone)]
-pub struct Exporting {
+pub struct ExportOptions {
     /// The format.
     pub format: Format,
     /// The run.
@@ -36,7 +36,7 @@ pub struct Exporting {
 
 /// What was exported.
 #[derive(Debug, Default)]
-pub struct Exported {
+pub struct ExportReport {
     /// How many checkpoints.
     pub exported: u64,
     /// The files that were written, or would be.
@@ -57,8 +57,12 @@ pub struct Exported {
 
 impl Milepost {
     /// Exports a run.
-    pub fn export(&self, what: &Exporting, progress: &mut interop::Progress<'_>) -> Result<Exported, Error> {
-        let mut report = Exported::default();
+    pub fn export(
+        &self,
+        what: &ExportOptions,
+        progress: &mut interop::Progress<'_>,
+    ) -> Result<ExportReport, Error> {
+        let mut report = ExportReport::default();
         let state = self.store.run(&what.run)?.ok_or_else(|| Error::NoRun(what.run.to_string()))?;
         let record = state.row.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
         let checkpoints = self.held(what, &record, &mut report, progress)?;
@@ -100,9 +104,9 @@ impl Milepost {
 
     fn held(
         &self,
-        what: &Exporting,
+        what: &ExportOptions,
         record: &crate::model::RunRecord,
-        report: &mut Exported,
+        report: &mut ExportReport,
         progress: &mut interop::Progress<'_>,
     ) -> Result<Vec<Held>, Error> {
         let rows = match &what.only {
@@ -148,7 +152,7 @@ impl Milepost {
         Ok(held)
     }
 
-    fn one_file(&self, what: &Exporting, bytes: Vec<u8>, report: &mut Exported) -> Result<(), Error> {
+    fn one_file(&self, what: &ExportOptions, bytes: Vec<u8>, report: &mut ExportReport) -> Result<(), Error> {
         report.files.push(what.path.clone());
         report.bytes = bytes.len() as u64;
         if what.dry_run {
@@ -160,7 +164,12 @@ impl Milepost {
         atomic::write(&what.path, &bytes, atomic::Mode::Private).map_err(written)
     }
 
-    fn database(&self, what: &Exporting, run: &ExportRun<'_>, report: &mut Exported) -> Result<(), Error> {
+    fn database(
+        &self,
+        what: &ExportOptions,
+        run: &ExportRun<'_>,
+        report: &mut ExportReport,
+    ) -> Result<(), Error> {
         let written = |source| Error::File { path: what.path.clone(), what: "written", source };
         if !what.dry_run {
             free(&what.path, what.force)?;
@@ -187,7 +196,7 @@ impl Milepost {
         atomic::sync_folder(folder).map_err(written)
     }
 
-    fn files(&self, what: &Exporting, files: &[File], report: &mut Exported) -> Result<(), Error> {
+    fn files(&self, what: &ExportOptions, files: &[File], report: &mut ExportReport) -> Result<(), Error> {
         // One Markdown file may be asked for by its own name.
         let named = what.path.extension().is_some_and(|e| e == "md");
         if let ([one], true) = (files, named) {

@@ -6,7 +6,7 @@ use crate::model::{RunId, Source, Status, ValidationError};
 
 /// How a run ends.
 #[derive(Debug, Clone)]
-pub struct Finish {
+pub struct FinishOptions {
     /// Completed, failed or paused.
     pub status: Status,
     /// What the last checkpoint holds beside the run as it stands.
@@ -15,7 +15,7 @@ pub struct Finish {
 
 impl Milepost {
     /// Saves the last checkpoint of a run and ends it; `paused` leaves it open for later.
-    pub fn finish(&self, run: &RunId, finish: Finish) -> Result<Saved, Error> {
+    pub fn finish(&self, run: &RunId, finish: FinishOptions) -> Result<Saved, Error> {
         if finish.status == Status::InProgress {
             return Err(Error::Value {
                 name: "the status".into(),

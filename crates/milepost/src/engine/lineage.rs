@@ -2,35 +2,35 @@
 
 use std::collections::HashMap;
 
-use super::Listed;
+use super::ListedCheckpoint;
 
-/// What stands above a checkpoint.
+/// What stands parent_link a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Above {
+pub enum ParentLink {
     /// Its parent, in the list.
     Parent,
     /// Nothing: it continues no other.
-    Nothing,
+    Root,
     /// A parent that is not in the list.
-    Elsewhere,
+    Missing,
     /// One of its own descendants.
-    Circle,
+    Cycle,
 }
 
 /// A checkpoint's place in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct LineageRow {
     /// Which of the listed ones.
     pub at: usize,
     /// How many times the line it belongs to has branched.
     pub depth: usize,
-    /// What stands above it.
-    pub above: Above,
+    /// What stands parent_link it.
+    pub parent_link: ParentLink,
 }
 
 /// Puts a list, newest first, in the order of a tree: each below its parent, oldest child first. A line that does not
 /// branch keeps its depth.
-pub fn lineage(listed: &[Listed]) -> Vec<Place> {
+pub fn lineage(listed: &[ListedCheckpoint]) -> Vec<LineageRow> {
     let header = |at: usize| listed.get(at).map(|one| &one.entry.header);
     let ids: HashMap<_, _> =
         listed.iter().enumerate().map(|(at, one)| (&one.entry.header.snapshot_id, at)).collect();
@@ -43,38 +43,38 @@ pub fn lineage(listed: &[Listed]) -> Vec<Place> {
                     below.push(at);
                 }
             }
-            Some(Some(_)) => roots.push((at, Above::Circle)),
-            Some(None) => roots.push((at, Above::Elsewhere)),
-            None => roots.push((at, Above::Nothing)),
+            Some(Some(_)) => roots.push((at, ParentLink::Cycle)),
+            Some(None) => roots.push((at, ParentLink::Missing)),
+            None => roots.push((at, ParentLink::Root)),
         }
     }
     let mut seen = vec![false; listed.len()];
-    let mut places = Vec::with_capacity(listed.len());
+    let mut rows = Vec::with_capacity(listed.len());
     for root in roots {
-        walk(root, &children, &mut seen, &mut places);
+        walk(root, &children, &mut seen, &mut rows);
     }
     // What no root leads to goes in a circle: it begins with the oldest.
     for at in (0..listed.len()).rev() {
         if seen.get(at) == Some(&false) {
-            walk((at, Above::Circle), &children, &mut seen, &mut places);
+            walk((at, ParentLink::Cycle), &children, &mut seen, &mut rows);
         }
     }
-    places
+    rows
 }
 
-fn walk(root: (usize, Above), children: &[Vec<usize>], seen: &mut [bool], places: &mut Vec<Place>) {
+fn walk(root: (usize, ParentLink), children: &[Vec<usize>], seen: &mut [bool], rows: &mut Vec<LineageRow>) {
     let mut open = vec![(root.0, 0, root.1)];
-    while let Some((at, depth, above)) = open.pop() {
+    while let Some((at, depth, parent_link)) = open.pop() {
         match seen.get_mut(at) {
             Some(seen) if !*seen => *seen = true,
             _ => continue,
         }
-        places.push(Place { at, depth, above });
+        rows.push(LineageRow { at, depth, parent_link });
         let below = children.get(at).map(Vec::as_slice).unwrap_or_default();
         // The newest child continues the line; the others are branches, told first.
         for (n, child) in below.iter().rev().enumerate() {
             let depth = if n == 0 { depth } else { depth + 1 };
-            open.push((*child, depth, Above::Parent));
+            open.push((*child, depth, ParentLink::Parent));
         }
     }
 }

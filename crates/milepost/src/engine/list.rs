@@ -26,7 +26,7 @@ pub struct ListQuery {
 
 /// A checkpoint in a list.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct ListedCheckpoint {
     /// Header and marks.
     pub entry: CheckpointEntry,
     /// Whether it is completed.
@@ -35,9 +35,9 @@ pub struct Listed {
 
 /// A list, and what could not be listed.
 #[derive(Debug, Clone, Default)]
-pub struct Listing {
+pub struct CheckpointList {
     /// Newest first.
-    pub checkpoints: Vec<Listed>,
+    pub checkpoints: Vec<ListedCheckpoint>,
     /// Damaged rows that were met.
     pub damaged: Vec<Damage>,
 }
@@ -70,7 +70,7 @@ impl Milepost {
     }
 
     /// Lists checkpoints, newest first.
-    pub fn list(&self, query: &ListQuery) -> Result<Listing, Error> {
+    pub fn list(&self, query: &ListQuery) -> Result<CheckpointList, Error> {
         if let Some(run) = &query.run
             && self.store.run(run)?.is_none()
         {
@@ -81,7 +81,7 @@ impl Milepost {
             || query.status.is_some()
             || query.tag.is_some();
         let page = if filtered || query.limit == 0 { PAGE } else { query.limit.min(PAGE) };
-        let mut listing = Listing::default();
+        let mut listing = CheckpointList::default();
         let mut completions = Completions::default();
         let mut after = None;
         loop {
@@ -99,7 +99,7 @@ impl Milepost {
                     Row::Intact(entry) => {
                         let completed = completions.of(self, &entry)?;
                         if query.accepts(&entry, completed) {
-                            listing.checkpoints.push(Listed { entry, completed });
+                            listing.checkpoints.push(ListedCheckpoint { entry, completed });
                         }
                     }
                 }

@@ -21,7 +21,6 @@ mod import;
 mod lineage;
 mod list;
 mod mark;
-mod opening;
 pub mod outbox;
 pub mod pointer;
 mod prune;
@@ -31,6 +30,7 @@ mod reference;
 mod report;
 mod request;
 mod resume;
+mod run_options;
 mod runs;
 mod save;
 mod show;
@@ -44,33 +44,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub use brief::BriefOf;
+pub use brief::CheckpointBrief;
 pub use compose::OUTCOME_SUMMARY;
-pub use delete::Deleted;
+pub use delete::DeleteReport;
 pub use diff::Diff;
 pub use doctor::{CLOCK_TOLERANCE, Diagnosis, DoctorReport, FutureCheckpoint};
 pub use due::Due;
-pub use events::Events;
-pub use export::{Exported, Exporting};
-pub use finish::Finish;
-pub use import::{Import, Imported, Stage, preview_import};
-pub use lineage::{Above, Place as TreePlace, lineage};
-pub use list::{ListQuery, Listed, Listing};
+pub use events::EventList;
+pub use export::{ExportOptions, ExportReport};
+pub use finish::FinishOptions;
+pub use import::{ImportOptions, ImportReport, ImportStage, preview_import};
+pub use lineage::{LineageRow, ParentLink, lineage};
+pub use list::{CheckpointList, ListQuery, ListedCheckpoint};
 pub use mark::MarkChange;
-pub use opening::{Opening, Whereabouts};
-pub use prune::{Action, Prune, PruneFailure, PruneReport, PruneStep};
+pub use prune::{Action, PruneFailure, PruneOptions, PruneReport, PruneStep};
 pub use reference::Reference;
 pub use request::Save;
-pub(crate) use request::While;
-pub use resume::{Candidate, Continued, Continuing, Examined};
+pub(crate) use request::SaveCondition;
+pub use resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
+pub use run_options::{RunLocation, RunOptions};
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::Saved;
-pub use show::{Shown, source_details};
-pub use start::{Start, Started};
-pub use state::{Restore, StateOf};
-pub use summary::{Failure, GitCounts, SessionSummary, Summary, SummaryLine, Touched};
-pub use transfer::{Compared, Copied, Counting};
-pub use verify::{Scope, VerifyReport};
+pub use show::{ShownCheckpoint, source_details};
+pub use start::{StartOptions, StartedRun};
+pub use state::{CheckpointState, RestoreOptions};
+pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
+pub use transfer::{CompareReport, CopyProgress, CopyReport};
+pub use verify::{VerifyReport, VerifyScope};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
@@ -152,7 +152,7 @@ pub struct Milepost {
     /// The touched files of the newest capture that was saved here, so that the next one need not read them.
     touched: Arc<Mutex<Option<capture::Touched>>>,
     /// Where work happens that opens a run without saying so.
-    pub(crate) here: Whereabouts,
+    pub(crate) location: RunLocation,
 }
 
 impl std::fmt::Debug for Milepost {
@@ -171,7 +171,7 @@ impl Milepost {
             source,
         })?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let here = Whereabouts {
+        let location = RunLocation {
             project: Some(text(&place.root)),
             worktree: place.worktree.as_deref().map(text),
             branch: place.branch,
@@ -179,7 +179,7 @@ impl Milepost {
         };
         let url = StoreUrl::Sqlite(place.database);
         let opened = Self::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?;
-        Ok(Self { here, ..opened })
+        Ok(Self { location, ..opened })
     }
 
     /// Opens the store at an address.
@@ -202,7 +202,7 @@ impl Milepost {
             settings: Arc::default(),
             owners: None,
             touched: Arc::default(),
-            here: Whereabouts::default(),
+            location: RunLocation::default(),
         }
     }
 

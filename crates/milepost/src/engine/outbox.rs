@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Milepost, Opening, Save, Saved, Settings};
+use super::{Milepost, RunOptions, Save, Saved, Settings};
 use crate::capture::{Bounds, Sighting};
 use crate::clock::Clock;
 use crate::model::{Change, CheckpointId, Draft, RawJson, RawObject, RunId};
@@ -37,7 +37,7 @@ pub struct Outbox {
 
 /// A save that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queued {
+pub struct QueuedSave {
     /// The id it will have.
     pub snapshot_id: CheckpointId,
     /// The file it waits in.
@@ -48,7 +48,7 @@ pub struct Queued {
 
 /// An entry that waits, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingSave {
     /// The file.
     pub file: PathBuf,
     /// Whether it may be taken in.
@@ -77,7 +77,7 @@ pub enum PendingState {
 
 /// What was taken in.
 #[derive(Debug, Default)]
-pub struct Intake {
+pub struct DeliveryReport {
     /// Checkpoints that are in the store now.
     pub saved: Vec<Saved>,
     /// Files that stay, and why.
@@ -91,7 +91,7 @@ struct Waiting {
     run_id: RunId,
     snapshot_id: CheckpointId,
     created_at: Timestamp,
-    opening: Opening,
+    run_options: RunOptions,
     pin: bool,
     tags: Vec<String>,
     last_of_session: bool,
@@ -138,13 +138,13 @@ impl Outbox {
     }
 
     /// Keeps a save until the store can be written.
-    pub fn post(
+    pub fn enqueue(
         &self,
         run: &RunId,
         mut save: Save,
         settings: &Settings,
         clock: &dyn Clock,
-    ) -> Result<Queued, Error> {
+    ) -> Result<QueuedSave, Error> {
         let sighting = save.sighting.take();
         if let Some(sighting) = &sighting {
             save.draft.workspace = Some(sighting.joined(&[], None, &Bounds::default()));
@@ -165,7 +165,7 @@ impl Outbox {
             run_id: run.clone(),
             snapshot_id: snapshot_id.clone(),
             created_at: now,
-            opening: save.opening,
+            run_options: save.run_options,
             pin: save.pin,
             tags: save.tags,
             last_of_session: save.last_of_session,
@@ -197,7 +197,7 @@ impl Outbox {
             atomic::write(&file, envelope.get().as_bytes(), atomic::Mode::Private)
         };
         write().map_err(|source| Error::File { path: file.clone(), what: "written", source })?;
-        Ok(Queued { snapshot_id, file, signed })
+        Ok(QueuedSave { snapshot_id, file, signed })
     }
 
     /// Refuses folders that are symbolic links: entries would end up elsewhere.
@@ -247,7 +247,7 @@ impl Outbox {
     }
 
     /// What waits, oldest first, and whether it may be taken in.
-    pub fn pending(&self) -> io::Result<Vec<Pending>> {
+    pub fn pending(&self) -> io::Result<Vec<PendingSave>> {
         let files = self.waiting()?;
         let mut left = TOTAL_LIMIT;
         let mut state = |file: &Path| match self.read(file, &mut left) {
@@ -264,7 +264,7 @@ impl Outbox {
             }
             Err(why) => PendingState::Refused(why),
         };
-        Ok(files.into_iter().map(|file| Pending { state: state(&file), file }).collect())
+        Ok(files.into_iter().map(|file| PendingSave { state: state(&file), file }).collect())
     }
 
     /// Whether something waits that this user made for this store.
@@ -275,13 +275,13 @@ impl Outbox {
     }
 
     /// Saves what this user made for this store. A file goes only once its checkpoint is in the store; every other stays.
-    pub fn take_in(&self, engine: &Milepost) -> Result<Intake, Error> {
-        self.take_in_with(engine, &[])
+    pub fn deliver(&self, engine: &Milepost) -> Result<DeliveryReport, Error> {
+        self.deliver_accepting(engine, &[])
     }
 
-    /// As `take_in`, with unsigned entries that the user has looked at and accepted, by their checksums.
-    pub fn take_in_with(&self, engine: &Milepost, accepted: &[String]) -> Result<Intake, Error> {
-        let mut intake = Intake::default();
+    /// As `deliver`, with unsigned entries that the user has looked at and accepted, by their checksums.
+    pub fn deliver_accepting(&self, engine: &Milepost, accepted: &[String]) -> Result<DeliveryReport, Error> {
+        let mut report = DeliveryReport::default();
         let waiting = self.waiting().map_err(|source| Error::File {
             path: self.folder.clone(),
             what: "read",
@@ -291,21 +291,21 @@ impl Outbox {
         for file in waiting {
             let (run, save) = match self.read(&file, &mut left) {
                 Ok(entry) if !entry.signed && !accepted.contains(&entry.checksum) => {
-                    intake.unsigned.push(file);
+                    report.unsigned.push(file);
                     continue;
                 }
                 Ok(entry) => (entry.run, entry.save),
                 Err(why) => {
-                    intake.refused.push((file, why));
+                    report.refused.push((file, why));
                     continue;
                 }
             };
             match engine.save(&run, save) {
-                Ok(saved) => intake.saved.push(saved),
+                Ok(saved) => report.saved.push(saved),
                 Err(
                     e @ (Error::Schema(_) | Error::Id(_) | Error::Value { .. } | Error::StepNotBegun { .. }),
                 ) => {
-                    intake.refused.push((file, e.to_string()));
+                    report.refused.push((file, e.to_string()));
                     continue;
                 }
                 Err(e) => return Err(e),
@@ -316,7 +316,7 @@ impl Outbox {
         if self.check_links().is_ok() {
             let _ = fs::remove_dir(&self.folder);
         }
-        Ok(intake)
+        Ok(report)
     }
 }
 
@@ -381,7 +381,7 @@ fn waiting(text: &str) -> Result<(RunId, Save), String> {
     let seen = draft.workspace.take_if(|_| waiting.seen);
     let save = Save {
         draft,
-        opening: waiting.opening,
+        run_options: waiting.run_options,
         pin: waiting.pin,
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
@@ -390,7 +390,7 @@ fn waiting(text: &str) -> Result<(RunId, Save), String> {
         sighting: seen.map(|seen| Box::new(Sighting::from(seen))),
         redaction: waiting.redaction,
         only_new: false,
-        only_while: None,
+        condition: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
     };
     Ok((waiting.run_id, save))

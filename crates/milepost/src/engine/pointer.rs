@@ -46,7 +46,7 @@ pub struct Pointer {
 
 /// What becomes of a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum PointerUpdate {
     /// It stays as it is.
     Keep,
     /// It names this checkpoint from now on.
@@ -59,46 +59,46 @@ impl Milepost {
     /// Points at the newest checkpoint of a run that was just saved into, if there is a pointer, and gives the reason if
     /// that fails. A completed run has no current checkpoint. A checkpoint of another run that is newer than the save,
     /// which had this stamp, stays.
-    pub(super) fn point_into(&self, run: &RunId, stamp: u64) -> Option<String> {
+    pub(super) fn update_pointer_after_save(&self, run: &RunId, stamp: u64) -> Option<String> {
         self.change_pointer(|named| {
             // Who deletes a run sees to the pointer.
-            let Some(state) = self.store.run(run)? else { return Ok(Change::Keep) };
-            let Some(Row::Intact(latest)) = state.row.latest.clone() else { return Ok(Change::Keep) };
+            let Some(state) = self.store.run(run)? else { return Ok(PointerUpdate::Keep) };
+            let Some(Row::Intact(latest)) = state.row.latest.clone() else { return Ok(PointerUpdate::Keep) };
             let named = named.map(|id| self.named(id)).transpose()?.flatten();
             if let Some(Row::Intact(named)) = named
                 && named.header.stamp > latest.header.stamp.max(stamp)
             {
-                return Ok(Change::Keep);
+                return Ok(PointerUpdate::Keep);
             }
             Ok(match is_completed(&state.row) {
-                true => Change::Clear,
-                false => Change::Name(latest.header.snapshot_id),
+                true => PointerUpdate::Clear,
+                false => PointerUpdate::Name(latest.header.snapshot_id),
             })
         })
     }
 
     /// Clears the pointer if it names a checkpoint of this run, which was just completed and was not saved into since.
-    pub(super) fn point_out_of(&self, run: &RunId) {
+    pub(super) fn clear_pointer_to_run(&self, run: &RunId) {
         self.change_pointer(|named| match named.map(|id| self.named(id)).transpose()?.flatten() {
             Some(Row::Intact(named)) if named.header.run_id == *run => {
                 let completed = self.store.run(run)?.is_some_and(|state| is_completed(&state.row));
-                Ok(if completed { Change::Clear } else { Change::Keep })
+                Ok(if completed { PointerUpdate::Clear } else { PointerUpdate::Keep })
             }
-            _ => Ok(Change::Keep),
+            _ => Ok(PointerUpdate::Keep),
         });
     }
 
     /// Clears the pointer if it names a checkpoint that is not there.
-    pub(super) fn point_at_nothing_removed(&self) {
+    pub(super) fn clear_dangling_pointer(&self) {
         self.change_pointer(|named| match named {
-            Some(id) if self.named(id)?.is_none() => Ok(Change::Clear),
-            _ => Ok(Change::Keep),
+            Some(id) if self.named(id)?.is_none() => Ok(PointerUpdate::Clear),
+            _ => Ok(PointerUpdate::Keep),
         });
     }
 
     fn change_pointer(
         &self,
-        decide: impl Fn(Option<&CheckpointId>) -> Result<Change, StoreError>,
+        decide: impl Fn(Option<&CheckpointId>) -> Result<PointerUpdate, StoreError>,
     ) -> Option<String> {
         let pointer = self.settings.pointer.as_ref()?;
         let decide = |named: Option<&CheckpointId>| decide(named).map_err(|e| e.to_string());
@@ -139,7 +139,7 @@ fn is_completed(run: &RunRow) -> bool {
 }
 
 /// Decides what becomes of a pointer from the id that it names.
-pub type Decide<'a> = dyn Fn(Option<&CheckpointId>) -> Result<Change, String> + 'a;
+pub type Decide<'a> = dyn Fn(Option<&CheckpointId>) -> Result<PointerUpdate, String> + 'a;
 
 impl Pointer {
     /// Changes the value as `decide` says, which is asked while nobody else changes it. The rest of the file keeps every
@@ -155,10 +155,10 @@ impl Pointer {
             };
             let text = found.as_deref().unwrap_or("{}\n");
             let id = match decide(id_in(text, &self.key).as_ref())? {
-                Change::Keep => return Ok(()),
-                Change::Clear if found.is_none() => return Ok(()),
-                Change::Clear => None,
-                Change::Name(id) => Some(id),
+                PointerUpdate::Keep => return Ok(()),
+                PointerUpdate::Clear if found.is_none() => return Ok(()),
+                PointerUpdate::Clear => None,
+                PointerUpdate::Name(id) => Some(id),
             };
             let value = id.as_ref().map_or("null".to_owned(), |id| format!("\"{id}\""));
             let edited = edit(text, &self.key, &value)?;
@@ -349,9 +349,9 @@ mod tests {
         let file = dir.path().join("seed.json");
         let place = ProjectPaths::find(dir.path()).unwrap();
         let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
-        pointer.update(&|_| Ok(Change::Clear)).unwrap();
+        pointer.update(&|_| Ok(PointerUpdate::Clear)).unwrap();
         assert!(!file.exists(), "clearing makes no file");
-        pointer.update(&|_| Ok(Change::Name("cp_1".parse().unwrap()))).unwrap();
+        pointer.update(&|_| Ok(PointerUpdate::Name("cp_1".parse().unwrap()))).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "{\"ref\": \"cp_1\"}\n");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
     }
@@ -370,14 +370,14 @@ mod tests {
                 edits.set(edits.get() + 1);
                 put(&format!("{{\"edits\": {}}}", edits.get()));
             }
-            Ok(Change::Name("cp_1".parse().unwrap()))
+            Ok(PointerUpdate::Name("cp_1".parse().unwrap()))
         };
         pointer.update(&decide).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "{\"edits\": 3, \"ref\": \"cp_1\"}");
         let restless = |_: Option<&CheckpointId>| {
             edits.set(edits.get() + 1);
             put(&format!("{{\"edits\": {}}}", edits.get()));
-            Ok(Change::Name("cp_2".parse().unwrap()))
+            Ok(PointerUpdate::Name("cp_2".parse().unwrap()))
         };
         assert_eq!(pointer.update(&restless).unwrap_err(), "another program keeps changing it");
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{{\"edits\": {}}}", edits.get()));

@@ -43,7 +43,7 @@ impl Milepost {
         // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
         let mut record = RunRecord::new(run.clone(), Profile::Brief, now);
         self.each_entry(run, &mut |entry| self.note_entry(&mut record, &entry))?;
-        match self.newest_good(Some(run), |_| true) {
+        match self.newest_intact(Some(run), |_| true) {
             Ok(newest) => {
                 if let Ok(body) = newest.verified.body() {
                     record.status = body.status;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::bookkeeping::{enter_session, open, remember};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
-use super::{Due, Milepost, Opening, change};
+use super::{Due, Milepost, RunOptions, change};
 use crate::Error;
 use crate::model::{Change, Item, RecentCommit, RunId, RunRecord, WriteToken};
 use crate::redact::Redaction;
@@ -17,14 +17,19 @@ const WAITING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
     /// Adds items to a run, which is opened if it is not there.
-    pub fn record(&self, run: &RunId, items: &[Item], opening: &Opening) -> Result<(), Error> {
+    pub fn record(&self, run: &RunId, items: &[Item], run_options: &RunOptions) -> Result<(), Error> {
         let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();
-        self.record_changes(run, &changes, opening).map(|_| ())
+        self.record_changes(run, &changes, run_options).map(|_| ())
     }
 
     /// Records changes, whatever they are, and says whether a timer save of the run is due.
-    pub fn record_changes(&self, run: &RunId, changes: &[Change], opening: &Opening) -> Result<Due, Error> {
-        let (changes, opening) = &self.without_secrets(run, changes, opening)?;
+    pub fn record_changes(
+        &self,
+        run: &RunId,
+        changes: &[Change],
+        run_options: &RunOptions,
+    ) -> Result<Due, Error> {
+        let (changes, run_options) = &self.without_secrets(run, changes, run_options)?;
         let moment = self.clock.read();
         let token = WriteToken::generate();
         let mut refused = None;
@@ -32,7 +37,7 @@ impl Milepost {
         self.write(run, &mut |view| {
             refused = None;
             let mut events = Vec::new();
-            let mut record = open(view, run, opening, &self.settings, moment.at, &mut events);
+            let mut record = open(view, run, run_options, &self.settings, moment.at, &mut events);
             if view.count > 0 {
                 due = Due::of(view.latest.as_ref(), record.profile, moment.at);
             }
@@ -73,17 +78,17 @@ impl Milepost {
         &self,
         run: &RunId,
         changes: &'a [Change],
-        opening: &'a Opening,
-    ) -> Result<(Cow<'a, [Change]>, Cow<'a, Opening>), Error> {
+        run_options: &'a RunOptions,
+    ) -> Result<(Cow<'a, [Change]>, Cow<'a, RunOptions>), Error> {
         if self.settings.redaction == Redaction::Off {
-            return Ok((Cow::Borrowed(changes), Cow::Borrowed(opening)));
+            return Ok((Cow::Borrowed(changes), Cow::Borrowed(run_options)));
         }
         let allow = &self.settings.redaction_allow;
         super::check_run_name(run, allow)?;
         let mut changes = changes.to_vec();
         redact_changes(&mut changes, allow)?;
-        let (opening, _) = allow.redact_value(opening.clone(), "opening")?;
-        Ok((Cow::Owned(changes), Cow::Owned(opening)))
+        let (run_options, _) = allow.redact_value(run_options.clone(), "run_options")?;
+        Ok((Cow::Owned(changes), Cow::Owned(run_options)))
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Opening, Settings, compose};
+use super::{RunOptions, Settings, compose};
 use crate::capture::Sighting;
 use crate::model::{
     Change, CheckpointId, Draft, Interruption, Item, Outcome, Profile, RawJson, RunId, Source, Status,
@@ -14,14 +14,14 @@ use crate::{Error, seal, trigger};
 
 /// How a run has to stand for a timer to save it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum While {
+pub(crate) enum SaveCondition {
     /// Not ended: an auto-save must not open it again.
     Open,
     /// Under way: a heartbeat has nothing to say about work that rests.
     InProgress,
 }
 
-impl While {
+impl SaveCondition {
     pub(super) fn holds(self, status: Status) -> bool {
         match self {
             Self::Open => !status.is_terminal(),
@@ -38,7 +38,7 @@ pub struct Save {
     /// What changes with it, in the same transaction.
     pub changes: Vec<Change>,
     /// What its run is opened with.
-    pub opening: Opening,
+    pub run_options: RunOptions,
     /// Whether to pin it.
     pub pin: bool,
     /// Tags to give it.
@@ -54,7 +54,7 @@ pub struct Save {
     /// Only if the run is not there yet.
     pub(crate) only_new: bool,
     /// Only while the run stands so; its status then stays as it is.
-    pub(crate) only_while: Option<While>,
+    pub(crate) condition: Option<SaveCondition>,
     /// The id and time it was promised under, where it waited in an outbox.
     pub(super) promised: Option<(CheckpointId, Timestamp)>,
 }
@@ -75,7 +75,7 @@ impl Save {
             return Err(ValidationError { path: "/run_id".into(), message }.into());
         }
         compose::check_limits(&self.draft, &settings.limits)?;
-        if let (Some(profile), Some(phase)) = (self.opening.profile, &self.draft.phase) {
+        if let (Some(profile), Some(phase)) = (self.run_options.profile, &self.draft.phase) {
             compose::check_phase(phase, profile)?;
         }
         self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
@@ -96,8 +96,8 @@ impl Save {
         }
         let (interruption, more) = allow.redact_value(self.interruption.take(), "interruption")?;
         (self.interruption, replaced) = (interruption, replaced + more);
-        let (opening, more) = allow.redact_value(std::mem::take(&mut self.opening), "opening")?;
-        self.opening = opening;
+        let (run_options, more) = allow.redact_value(std::mem::take(&mut self.run_options), "run_options")?;
+        self.run_options = run_options;
         Ok(replaced + more)
     }
 
@@ -157,7 +157,7 @@ impl Save {
     /// Sets the profile of the run.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.opening.profile = Some(profile);
+        self.run_options.profile = Some(profile);
         self
     }
 

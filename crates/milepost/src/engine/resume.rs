@@ -1,6 +1,6 @@
 //! Resume: which runs stopped and why, whether one may be continued, and continuing it. Looking changes nothing.
 
-use super::{Milepost, Reference, RunDetail, RunSummary, Shown, Start, Started};
+use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun};
 use crate::Error;
 use crate::ReasonCode;
 use crate::model::{
@@ -17,33 +17,33 @@ const OPENING: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A run as it stands, without its checkpoints.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct ResumeCandidate {
     /// The run.
     pub summary: RunSummary,
     /// Whether it may be continued, as far as its record says.
     pub decision: ResumeDecision,
     /// The run that continues it.
-    pub taken_by: Option<RunId>,
+    pub claimed_by: Option<RunId>,
 }
 
 /// A run, the newest of its checkpoints that is intact, and whether it may be continued from there.
 #[derive(Debug, Clone)]
-pub struct Examined {
+pub struct RunAssessment {
     /// The run, with what was recorded since its newest checkpoint.
     pub detail: RunDetail,
     /// The checkpoint; `None` where there is none that is intact.
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownCheckpoint>,
     /// The outcomes of that checkpoint and since, oldest first.
     pub outcomes: Vec<Outcome>,
     /// Whether it may be continued.
     pub decision: ResumeDecision,
     /// The run that continues it.
-    pub taken_by: Option<RunId>,
+    pub claimed_by: Option<RunId>,
 }
 
 /// What a continuing run takes over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Continuing {
+pub struct ContinueOptions {
     /// The checkpoint it goes on from.
     pub parent: CheckpointId,
     /// How the work stood.
@@ -54,11 +54,11 @@ pub struct Continuing {
 
 /// A run that goes on with the work of another.
 #[derive(Debug, Clone)]
-pub struct Continued {
+pub struct ContinuedRun {
     /// The new run.
-    pub started: Started,
+    pub started: StartedRun,
     /// What it goes on from.
-    pub from: Examined,
+    pub from: RunAssessment,
 }
 
 /// A run that was taken for another.
@@ -71,32 +71,32 @@ struct Hold {
 
 impl Milepost {
     /// Every run as it stands, the last written first. No document is read.
-    pub fn candidates(&self) -> Result<Vec<Candidate>, Error> {
+    pub fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
         let runs = self.runs(&super::RunsQuery::default())?;
         let policy = &self.settings.resume;
         let mut found = Vec::new();
         for summary in runs {
             let Ok(record) = &summary.record else { continue };
-            let taken_by = self.taken_by(record)?;
+            let claimed_by = self.claimed_by(record)?;
             let case = ResumeInput {
                 record,
                 outcomes: &[],
                 owner: summary.owner,
                 has_checkpoint: summary.checkpoints > 0,
-                taken: taken(taken_by.as_ref()),
+                taken: taken(claimed_by.as_ref()),
                 now: self.now(),
             };
             let mut decision = case.decide(policy, false);
             decision.eligible &= !record.dismissed;
-            found.push(Candidate { decision, taken_by, summary });
+            found.push(ResumeCandidate { decision, claimed_by, summary });
         }
         Ok(found)
     }
 
     /// Looks at one run: its newest intact checkpoint, and whether it may be continued from there.
-    pub fn examine(&self, run: &RunId, take_over: bool) -> Result<Examined, Error> {
+    pub fn assess(&self, run: &RunId, take_over: bool) -> Result<RunAssessment, Error> {
         let detail = self.run_detail(run)?;
-        let shown = match self.newest_good(Some(run), |_| true) {
+        let shown = match self.newest_intact(Some(run), |_| true) {
             Ok(shown) => Some(shown),
             Err(Error::NotFound { .. } | Error::Damaged(_)) => None,
             Err(e) => return Err(e),
@@ -108,27 +108,32 @@ impl Milepost {
         let body = shown.as_ref().and_then(|shown| shown.verified.body().ok());
         let mut outcomes = body.map(|body| body.command_outcomes).unwrap_or_default();
         outcomes.extend(detail.pending_outcomes.iter().cloned());
-        let taken_by = self.taken_by(&record)?;
+        let claimed_by = self.claimed_by(&record)?;
         let case = ResumeInput {
             record: &record,
             outcomes: &outcomes,
             owner: detail.summary.owner,
             has_checkpoint: shown.is_some(),
-            taken: taken(taken_by.as_ref()),
+            taken: taken(claimed_by.as_ref()),
             now: self.now(),
         };
         let decision = case.decide(&self.settings.resume, take_over);
-        Ok(Examined { detail, shown, outcomes, decision, taken_by })
+        Ok(RunAssessment { detail, shown, outcomes, decision, claimed_by })
     }
 
     /// Continues a run in a new one, which starts from the newest intact checkpoint. Of several who try, one does.
-    pub fn continue_run(&self, run: &RunId, mut start: Start, take_over: bool) -> Result<Continued, Error> {
+    pub fn continue_run(
+        &self,
+        run: &RunId,
+        mut start: StartOptions,
+        take_over: bool,
+    ) -> Result<ContinuedRun, Error> {
         let now = self.now();
         let by_run = start.run_id.get_or_insert_with(|| RunId::generate(now)).clone();
         loop {
-            let from = self.examine(run, take_over)?;
+            let from = self.assess(run, take_over)?;
             let (true, Some(shown)) = (from.decision.eligible, &from.shown) else {
-                self.tell(run, EventType::ResumeRefused, &from.decision, &by_run)?;
+                self.record_resume_event(run, EventType::ResumeRefused, &from.decision, &by_run)?;
                 return Err(from.refusal());
             };
             let parent = shown.entry.header.snapshot_id.clone();
@@ -139,21 +144,21 @@ impl Milepost {
             let Some(hold) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
             // One that has got further than its first checkpoint was worth continuing.
             let own = record.session.as_ref().map_or(0, |session| session.checkpoints);
-            start.continuing = Some(Box::new(Continuing {
+            start.continuing = Some(Box::new(ContinueOptions {
                 parent,
                 working: record.working.clone(),
                 attempts: if record.parent.is_some() && own <= 1 { hold.attempts } else { 0 },
             }));
-            let opening = &mut start.opening;
-            opening.title = opening.title.take().or(record.title);
-            opening.plan = opening.plan.take().or(record.plan);
-            opening.profile = opening.profile.or(Some(record.profile));
+            let run_options = &mut start.run_options;
+            run_options.title = run_options.title.take().or(record.title);
+            run_options.plan = run_options.plan.take().or(record.plan);
+            run_options.profile = run_options.profile.or(Some(record.profile));
             return match self.start(start) {
-                Ok(started) => Ok(Continued { started, from }),
+                Ok(started) => Ok(ContinuedRun { started, from }),
                 Err(e) => {
                     // Nobody goes on with it now.
                     if hold.anew {
-                        self.give_back(run, &by_run)?;
+                        self.release_claim(run, &by_run)?;
                     }
                     Err(e)
                 }
@@ -187,7 +192,8 @@ impl Milepost {
             record.attempted_at = Some(now);
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
             hold = Some(Hold { attempts: record.attempts, anew: true });
-            let Ok(event) = resumed(run, EventType::Resumed, decision, by_run, record.attempts, now) else {
+            let Ok(event) = resume_event(run, EventType::Resumed, decision, by_run, record.attempts, now)
+            else {
                 return WriteDecision::NoChange;
             };
             let mut commit = Commit::new(record);
@@ -198,7 +204,7 @@ impl Milepost {
     }
 
     /// Lets go of a run that another had taken.
-    fn give_back(&self, run: &RunId, by_run: &RunId) -> Result<(), Error> {
+    fn release_claim(&self, run: &RunId, by_run: &RunId) -> Result<(), Error> {
         self.write(run, &mut |view| {
             let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             if record.claim.take_if(|claim| claim.by_run == *by_run).is_none() {
@@ -211,7 +217,7 @@ impl Milepost {
     }
 
     /// Who has taken a run over, and holds on to it: the continuing run has a checkpoint, or its owner may still make one.
-    fn taken_by(&self, record: &RunRecord) -> Result<Option<RunId>, Error> {
+    fn claimed_by(&self, record: &RunRecord) -> Result<Option<RunId>, Error> {
         let Some(claim) = &record.claim else { return Ok(None) };
         let Some(state) = self.store.run(&claim.by_run)? else {
             let fresh = crate::clock::age(claim.at, self.now()).is_none_or(|age| age < OPENING);
@@ -239,14 +245,14 @@ impl Milepost {
         }
         let from = parent.and_then(|id| self.find(&Reference::Name(id.to_string()), None).ok());
         if let Some(from) = from.map(|entry| entry.header.run_id) {
-            self.give_back(&from, run)?;
+            self.release_claim(&from, run)?;
         }
         Ok(true)
     }
 
     /// No longer offers a run. Saving into it, or opening it again, offers it anew.
     pub fn dismiss(&self, run: &RunId) -> Result<(), Error> {
-        self.amend(run, EventType::Dismissed, serde_json::json!({}), |record| record.dismissed = true)
+        self.update_record(run, EventType::Dismissed, serde_json::json!({}), |record| record.dismissed = true)
     }
 
     /// Notes why a run does not go on; the next thing that is recorded takes it back.
@@ -258,12 +264,12 @@ impl Milepost {
             Redaction::Off => (interruption.clone(), 0),
         };
         let data = serde_json::json!({ "class": interruption.class, "detail": interruption.detail });
-        self.amend(run, EventType::Interrupted, data, |record| {
+        self.update_record(run, EventType::Interrupted, data, |record| {
             record.interruption = Some(interruption.clone());
         })
     }
 
-    fn amend(
+    fn update_record(
         &self,
         run: &RunId,
         kind: EventType,
@@ -284,7 +290,7 @@ impl Milepost {
         if known { Ok(()) } else { Err(Error::NoRun(run.to_string())) }
     }
 
-    fn tell(
+    fn record_resume_event(
         &self,
         run: &RunId,
         kind: EventType,
@@ -294,7 +300,7 @@ impl Milepost {
         let now = self.now();
         self.write(run, &mut |view| {
             let Some(record) = view.record.clone() else { return WriteDecision::NoChange };
-            let Ok(event) = resumed(run, kind, decision, by_run, record.attempts, now) else {
+            let Ok(event) = resume_event(run, kind, decision, by_run, record.attempts, now) else {
                 return WriteDecision::NoChange;
             };
             let mut commit = Commit::new(record);
@@ -305,9 +311,9 @@ impl Milepost {
     }
 }
 
-impl Examined {
+impl RunAssessment {
     /// What stands against continuing it, for people; empty where nothing does.
-    pub fn against(&self) -> String {
+    pub fn refusal_reason(&self) -> String {
         let record = self.detail.summary.intact();
         let owner = record.and_then(|record| record.owner.as_ref());
         let owner = owner.map_or("its owner".to_owned(), |owner| {
@@ -322,7 +328,7 @@ impl Examined {
             (ReasonCode::ResumeRunActive, _) => format!("{owner} is alive"),
             (ReasonCode::ResumeUnknownInterruptionClass, _) => format!("{owner} cannot be seen from here"),
             (ReasonCode::ResumeClaimed, _) => {
-                format!("run {} continues it", self.taken_by.as_ref().map_or("another", RunId::as_str))
+                format!("run {} continues it", self.claimed_by.as_ref().map_or("another", RunId::as_str))
             }
             (_, RunState::Ended) => "it is completed".into(),
             (ReasonCode::ResumeMissingCheckpoint, _) => "it has no checkpoint that is intact".into(),
@@ -338,7 +344,7 @@ impl Examined {
     /// The refusal to continue it.
     pub fn refusal(&self) -> Error {
         let run = self.detail.summary.run_id.clone();
-        Error::NotResumable { run, reason: self.decision.reason_code, why: self.against() }
+        Error::NotResumable { run, reason: self.decision.reason_code, why: self.refusal_reason() }
     }
 }
 
@@ -346,7 +352,7 @@ fn taken(by: Option<&RunId>) -> ClaimState {
     by.map_or(ClaimState::Unclaimed, |run| ClaimState::ClaimedBy(run.to_string()))
 }
 
-fn resumed(
+fn resume_event(
     run: &RunId,
     kind: EventType,
     decision: &ResumeDecision,

@@ -72,7 +72,7 @@ struct Seen<'a> {
 impl Milepost {
     /// Saves a checkpoint into a run, which is opened if it is not there.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
-        save.only_while = None;
+        save.condition = None;
         let saved = self.save_while(run, save)?;
         saved.ok_or_else(|| StoreError::Rules("the store did not ask for a decision").into())
     }
@@ -146,7 +146,7 @@ impl Milepost {
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
         saved.replaced = replaced;
-        saved.pointer_error = self.point_into(run, stamp);
+        saved.pointer_error = self.update_pointer_after_save(run, stamp);
         self.prune_all_of_it(&mut saved);
         if request.seen.is_some() {
             self.note_touched(run, saved.sequence, save.draft.workspace);
@@ -179,7 +179,7 @@ impl Milepost {
 
 /// Decides what a save does to its run. Pure.
 fn decide(view: &RunView, request: &Request<'_>) -> (WriteDecision, Result<Option<Saved>, Error>) {
-    if let Some(only) = request.save.only_while
+    if let Some(only) = request.save.condition
         && !view.record.as_ref().is_some_and(|record| only.holds(record.status))
     {
         return (WriteDecision::NoChange, Ok(None));
@@ -200,7 +200,7 @@ fn decide_or_fail(
     let save = request.save;
     let now = request.moment.at;
     let source = save.draft.source.unwrap_or(Source::Manual);
-    let standing = view.record.as_ref().filter(|_| save.only_while.is_some()).map(|record| record.status);
+    let standing = view.record.as_ref().filter(|_| save.condition.is_some()).map(|record| record.status);
     let status = save.draft.status.or(standing).unwrap_or(Status::InProgress);
     let mut saved = Saved {
         snapshot_id: request.id.clone(),
@@ -216,7 +216,7 @@ fn decide_or_fail(
         replaced: 0,
     };
     let mut events = Vec::new();
-    let mut record = open(view, request.run, &save.opening, request.settings, now, &mut events);
+    let mut record = open(view, request.run, &save.run_options, request.settings, now, &mut events);
     if let Some(done) = record.recent.iter().find(|r| r.token == request.token) {
         saved.sequence = done.sequence;
         saved.coalesced = done.coalesced;
@@ -287,7 +287,7 @@ fn decide_or_fail(
     record.updated_at = now;
     record.heartbeat = Some(now);
     // A timer says that time passes, not that the work goes on.
-    let works = !save.changes.is_empty() || (save.only_while.is_none() && source != Source::Timer);
+    let works = !save.changes.is_empty() || (save.condition.is_none() && source != Source::Timer);
     if save.interruption.is_some() || works {
         record.interruption.clone_from(&save.interruption);
     }

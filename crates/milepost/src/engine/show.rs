@@ -10,7 +10,7 @@ use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 
 /// A checkpoint whose seal was checked.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct ShownCheckpoint {
     /// Header and marks.
     pub entry: CheckpointEntry,
     /// Whether it is completed.
@@ -23,11 +23,11 @@ pub struct Shown {
 
 impl Milepost {
     /// Reads a checkpoint. Only plain `latest` falls back; any other name means that checkpoint and no other.
-    pub fn show(&self, reference: &Reference, run: Option<&RunId>) -> Result<Shown, Error> {
+    pub fn show(&self, reference: &Reference, run: Option<&RunId>) -> Result<ShownCheckpoint, Error> {
         if *reference == Reference::Latest(0) {
-            return self.newest_good(run, |_| true);
+            return self.newest_intact(run, |_| true);
         }
-        let (entry, verified) = self.look_up(|| {
+        let (entry, verified) = self.retry_if_removed(|| {
             let entry = self.find(reference, run)?;
             let verified = self.read(&entry)?;
             Ok((entry, verified))
@@ -37,12 +37,12 @@ impl Milepost {
 
     /// The newest checkpoint that is intact and wanted. Where one of those that were listed was removed before it was
     /// read, newer ones may be there by now: they are listed again.
-    pub(super) fn newest_good(
+    pub(super) fn newest_intact(
         &self,
         run: Option<&RunId>,
         wanted: impl Fn(&CheckpointEntry) -> bool,
-    ) -> Result<Shown, Error> {
-        let (entry, verified, damaged) = self.look_up(|| self.newest_listed(run, &wanted))?;
+    ) -> Result<ShownCheckpoint, Error> {
+        let (entry, verified, damaged) = self.retry_if_removed(|| self.newest_listed(run, &wanted))?;
         self.shown(entry, verified, damaged)
     }
 
@@ -84,10 +84,10 @@ impl Milepost {
         entry: CheckpointEntry,
         verified: Verified,
         fell_back_from: Vec<Damage>,
-    ) -> Result<Shown, Error> {
+    ) -> Result<ShownCheckpoint, Error> {
         let record = self.store.run(&entry.header.run_id)?.and_then(|state| state.row.record.ok());
         let completed = is_completed(record.as_deref(), &entry);
-        Ok(Shown { entry, completed, verified, fell_back_from })
+        Ok(ShownCheckpoint { entry, completed, verified, fell_back_from })
     }
 }
 

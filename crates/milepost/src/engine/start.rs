@@ -2,7 +2,7 @@
 
 use super::Milepost;
 use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
-use super::{Continuing, Opening};
+use super::{ContinueOptions, RunOptions};
 use crate::Error;
 use crate::model::{Owner, RecentCommit, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
@@ -11,22 +11,22 @@ use crate::store::{Commit, WriteDecision};
 
 /// A run to open.
 #[derive(Debug, Clone, Default)]
-pub struct Start {
+pub struct StartOptions {
     /// Its id; a new one unless given.
     pub run_id: Option<RunId>,
     /// The session.
     pub session_id: Option<String>,
     /// What it is opened with.
-    pub opening: Opening,
+    pub run_options: RunOptions,
     /// Refuses a run that is there already.
     pub only_new: bool,
     /// What a new run takes over from the one it continues.
-    pub continuing: Option<Box<Continuing>>,
+    pub continuing: Option<Box<ContinueOptions>>,
 }
 
 /// A run that was opened.
 #[derive(Debug, Clone)]
-pub struct Started {
+pub struct StartedRun {
     /// Its record.
     pub record: RunRecord,
     /// Whether it was there before.
@@ -35,16 +35,16 @@ pub struct Started {
 
 impl Milepost {
     /// Opens a run. One that is there gets a new session, unless its owner is alive.
-    pub fn start(&self, start: Start) -> Result<Started, Error> {
+    pub fn start(&self, start: StartOptions) -> Result<StartedRun, Error> {
         self.start_holding(start, false)
     }
 
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
-    pub(crate) fn start_holding(&self, mut start: Start, locked: bool) -> Result<Started, Error> {
+    pub(crate) fn start_holding(&self, mut start: StartOptions, locked: bool) -> Result<StartedRun, Error> {
         if self.settings.redaction == Redaction::On {
             let allow = &self.settings.redaction_allow;
             start.run_id.as_ref().map_or(Ok(()), |run| super::check_run_name(run, allow))?;
-            start.opening = allow.redact_value(start.opening, "opening")?.0;
+            start.run_options = allow.redact_value(start.run_options, "run_options")?.0;
             start.session_id = allow.redact_value(start.session_id, "session_id")?.0;
         }
         let moment = self.clock.read();
@@ -58,7 +58,7 @@ impl Milepost {
             let mut done = None;
             self.write(&run, &mut |view| {
                 let mut events = Vec::new();
-                let mut record = open(view, &run, &start.opening, &self.settings, moment.at, &mut events);
+                let mut record = open(view, &run, &start.run_options, &self.settings, moment.at, &mut events);
                 if record.recent.iter().any(|r| r.token == token) {
                     done = Some((record, view.count > 0));
                     return WriteDecision::NoChange;
@@ -78,9 +78,9 @@ impl Milepost {
                     record.working = from.working.clone();
                     record.attempts = from.attempts;
                 }
-                record.owner.clone_from(&start.opening.owner);
+                record.owner.clone_from(&start.run_options.owner);
                 if rejoined {
-                    let place = &start.opening.whereabouts;
+                    let place = &start.run_options.location;
                     if place.branch.is_some() {
                         record.branch.clone_from(&place.branch);
                     }
@@ -104,7 +104,7 @@ impl Milepost {
                 return Err(Error::RunExists(run));
             }
             if let Some((record, rejoined)) = done.filter(|_| !moved) {
-                return Ok(Started { record, rejoined });
+                return Ok(StartedRun { record, rejoined });
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::{Error, atomic};
 
 /// The state of a run as of a checkpoint.
 #[derive(Debug, Clone)]
-pub struct StateOf {
+pub struct CheckpointState {
     /// The checkpoint that holds it: the one asked for, or the nearest before it in its run.
     pub entry: CheckpointEntry,
     /// Its exact text.
@@ -27,7 +27,7 @@ pub struct StateOf {
 
 /// How a state is written into a file.
 #[derive(Debug, Clone, Default)]
-pub struct Restore {
+pub struct RestoreOptions {
     /// Overwrites a file that holds something else; its content is kept beside it.
     pub force: bool,
     /// The run the caller works in.
@@ -38,7 +38,7 @@ pub struct Restore {
 
 impl Milepost {
     /// Reads the state as of a checkpoint: its own, or the nearest one before it in its run.
-    pub fn state(&self, reference: &Reference, run: Option<&RunId>) -> Result<StateOf, Error> {
+    pub fn state(&self, reference: &Reference, run: Option<&RunId>) -> Result<CheckpointState, Error> {
         let shown = if *reference == Reference::Latest(0) && run.is_none() {
             // The last written run is meant, not whichever run last held a state.
             let newest = self.locate(reference, None)?;
@@ -46,11 +46,11 @@ impl Milepost {
                 Row::Intact(entry) => Some(entry.header.run_id),
                 Row::Damaged { damage, .. } => damage.run_id,
             };
-            self.newest_good(of.as_ref(), |entry| entry.header.holds_state)
+            self.newest_intact(of.as_ref(), |entry| entry.header.holds_state)
         } else if *reference == Reference::Latest(0) {
-            self.newest_good(run, |entry| entry.header.holds_state)
+            self.newest_intact(run, |entry| entry.header.holds_state)
         } else {
-            let (entry, verified) = self.look_up(|| {
+            let (entry, verified) = self.retry_if_removed(|| {
                 let entry = self.holder(self.find(reference, run)?)?;
                 let verified = self.read(&entry)?;
                 Ok((entry, verified))
@@ -96,7 +96,12 @@ impl Milepost {
     }
 
     /// Writes a state into a file, and nothing else anywhere. Gives the path that the file's earlier content went to.
-    pub fn restore(&self, state: &StateOf, to: &Path, how: &Restore) -> Result<Option<PathBuf>, Error> {
+    pub fn restore(
+        &self,
+        state: &CheckpointState,
+        to: &Path,
+        how: &RestoreOptions,
+    ) -> Result<Option<PathBuf>, Error> {
         let refuse = |why: String, flag| Error::RestoreRefused { path: to.to_owned(), why, flag };
         let run = &state.entry.header.run_id;
         if let Some(current) = how.current_run.as_ref().filter(|current| *current != run)
@@ -139,13 +144,13 @@ fn state_in(
     entry: CheckpointEntry,
     verified: &Verified,
     fell_back_from: Vec<Damage>,
-) -> Result<StateOf, Error> {
+) -> Result<CheckpointState, Error> {
     let newer =
         |source| Error::Newer { run: entry.header.run_id.clone(), sequence: entry.header.sequence, source };
     let mut fields = verified.fields().map_err(newer)?;
     let body = verified.body().map_err(newer)?;
     let redacted = body.redacted.unwrap_or_default().pointers;
-    Ok(StateOf {
+    Ok(CheckpointState {
         state: fields.take("state").unwrap_or_default(),
         redacted: redacted.into_iter().filter(|p| p == "/state" || p.starts_with("/state/")).collect(),
         fell_back_from,

@@ -71,7 +71,7 @@ pub struct SessionSummary {
 
 /// An outcome that failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Failure {
+pub struct FailedOutcome {
     /// The checkpoint that holds it.
     pub number: u64,
     /// The outcome.
@@ -81,7 +81,7 @@ pub struct Failure {
 
 /// A file and in how many checkpoints it stood in git's lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Touched {
+pub struct TouchedFile {
     /// The file.
     pub path: PathText,
     /// How many checkpoints.
@@ -106,9 +106,9 @@ pub struct Summary {
     /// The sessions, oldest first.
     pub sessions: Vec<SessionSummary>,
     /// Outcomes that failed, oldest first.
-    pub failed: Vec<Failure>,
+    pub failed: Vec<FailedOutcome>,
     /// The files that stood in git's lists most often.
-    pub most_touched: Vec<Touched>,
+    pub most_touched: Vec<TouchedFile>,
     /// The largest resident set seen.
     pub peak_rss: Option<u64>,
     /// Numbers of checkpoints that are damaged and could not be summed up.
@@ -177,9 +177,9 @@ fn together(sessions: &[SessionSummary]) -> u64 {
     sessions.iter().fold(0, |sum, session| sum.saturating_add(session.total_duration))
 }
 
-fn most(counts: HashMap<PathText, u64>) -> Vec<Touched> {
+fn most(counts: HashMap<PathText, u64>) -> Vec<TouchedFile> {
     let mut all: Vec<_> =
-        counts.into_iter().map(|(path, checkpoints)| Touched { path, checkpoints }).collect();
+        counts.into_iter().map(|(path, checkpoints)| TouchedFile { path, checkpoints }).collect();
     all.sort_unstable_by(|a, b| b.checkpoints.cmp(&a.checkpoints).then_with(|| a.path.cmp(&b.path)));
     all.truncate(MOST);
     all
@@ -271,7 +271,8 @@ impl Summary {
             *counts.entry(path.clone()).or_default() += 1;
         }
         let failed = body.command_outcomes.iter().filter(|outcome| outcome.result == OutcomeResult::Fail);
-        self.failed.extend(failed.map(|outcome| Failure { number: body.sequence, outcome: outcome.clone() }));
+        self.failed
+            .extend(failed.map(|outcome| FailedOutcome { number: body.sequence, outcome: outcome.clone() }));
     }
 }
 

@@ -12,12 +12,12 @@ use crate::store::{
     StoreError, WriteDecision,
 };
 
-/// How many checkpoints go into one transaction, and how many are looked at ahead in each run.
+/// How many checkpoints go into one transaction, and how many are looked at readers in each run.
 const BATCH: usize = 64;
 
 /// How many checkpoints were copied, and how many were there already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counting {
+pub struct CopyProgress {
     /// Copied.
     pub copied: u64,
     /// There already.
@@ -26,9 +26,9 @@ pub struct Counting {
 
 /// What a copy did.
 #[derive(Debug, Default)]
-pub struct Copied {
+pub struct CopyReport {
     /// Checkpoints.
-    pub count: Counting,
+    pub count: CopyProgress,
     /// Runs that were looked at.
     pub runs: u64,
     /// What could not be copied, and why.
@@ -37,7 +37,7 @@ pub struct Copied {
 
 /// How two stores differ.
 #[derive(Debug, Default)]
-pub struct Compared {
+pub struct CompareReport {
     /// Checkpoints that were compared.
     pub checked: u64,
     /// What differs: where, and how.
@@ -45,14 +45,14 @@ pub struct Compared {
 }
 
 /// The checkpoints of a run, oldest first, a few at a time.
-struct Ahead {
+struct RowReader {
     run: RunId,
     rows: std::collections::VecDeque<Row>,
     after: Option<Cursor>,
     done: bool,
 }
 
-impl Ahead {
+impl RowReader {
     fn new(run: RunId) -> Self {
         Self { run, rows: Default::default(), after: None, done: false }
     }
@@ -84,11 +84,11 @@ impl Milepost {
         to: &Milepost,
         origin: Option<&RunOrigin>,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Copied, Error> {
-        let mut report = Copied::default();
+    ) -> Result<CopyReport, Error> {
+        let mut report = CopyReport::default();
         let mut rows = self.store.runs(&RunQuery::default())?;
         rows.reverse();
-        let mut ahead: Vec<Ahead> = Vec::new();
+        let mut readers: Vec<RowReader> = Vec::new();
         let mut records: BTreeMap<RunId, RunRecord> = BTreeMap::new();
         for row in &rows {
             report.runs += 1;
@@ -97,14 +97,14 @@ impl Milepost {
                     let mut record = portable(record);
                     record.origin = record.origin.or_else(|| origin.cloned());
                     records.insert(row.run_id.clone(), record);
-                    ahead.push(Ahead::new(row.run_id.clone()));
+                    readers.push(RowReader::new(row.run_id.clone()));
                 }
                 Err(damage) => report.skipped.push((row.run_id.to_string(), damage.to_string())),
             }
         }
         // Always the checkpoint that was written first of those that are left, over all runs.
         let mut queue = BTreeSet::new();
-        for (at, run) in ahead.iter_mut().enumerate() {
+        for (at, run) in readers.iter_mut().enumerate() {
             run.fill(self)?;
             queue.extend(run.rows.front().map(|row| (row.cursor().stamp, at)));
         }
@@ -112,7 +112,7 @@ impl Milepost {
         while let Some((_, at)) = queue.pop_first() {
             let until = queue.first().map_or(u64::MAX, |(stamp, _)| *stamp);
             let mut batch = Vec::new();
-            let run = &mut ahead[at];
+            let run = &mut readers[at];
             while batch.len() < BATCH {
                 run.fill(self)?;
                 let Some(row) = run.rows.front() else { break };
@@ -134,7 +134,7 @@ impl Milepost {
             queue.extend(run.rows.front().map(|row| (row.cursor().stamp, at)));
             let record = &records[&run.run];
             let batch = batch.into_iter().map(|(entry, verified)| (verified, entry.marks)).collect();
-            to.take(record, batch, &mut report.count)?;
+            to.copy_checkpoints(record, batch, &mut report.count)?;
         }
         // What is about whole runs comes last, in the order in which they were written.
         for row in &rows {
@@ -142,18 +142,22 @@ impl Milepost {
                 let items = self.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default();
                 let events =
                     self.store.events(&EventQuery { run: Some(&row.run_id), ..EventQuery::default() })?;
-                to.settle(record, items, events.events.into_iter().map(|(_, event)| event).collect())?;
+                to.copy_run_record(
+                    record,
+                    items,
+                    events.events.into_iter().map(|(_, event)| event).collect(),
+                )?;
             }
         }
         Ok(report)
     }
 
     /// Takes checkpoints in as they are, each under its own number.
-    pub(super) fn take(
+    pub(super) fn copy_checkpoints(
         &self,
         record: &RunRecord,
         batch: Vec<(Verified, Marks)>,
-        count: &mut Counting,
+        count: &mut CopyProgress,
     ) -> Result<(), Error> {
         let run = &record.run_id;
         let mut fresh = Vec::new();
@@ -229,7 +233,7 @@ impl Milepost {
     }
 
     /// The record as it is there, with what waits and what happened, unless that was done before.
-    pub(super) fn settle(
+    pub(super) fn copy_run_record(
         &self,
         record: &RunRecord,
         items: Vec<Item>,
@@ -263,8 +267,12 @@ impl Milepost {
     }
 
     /// Compares everything with another store.
-    pub fn compare_with(&self, other: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<Compared, Error> {
-        let mut report = Compared::default();
+    pub fn compare_with(
+        &self,
+        other: &Milepost,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<CompareReport, Error> {
+        let mut report = CompareReport::default();
         let ours = self.store.runs(&RunQuery::default())?;
         let theirs: BTreeMap<RunId, RunRow> = other
             .store
@@ -313,13 +321,13 @@ impl Milepost {
         &self,
         other: &Milepost,
         run: &RunId,
-        report: &mut Compared,
+        report: &mut CompareReport,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Error> {
-        let mut ahead = Ahead::new(run.clone());
+        let mut readers = RowReader::new(run.clone());
         loop {
-            ahead.fill(self)?;
-            let Some(row) = ahead.rows.pop_front() else { return Ok(()) };
+            readers.fill(self)?;
+            let Some(row) = readers.rows.pop_front() else { return Ok(()) };
             let sequence = row.cursor().sequence;
             let mut differ =
                 |how: &str| report.differences.push((format!("{run}@{sequence}"), how.to_owned()));

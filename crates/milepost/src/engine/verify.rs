@@ -8,7 +8,7 @@ use crate::store::{CheckpointFilter, Damage, EventQuery, HeaderQuery, LOSS_CAUSE
 
 /// What to verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum VerifyScope {
     /// Everything in the store.
     Store,
     /// One run.
@@ -31,20 +31,20 @@ const PAGE: usize = 256;
 
 impl Milepost {
     /// Verifies; `progress` is called with the number of checkpoints read so far.
-    pub fn verify(&self, scope: &Scope, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
+    pub fn verify(&self, scope: &VerifyScope, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
         let mut report = VerifyReport::default();
         match scope {
-            Scope::Checkpoint(reference, run) => {
+            VerifyScope::Checkpoint(reference, run) => {
                 // Looked up again where it was removed meanwhile: `latest` is then another one.
                 while !self.verify_row(self.locate(reference, run.as_ref())?, &mut report)? {}
             }
-            Scope::Run(run) => {
+            VerifyScope::Run(run) => {
                 if self.store.run(run)?.is_none() {
                     return Err(Error::NoRun(run.to_string()));
                 }
                 self.verify_run(run, &mut report, progress)?;
             }
-            Scope::Store => {
+            VerifyScope::Store => {
                 for row in self.store.runs(&RunQuery::default())? {
                     self.verify_run(&row.run_id, &mut report, progress)?;
                 }

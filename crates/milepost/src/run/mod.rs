@@ -17,12 +17,12 @@ use serde::de::DeserializeOwned;
 
 pub use interval::{format_duration, recommended_interval};
 pub use open::RunBuilder;
-pub use session::{INTERVAL, Overrides, Session, SessionEvent, SessionOptions};
-pub use task::Running;
+pub use session::{INTERVAL, Session, SessionEvent, SessionOptions, SessionOverrides};
+pub use task::TaskGuard;
 pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 
 use crate::Error;
-use crate::engine::{Finish, Milepost, Save, Saved, While};
+use crate::engine::{FinishOptions, Milepost, Save, SaveCondition, Saved};
 use crate::model::{
     Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, RawJson, RunId, Source,
     Status, StepChange, Task, TaskChange, TaskStatus,
@@ -70,7 +70,7 @@ fn shortened(why: &(impl Display + ?Sized)) -> String {
 }
 
 /// An error with everything that caused it, on one line.
-pub fn in_full(e: &dyn std::error::Error) -> String {
+pub fn error_chain(e: &dyn std::error::Error) -> String {
     let mut text = e.to_string();
     let mut source = e.source();
     while let Some(cause) = source {
@@ -82,7 +82,7 @@ pub fn in_full(e: &dyn std::error::Error) -> String {
 }
 
 /// A value behind a lock; one that a panic left is as good as any, since values are replaced whole.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -125,14 +125,14 @@ impl Run {
     fn put_raw<T: Serialize + ?Sized>(&self, state: &T) -> Result<RawJson, Error> {
         self.engine()?;
         let raw = RawJson::of(state)?;
-        *held(&self.inner.state) = Some(raw.clone());
+        *lock(&self.inner.state) = Some(raw.clone());
         Ok(raw)
     }
 
     /// A save that holds what was last put, unless it holds a state of its own.
     fn with_state(&self, mut save: Save) -> Save {
         if save.draft.state.is_none() {
-            save.draft.state.clone_from(&held(&self.inner.state));
+            save.draft.state.clone_from(&lock(&self.inner.state));
         }
         save
     }
@@ -144,19 +144,19 @@ impl Run {
 
     /// Saves as a timer does: the run's status stays as it is, and one that has ended is left alone (`None`).
     pub fn save_by_timer(&self, save: Save) -> Result<Option<Saved>, Error> {
-        self.save_while(save, While::Open)
+        self.save_while(save, SaveCondition::Open)
     }
 
-    fn save_while(&self, save: Save, only: While) -> Result<Option<Saved>, Error> {
+    fn save_while(&self, save: Save, only: SaveCondition) -> Result<Option<Saved>, Error> {
         let mut save = self.with_state(save);
         save.draft.source.get_or_insert(Source::Timer);
-        save.only_while = Some(only);
+        save.condition = Some(only);
         self.engine()?.save_while(&self.inner.id, save)
     }
 
     /// An error that the work survives: a checkpoint at once, with the reason in the log. Before a stop that cannot be
     /// helped, `finish(Status::Failed)`.
-    pub fn recoverable(&self, why: &(impl Display + ?Sized)) -> Result<Saved, Error> {
+    pub fn save_after_error(&self, why: &(impl Display + ?Sized)) -> Result<Saved, Error> {
         let note = Change::Note(format!("recoverable error: {}", shortened(why)));
         self.save(Save::new().source(Source::ErrorBoundary).reason("recoverable_error").change(note))
     }
@@ -174,23 +174,23 @@ impl Run {
         };
         let saved = self.engine()?.apply(&self.inner.id, vec![change], self.with_state(save))?;
         match done {
-            Some((id, true)) => drop(held(&self.inner.done).insert(id)),
-            Some((id, false)) => drop(held(&self.inner.done).remove(&id)),
+            Some((id, true)) => drop(lock(&self.inner.done).insert(id)),
+            Some((id, false)) => drop(lock(&self.inner.done).remove(&id)),
             None => {}
         }
         Ok(saved)
     }
 
     /// Begins a task: durable when it returns. The guard says how it ended; dropped, it was interrupted.
-    pub fn begin(&self, task: &str) -> Result<Running, Error> {
-        Running::begin(self.clone(), task)
+    pub fn begin_task(&self, task: &str) -> Result<TaskGuard, Error> {
+        TaskGuard::begin(self.clone(), task)
     }
 
     /// Whether a task is done, by what the store says; by what this handle knows where the store cannot be read.
     pub fn is_done(&self, task: &str) -> bool {
         match self.find_task(task) {
             Ok(found) => found.is_some_and(|task| task.is_completed()),
-            Err(_) => held(&self.inner.done).contains(task),
+            Err(_) => lock(&self.inner.done).contains(task),
         }
     }
 
@@ -267,8 +267,8 @@ impl Run {
     /// As `finish`, with what else the last checkpoint holds.
     pub fn finish_with(&self, status: Status, save: Save) -> Result<Saved, Error> {
         let save = self.with_state(save);
-        let saved = self.engine()?.finish(&self.inner.id, Finish { status, save })?;
-        held(&self.inner.lock).take();
+        let saved = self.engine()?.finish(&self.inner.id, FinishOptions { status, save })?;
+        lock(&self.inner.lock).take();
         Ok(saved)
     }
 

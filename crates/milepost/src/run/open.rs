@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::{Inner, Run};
-use crate::engine::{Milepost, Opening, Save, Saved, Start};
+use crate::engine::{Milepost, RunOptions, Save, Saved, StartOptions};
 use crate::model::{Profile, RunId, Task};
 use crate::owner;
 use crate::owner::lock::{self, OwnerLock};
@@ -16,7 +16,7 @@ pub struct RunBuilder {
     mp: Milepost,
     id: Option<String>,
     session: Option<String>,
-    opening: Opening,
+    run_options: RunOptions,
 }
 
 impl Milepost {
@@ -27,8 +27,8 @@ impl Milepost {
 
     /// A run with an id of its own, that is not there yet.
     pub fn new_run(&self) -> RunBuilder {
-        let opening = Opening { whereabouts: self.here.clone(), ..Opening::default() };
-        RunBuilder { mp: self.clone(), id: None, session: None, opening }
+        let run_options = RunOptions { location: self.location.clone(), ..RunOptions::default() };
+        RunBuilder { mp: self.clone(), id: None, session: None, run_options }
     }
 }
 
@@ -36,21 +36,21 @@ impl RunBuilder {
     /// Sets its profile; a run that is there has it from now on.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.opening.profile = Some(profile);
+        self.run_options.profile = Some(profile);
         self
     }
 
     /// Says which plan it follows.
     #[must_use]
     pub fn plan(mut self, path: impl Into<String>) -> Self {
-        self.opening.plan = Some(path.into());
+        self.run_options.plan = Some(path.into());
         self
     }
 
     /// Says what people call it.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.opening.title = Some(title.into());
+        self.run_options.title = Some(title.into());
         self
     }
 
@@ -63,8 +63,8 @@ impl RunBuilder {
 
     /// Says everything it is opened with; the owner is this process all the same.
     #[must_use]
-    pub fn opening(mut self, opening: Opening) -> Self {
-        self.opening = opening;
+    pub fn run_options(mut self, run_options: RunOptions) -> Self {
+        self.run_options = run_options;
         self
     }
 
@@ -81,9 +81,9 @@ impl RunBuilder {
     /// Opens the run, which must not be there yet, with its first checkpoint, in one write.
     pub fn start_with(mut self, mut save: Save) -> Result<(Run, Saved), Error> {
         let (mp, id) = (self.mp.clone(), self.named()?);
-        self.opening.owner = owner::describe(std::process::id());
+        self.run_options.owner = owner::describe(std::process::id());
         let lock = mp.owners.as_ref().and_then(|folder| lock::take(folder, &id).ok().flatten());
-        save.opening = self.opening;
+        save.run_options = self.run_options;
         save.draft.session_id = self.session;
         save.only_new = true;
         let saved = mp.save(&id, save)?;
@@ -100,7 +100,7 @@ impl RunBuilder {
     fn open(mut self, only_new: bool) -> Result<Run, Error> {
         let id = self.named()?;
         let mp = self.mp;
-        self.opening.owner = owner::describe(std::process::id());
+        self.run_options.owner = owner::describe(std::process::id());
         // A lock that cannot be had for any other reason than a holder is done without: the record names the owner.
         let taken = mp.owners.as_ref().map(|folder| lock::take(folder, &id));
         let lock = match taken {
@@ -118,12 +118,12 @@ impl RunBuilder {
             Some(Ok(lock)) => lock,
             Some(Err(_)) | None => None,
         };
-        let start = Start {
+        let start = StartOptions {
             run_id: Some(id.clone()),
             session_id: self.session,
-            opening: self.opening,
+            run_options: self.run_options,
             only_new,
-            ..Start::default()
+            ..StartOptions::default()
         };
         let started = mp.start_holding(start, lock.is_some())?;
         let tasks = &started.record.working.tasks;

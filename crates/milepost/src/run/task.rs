@@ -1,4 +1,4 @@
-//! A task under way: its end is said, or it was interrupted.
+//! A task under way: its end is ended, or it was interrupted.
 
 use std::fmt::Display;
 
@@ -12,16 +12,16 @@ use crate::model::{Change, TaskChange, TaskStatus};
 /// A task that has begun. Dropped without a word it is `interrupted`, and begins anew next time.
 #[derive(Debug)]
 #[must_use = "a task whose guard is dropped was interrupted"]
-pub struct Running {
+pub struct TaskGuard {
     run: Run,
     task: String,
-    said: bool,
+    ended: bool,
 }
 
-impl Running {
+impl TaskGuard {
     pub(super) fn begin(run: Run, task: &str) -> Result<Self, Error> {
         run.change(TaskChange::new(task, TaskStatus::InProgress))?;
-        Ok(Self { run, task: task.to_owned(), said: false })
+        Ok(Self { run, task: task.to_owned(), ended: false })
     }
 
     /// The task's id.
@@ -30,12 +30,12 @@ impl Running {
     }
 
     /// The task is done: a checkpoint, with what was last put.
-    pub fn done(self) -> Result<Saved, Error> {
+    pub fn complete(self) -> Result<Saved, Error> {
         self.end(TaskStatus::Done, Save::new())
     }
 
     /// The task is done and this is the state now: both in one transaction, or neither.
-    pub fn done_with<T: Serialize + ?Sized>(self, state: &T) -> Result<Saved, Error> {
+    pub fn complete_with<T: Serialize + ?Sized>(self, state: &T) -> Result<Saved, Error> {
         let mut save = Save::new();
         // Its own, since another thread may put another before this is saved.
         save.draft.state = Some(self.run.put_raw(state)?);
@@ -55,16 +55,16 @@ impl Running {
 
     fn end(mut self, status: TaskStatus, save: Save) -> Result<Saved, Error> {
         // Whatever the store says now, the work has ended: it is not interrupted.
-        self.said = true;
+        self.ended = true;
         let change = Change::Task(TaskChange::new(&self.task, status));
         let saved = self.run.change_with(change, save)?;
         saved.ok_or_else(|| Error::Store(crate::store::StoreError::Rules("an end is a checkpoint")))
     }
 }
 
-impl Drop for Running {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
-        if !self.said {
+        if !self.ended {
             // Where it cannot be written the task stays in progress, which says the same to whoever rejoins.
             let _ = self.run.change(TaskChange::new(&self.task, TaskStatus::Interrupted));
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Run, held, in_full};
+use super::{Run, error_chain, lock};
 use crate::Error;
-use crate::engine::{Save, Saved, While};
+use crate::engine::{Save, SaveCondition, Saved};
 use crate::model::RawJson;
 use crate::trigger::Timer;
 
@@ -35,7 +35,7 @@ type Callback = Box<dyn FnMut(&TickError) + Send>;
 struct Ticker {
     run: Run,
     what: &'static str,
-    only_while: While,
+    condition: SaveCondition,
     provider: Option<Provider>,
     on_error: Option<Callback>,
     /// Failures that no event tells of yet, oldest first: what, and how often in a row.
@@ -46,14 +46,14 @@ struct Ticker {
 const UNTOLD: usize = 16;
 
 impl Ticker {
-    fn new(run: Run, what: &'static str, only_while: While) -> Self {
-        Self { run, what, only_while, provider: None, on_error: None, untold: Vec::new() }
+    fn new(run: Run, what: &'static str, condition: SaveCondition) -> Self {
+        Self { run, what, condition, provider: None, on_error: None, untold: Vec::new() }
     }
 
     fn tick(&mut self) -> Option<Saved> {
         let result = self.save();
         if let Err(e) = &result {
-            self.remember(in_full(e));
+            self.remember(error_chain(e));
             if let Some(on_error) = &mut self.on_error {
                 // The callback is the host's code as well.
                 let _ = catch_unwind(AssertUnwindSafe(|| on_error(e)));
@@ -68,9 +68,9 @@ impl Ticker {
         if let Some(provider) = &mut self.provider {
             let given = catch_unwind(AssertUnwindSafe(provider));
             let state = given.map_err(|panic| TickError::Panicked(words(&*panic)))??;
-            *held(&self.run.inner.state) = Some(state);
+            *lock(&self.run.inner.state) = Some(state);
         }
-        Ok(self.run.save_while(Save::new().reason(self.what), self.only_while)?)
+        Ok(self.run.save_while(Save::new().reason(self.what), self.condition)?)
     }
 
     fn remember(&mut self, message: String) {
@@ -111,7 +111,7 @@ pub struct TimerGuard {
 
 impl TimerGuard {
     fn start(ticker: Arc<Mutex<Ticker>>, interval: Duration) -> Result<Self, Error> {
-        let timer = Timer::every(interval, move || drop(held(&ticker).tick()))?;
+        let timer = Timer::every(interval, move || drop(lock(&ticker).tick()))?;
         Ok(Self { timer })
     }
 
@@ -131,7 +131,7 @@ pub struct Autosave {
 
 impl Autosave {
     pub(super) fn new(run: Run, interval: Duration) -> Self {
-        Self { ticker: Ticker::new(run, "autosave", While::Open), interval }
+        Self { ticker: Ticker::new(run, "autosave", SaveCondition::Open), interval }
     }
 
     /// Asks for the state at every tick, instead of taking what was last put.
@@ -173,7 +173,7 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     pub(super) fn new(run: Run, interval: Duration) -> Self {
-        Self { ticker: Ticker::new(run, "heartbeat", While::InProgress), interval }
+        Self { ticker: Ticker::new(run, "heartbeat", SaveCondition::InProgress), interval }
     }
 
     /// Is called with whatever a beat fails with, on the timer's thread.

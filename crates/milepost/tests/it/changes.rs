@@ -136,7 +136,7 @@ fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
     let outbox = crate::engine::outbox(world.dir.path());
     let post = |id: &str, status| {
         let save = Save::new().change(StepChange::new(id, status));
-        outbox.post(&run("r"), save, &Default::default(), &world.clock).unwrap();
+        outbox.enqueue(&run("r"), save, &Default::default(), &world.clock).unwrap();
     };
     for n in 0..20 {
         // In one millisecond, and then an hour earlier.
@@ -144,9 +144,9 @@ fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
         post(&format!("s{n}"), StepStatus::Done);
         world.clock.set(at("2026-11-15T11:00:00Z"));
     }
-    let intake = outbox.take_in(&world.mp).unwrap();
-    assert!(intake.refused.is_empty(), "{:?}", intake.refused);
-    assert_eq!(intake.saved.len(), 40);
+    let report = outbox.deliver(&world.mp).unwrap();
+    assert!(report.refused.is_empty(), "{:?}", report.refused);
+    assert_eq!(report.saved.len(), 40);
     let step = world.body().step_state.unwrap();
     assert_eq!((step.step_id.as_deref(), step.step_status), (Some("s19"), Some(StepStatus::Done)));
 }

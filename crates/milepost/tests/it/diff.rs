@@ -1,6 +1,6 @@
 //! Diff on real stores: any two checkpoints of any runs, older formats, damage.
 
-use milepost::engine::{Opening, Reference};
+use milepost::engine::{Reference, RunOptions};
 use milepost::model::{Draft, Item, JsonPath, LogLine, Outcome, RawObject};
 use milepost::{Error, Exit, ReasonCode, Save};
 use rstest::rstest;
@@ -52,7 +52,7 @@ fn nothing_that_is_not_the_same_is_called_so() {
         world.mp.save(&run("r"), save(body)).unwrap();
     }
     assert_eq!(paths(&world, 1, 2), ["/files[x]/mode", "/state[]", "/filesystem"]);
-    world.mp.record(&run("r"), &[note(&world, "one")], &Opening::default()).unwrap();
+    world.mp.record(&run("r"), &[note(&world, "one")], &RunOptions::default()).unwrap();
     world.mp.save(&run("r"), save(bodies[1])).unwrap();
     assert_eq!((paths(&world, 2, 3), paths(&world, 3, 2)), (vec!["/log/0".into()], vec!["/log/0".into()]));
 }

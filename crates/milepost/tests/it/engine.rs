@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use milepost::clock::FrozenClock;
 use milepost::engine::pointer::Pointer;
 use milepost::engine::{
-    Finish, ListQuery, MarkChange, Reference, Restore, Scope, Settings, Start, source_details,
+    FinishOptions, ListQuery, MarkChange, Reference, RestoreOptions, Settings, StartOptions, VerifyScope,
+    source_details,
 };
 use milepost::model::{Item, LogLine, Profile, RunId, Source, Status, Task};
 use milepost::store::files::FilesStore;
@@ -206,7 +207,7 @@ fn fifty_and_the_terminals_stay(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     assert_eq!(ids[50..], [pinned.snapshot_id, completed.snapshot_id, failed.snapshot_id]);
     assert_eq!(world.count("other"), 3, "runs never evict each other");
     // All of them still prove themselves, though their neighbours are gone.
-    let report = world.mp.verify(&Scope::Store, &mut |_| {}).unwrap();
+    let report = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap();
     assert_eq!((report.checked, report.damaged), (56, vec![]));
 }
 
@@ -297,7 +298,7 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     assert_eq!(state.state.get(), text);
     assert_eq!(state.entry.header.sequence, 1);
     let file = world.dir.path().join("state.json");
-    let plain = Restore::default();
+    let plain = RestoreOptions::default();
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None, "the same content is no loss");
@@ -305,9 +306,9 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     let refused = world.mp.restore(&state, &file, &plain).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::RestoreRefused);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
-    let other = Restore { current_run: Some(run("other")), force: true, ..Restore::default() };
+    let other = RestoreOptions { current_run: Some(run("other")), force: true, ..RestoreOptions::default() };
     assert_eq!(world.mp.restore(&state, &file, &other).unwrap_err().reason(), ReasonCode::RestoreRefused);
-    let forced = Restore { allow_run_mismatch: true, ..other };
+    let forced = RestoreOptions { allow_run_mismatch: true, ..other };
     let kept = world.mp.restore(&state, &file, &forced).unwrap().unwrap();
     assert_eq!(std::fs::read(kept).unwrap(), b"mine");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
@@ -342,7 +343,7 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     world.mp.delete(&run("b")).unwrap();
     assert_eq!(read(), "{\"v\": 1.0, \"state\": {\"checkpointRef\": null}}\n");
     world.mp.save(&run("c"), say("c")).unwrap();
-    world.mp.finish(&run("c"), Finish { status: Status::Completed, save: Save::new() }).unwrap();
+    world.mp.finish(&run("c"), FinishOptions { status: Status::Completed, save: Save::new() }).unwrap();
     assert!(read().contains("null"), "a completed run has no current checkpoint");
 }
 
@@ -373,10 +374,10 @@ fn tags_name_checkpoints_and_two_writers_of_marks_keep_both(#[values(Kind::Sqlit
 fn a_live_owner_keeps_others_out(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     let r = run("r");
-    let start = |owner| Start {
+    let start = |owner| StartOptions {
         run_id: Some(r.clone()),
-        opening: milepost::engine::Opening { owner, ..Default::default() },
-        ..Start::default()
+        run_options: milepost::engine::RunOptions { owner, ..Default::default() },
+        ..StartOptions::default()
     };
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let owner = milepost::owner::describe(child.id());
@@ -426,7 +427,7 @@ fn a_damaged_record_is_rebuilt_from_what_is_intact() {
     let damage = "UPDATE run SET record = replace(record, 'in_progress', 'in_progresX')";
     assert_eq!(db.execute(damage, []).unwrap(), 1);
     assert!(world.mp.run_detail(&r).unwrap().summary.record.is_err());
-    assert_eq!(world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged.len(), 1);
+    assert_eq!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.len(), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     world.mp.mark(&entry, &MarkChange { pin: Some(true), ..MarkChange::default() }).unwrap();
     let record = world.mp.run_detail(&r).unwrap().summary.record.unwrap();
@@ -519,7 +520,7 @@ fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] reada
     mp().doctor(true, None, &mut |_| {}).unwrap();
     assert!(world.dir.path().join("m.db.damaged-1").exists());
     let after = mp();
-    assert_eq!(after.verify(&Scope::Store, &mut |_| {}).unwrap().damaged, vec![]);
+    assert_eq!(after.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged, vec![]);
     if readable > 0 {
         // Not one goes at the next save, though the profile is no longer known.
         after.save(&r, say("next")).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use milepost::Milepost;
-use milepost::engine::{Exporting, Import, Imported, ListQuery, Reference, preview_import};
+use milepost::engine::{ExportOptions, ImportOptions, ImportReport, ListQuery, Reference, preview_import};
 use milepost::interop::Format;
 use milepost::model::{
     ContextChange, Criterion, CriterionStatus, Draft, Outcome, OutcomeKind, OutcomeResult, Phase, Profile,
@@ -20,16 +20,16 @@ fn fixtures(format: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/foreign").join(format)
 }
 
-fn import(mp: &Milepost, format: Option<Format>, path: &Path) -> Imported {
+fn import(mp: &Milepost, format: Option<Format>, path: &Path) -> ImportReport {
     mp.import(
-        &Import { format, path: path.to_owned(), redaction: None, here: Default::default() },
+        &ImportOptions { format, path: path.to_owned(), redaction: None, location: Default::default() },
         &mut |_| {},
     )
     .unwrap()
 }
 
-fn exporting(format: Format, name: &str, path: PathBuf) -> Exporting {
-    Exporting {
+fn exporting(format: Format, name: &str, path: PathBuf) -> ExportOptions {
+    ExportOptions {
         format,
         run: run(name),
         only: None,
@@ -272,7 +272,7 @@ fn native(world: &World) {
         let mut save = Save::new().profile(Profile::Build);
         save.draft = rich(n);
         save.draft.source = Some(Source::Timer);
-        save.opening.plan = Some("plan.md".into());
+        save.run_options.plan = Some("plan.md".into());
         if n == 1 {
             save = save.change(ContextChange { policy: Some("default".into()), ..ContextChange::default() });
         }
@@ -321,7 +321,7 @@ fn a_run_comes_back_but_for_what_was_listed(
     // Nothing is written over without being told to.
     let refused = world.mp.export(&exporting(format, "native", out.clone()), &mut |_| {}).unwrap_err();
     assert!(matches!(refused, Error::RestoreRefused { .. }), "{refused}");
-    let what = Exporting { force: true, ..exporting(format, "native", out) };
+    let what = ExportOptions { force: true, ..exporting(format, "native", out) };
     world.mp.export(&what, &mut |_| {}).unwrap();
 }
 
@@ -342,7 +342,8 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&out, text).unwrap();
         let fresh = World::new(kind);
-        let what = Import { format: Some(format), path: out, redaction: None, here: Default::default() };
+        let what =
+            ImportOptions { format: Some(format), path: out, redaction: None, location: Default::default() };
         match fresh.mp.import(&what, &mut |_| {}) {
             Ok(report) => assert_eq!((format, report.imported, report.skipped.len()), (Format::Jsonl, 2, 1)),
             Err(e) => {
@@ -397,7 +398,12 @@ fn a_copy_there_and_back_is_the_same() {
 
 #[test]
 fn what_would_be_imported_is_said_without_a_store() {
-    let what = Import { format: None, path: fixtures("markdown"), redaction: None, here: Default::default() };
+    let what = ImportOptions {
+        format: None,
+        path: fixtures("markdown"),
+        redaction: None,
+        location: Default::default(),
+    };
     let report = preview_import(None, &what, &mut |_| {}).unwrap();
     assert_eq!((report.imported, report.unchanged, report.runs.len()), (5, 0, 4));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use milepost::engine::pointer::Pointer;
-use milepost::engine::{Exporting, Reference, Scope, Settings};
+use milepost::engine::{ExportOptions, Reference, Settings, VerifyScope};
 use milepost::interop::Format;
 use milepost::model::{RunId, Status};
 use milepost::run::SessionEvent;
@@ -63,7 +63,7 @@ fn what_is_removed_before_it_is_read_is_left_out(#[values(Kind::Sqlite, Kind::Fi
         (losing(&world, kind, gone), world)
     };
     let (mp, _world) = lost(&[1, 2]);
-    let report = mp.verify(&Scope::Store, &mut |_| ()).unwrap();
+    let report = mp.verify(&VerifyScope::Store, &mut |_| ()).unwrap();
     assert_eq!((report.checked, report.damaged), (4, Vec::new()));
     let (mp, _world) = lost(&[1, 2]);
     let report = mp.doctor(false, None, &mut |_| ()).unwrap();
@@ -76,7 +76,7 @@ fn what_is_removed_before_it_is_read_is_left_out(#[values(Kind::Sqlite, Kind::Fi
     let numbers: Vec<_> = mp.bodies(&r, 0).unwrap().iter().map(|body| body.sequence).collect();
     assert_eq!(numbers, [3, 4, 5, 6]);
     let (mp, world) = lost(&[1, 2]);
-    let what = Exporting {
+    let what = ExportOptions {
         format: Format::Jsonl,
         run: r.clone(),
         only: None,
@@ -98,7 +98,7 @@ fn what_is_removed_before_it_is_read_is_left_out(#[values(Kind::Sqlite, Kind::Fi
     let diff = mp.diff(&Reference::Numbered(r.clone(), 2), None, Some(&r)).unwrap();
     assert_eq!((diff.from.header.sequence, diff.to.header.sequence), (2, 6));
     let (mp, _world) = lost(&[5]);
-    assert_eq!(mp.failed_last(&r).unwrap(), None);
+    assert_eq!(mp.last_failed_outcome(&r).unwrap(), None);
 }
 
 #[rstest]
@@ -121,15 +121,15 @@ fn latest_is_looked_up_again_and_a_number_is_not_found(#[values(Kind::Sqlite, Ki
     let diff = mp.diff(&Reference::Latest(1), Some(&latest), Some(&r)).unwrap();
     assert_eq!((diff.from.header.sequence, diff.to.header.sequence), (4, 6));
     let (mp, _world) = lost(&[6]);
-    let examined = mp.examine(&r, false).unwrap();
+    let examined = mp.assess(&r, false).unwrap();
     assert_eq!(examined.shown.as_ref().unwrap().entry.header.sequence, 5);
     let (mp, _world) = lost(&[6]);
-    assert_eq!(mp.verify(&Scope::Checkpoint(latest, Some(r.clone())), &mut |_| ()).unwrap().checked, 1);
+    assert_eq!(mp.verify(&VerifyScope::Checkpoint(latest, Some(r.clone())), &mut |_| ()).unwrap().checked, 1);
     let third = Reference::Numbered(r, 3);
     let (mp, _world) = lost(&[3]);
     assert!(matches!(mp.show(&third, None).unwrap_err(), Error::NotFound { .. }));
     let (mp, _world) = lost(&[3]);
-    let refused = mp.verify(&Scope::Checkpoint(third, None), &mut |_| ()).unwrap_err();
+    let refused = mp.verify(&VerifyScope::Checkpoint(third, None), &mut |_| ()).unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused:?}");
 }
 
@@ -145,7 +145,7 @@ fn a_run_that_is_deleted_and_made_again_is_no_damage(#[values(Kind::Sqlite, Kind
         }
         Ok(())
     });
-    let report = Milepost::on(Arc::new(store)).verify(&Scope::Store, &mut |_| ()).unwrap();
+    let report = Milepost::on(Arc::new(store)).verify(&VerifyScope::Store, &mut |_| ()).unwrap();
     assert_eq!((report.checked, report.damaged), (2, Vec::new()), "6 and 5 of the first run");
 }
 
@@ -158,7 +158,7 @@ fn a_listed_checkpoint_without_a_document_is_damage(#[values(Kind::Sqlite, Kind:
             _ => Ok(()),
         });
     let mp = Milepost::on(Arc::new(store));
-    let report = mp.verify(&Scope::Store, &mut |_| ()).unwrap();
+    let report = mp.verify(&VerifyScope::Store, &mut |_| ()).unwrap();
     assert_eq!(report.checked, SAVED);
     assert_eq!(report.damaged.iter().map(|damage| damage.sequence).collect::<Vec<_>>(), [Some(3)]);
     assert_eq!(mp.doctor(false, None, &mut |_| ()).unwrap().problems.len(), 1);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::engine::pointer::Pointer;
-use milepost::engine::{Action, ListQuery, MarkChange, Prune, PruneReport, Reference, Scope, Settings};
+use milepost::engine::{
+    Action, ListQuery, MarkChange, PruneOptions, PruneReport, Reference, Settings, VerifyScope,
+};
 use milepost::model::{KeepCount, Profile, Status, StoreLimits};
 use milepost::store::project_paths::ProjectPaths;
 use milepost::{Milepost, Save};
@@ -15,13 +17,13 @@ use crate::engine::{Kind, START, World, at, open, run, say};
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn pruned(mp: &Milepost) -> PruneReport {
-    let report = mp.prune(&Prune::default(), &mut |_| {}).unwrap();
+    let report = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     assert!(report.failed.is_empty(), "{:?}", report.failed);
     report
 }
 
 fn planned(mp: &Milepost) -> PruneReport {
-    mp.prune(&Prune { dry_run: true, ..Prune::default() }, &mut |_| {}).unwrap()
+    mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {}).unwrap()
 }
 
 fn summaries(mp: &Milepost, name: &str) -> Vec<String> {
@@ -66,7 +68,7 @@ fn the_latest_failed_and_completed_stay_beside_the_fifty(#[values(Kind::Sqlite, 
     assert_eq!(left.len(), 52);
     assert_eq!(left[50..], ["c", "f1"]);
     assert_eq!(pruned(&world.mp).removed, 0);
-    assert!(world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged.is_empty());
+    assert!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty());
 }
 
 #[rstest]
@@ -299,7 +301,7 @@ fn compressed_history_is_like_any_other() {
     let oldest = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap();
     assert_eq!(oldest.verified.body().unwrap().task_summary.as_deref(), Some("10"));
     assert!(mp.state(&Reference::Latest(49), Some(&run("r"))).is_ok());
-    assert_eq!(mp.verify(&Scope::Store, &mut |_| {}).unwrap().checked, 50);
+    assert_eq!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().checked, 50);
     mp.save(&run("r"), say("60")).unwrap();
     assert_eq!((world.count("r"), ends(".gz")), (50, 25), "a save counts and removes compressed ones");
     // What a crash leaves: both forms. The plain one goes with the next prune.
@@ -317,7 +319,7 @@ fn compressed_history_is_like_any_other() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     milepost::atomic::write(&packed, &bytes, milepost::atomic::Mode::Private).unwrap();
-    let damaged = mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged;
+    let damaged = mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged;
     assert_eq!(damaged.len(), 1);
     assert_eq!(damaged[0].snapshot_id.as_ref(), Some(id));
     let shown = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap_err();
@@ -328,7 +330,7 @@ fn compressed_history_is_like_any_other() {
     // The newest, and the newest with a state, which is compressed now.
     assert_eq!((report.removed, report.compressed, report.kept), (48, 1, 2));
     assert_eq!((ends(".gz"), ends(".json")), (1, 1));
-    assert!(mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged.is_empty());
+    assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty());
 }
 
 #[test]
@@ -360,7 +362,7 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
     let path = world.dir.path().join(format!("store/b/history/{}.json", ids[1]));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir_all(path.join("x")).unwrap();
-    let report = world.mp.prune(&Prune::default(), &mut |_| {}).unwrap();
+    let report = world.mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     assert_eq!(report.failed.len(), 1);
     assert_eq!(report.failed[0].run_id, Some(run("b")));
     assert_eq!(report.failed[0].error.reason(), milepost::ReasonCode::CheckpointRetentionPruneFailed);
@@ -415,7 +417,7 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
     let untagged = left.iter().filter(|l| l.entry.marks.tags.is_empty()).count();
     assert!(untagged <= 5, "{untagged}");
     assert_eq!(world.count("s"), 5);
-    assert!(mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged.is_empty());
+    assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty());
     assert_eq!(mp.doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);
 }
 
@@ -441,10 +443,10 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     let few = Settings { keep_last: Some(KeepCount::Last(2)), ..Settings::default() };
     let report = pruned(&world.mp.clone().with_settings(few));
     assert_eq!((report.removed, report.kept), (9 + 10, 4), "the damaged one is not counted, and stays");
-    let damaged = world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged;
+    let damaged = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged;
     assert_eq!(damaged.iter().map(|d| d.sequence).collect::<Vec<_>>(), [Some(4)]);
     world.mp.doctor(true, None, &mut |_| {}).unwrap();
-    assert_eq!(world.mp.verify(&Scope::Store, &mut |_| {}).unwrap().damaged, vec![]);
+    assert_eq!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged, vec![]);
     let saved = world.mp.show(&Reference::Numbered(run("r"), 4), None).unwrap();
     assert_eq!(
         saved.verified.body().unwrap().task_summary.as_deref(),
@@ -477,8 +479,8 @@ fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     }
     let mp = Milepost::on(store).with_settings(keep(KeepCount::Last(3)));
     // A reply can be lost more often than the engine asks again; a second prune then finds what is left.
-    let first = mp.prune(&Prune::default(), &mut |_| {}).unwrap();
-    let second = mp.prune(&Prune::default(), &mut |_| {}).unwrap();
+    let first = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
+    let second = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     assert!(first.removed <= 28 && first.failed.len() + second.failed.len() <= 2, "{first:?}");
     let kept = plain.with_settings(keep(KeepCount::Last(3)));
     pruned(&kept);

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command};
 
-use milepost::engine::{Settings, Start};
+use milepost::engine::{Settings, StartOptions};
 use milepost::model::{
     Change, EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus,
 };
@@ -37,9 +37,9 @@ impl Drop for Worker {
     }
 }
 
-fn start(name: &str, worker: &Worker) -> Start {
-    let mut start = Start { run_id: Some(run(name)), ..Start::default() };
-    start.opening.owner = Some(worker.owner());
+fn start(name: &str, worker: &Worker) -> StartOptions {
+    let mut start = StartOptions { run_id: Some(run(name)), ..StartOptions::default() };
+    start.run_options.owner = Some(worker.owner());
     start
 }
 
@@ -54,7 +54,7 @@ fn crashed(world: &World, name: &str) {
 }
 
 fn reason(mp: &Milepost, name: &str) -> ReasonCode {
-    mp.examine(&run(name), false).unwrap().decision.reason_code
+    mp.assess(&run(name), false).unwrap().decision.reason_code
 }
 
 #[rstest]
@@ -205,12 +205,12 @@ fn a_run_by_hand_is_open_and_a_finished_one_is_over() {
     world.mp.save(&run("hand"), Save::new().summary("by hand")).unwrap();
     world.mp.save(&run("done"), Save::new().summary("done").status(Status::Completed)).unwrap();
     world.mp.save(&run("broken"), Save::new().summary("broken").status(Status::Failed)).unwrap();
-    let decision = |name| world.mp.examine(&run(name), false).unwrap().decision;
+    let decision = |name| world.mp.assess(&run(name), false).unwrap().decision;
     assert_eq!((decision("hand").run_state, decision("hand").eligible), (RunState::Open, true));
     assert_eq!((decision("done").run_state, decision("done").eligible), (RunState::Ended, false));
     assert_eq!(
         (decision("broken").class, decision("broken").eligible),
         (InterruptionKind::ToolFailure, true)
     );
-    assert!(matches!(world.mp.examine(&run("nobody"), false), Err(Error::NoRun(_))));
+    assert!(matches!(world.mp.assess(&run("nobody"), false), Err(Error::NoRun(_))));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use milepost::engine::{ListQuery, Reference};
 use milepost::model::{CriterionStatus, EventType, RunId, Source, TaskStatus};
-use milepost::run::{Running, TickError, TimerGuard};
+use milepost::run::{TaskGuard, TickError, TimerGuard};
 use milepost::store::{
     Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt,
     RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
@@ -82,12 +82,12 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
     assert!(!first.rejoined());
     assert_eq!(first.state::<Vec<u32>>().unwrap(), None);
     let mut state = vec![1];
-    let saved = first.begin("a").unwrap().done_with(&state).unwrap();
+    let saved = first.begin_task("a").unwrap().complete_with(&state).unwrap();
     assert_eq!((saved.sequence, saved.source), (1, Source::StepBoundary));
     state.push(2);
     first.put(&state).unwrap();
-    first.begin("b").unwrap().fail("no such file").unwrap();
-    let crashed = first.begin("c").unwrap();
+    first.begin_task("b").unwrap().fail("no such file").unwrap();
+    let crashed = first.begin_task("c").unwrap();
     std::mem::forget(crashed);
     let second = opened(&world).unwrap();
     assert!(second.rejoined());
@@ -95,9 +95,9 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
     assert!(second.is_done("a") && !second.is_done("b") && !second.is_done("c") && !second.is_done("zz"));
     let status = |r: &Run, task: &str| r.find_task(task).unwrap().unwrap().status().to_owned();
     assert_eq!((status(&second, "b").as_str(), status(&second, "c").as_str()), ("failed", "in_progress"));
-    drop(second.begin("c").unwrap());
+    drop(second.begin_task("c").unwrap());
     assert_eq!(status(&second, "c"), "interrupted");
-    second.begin("c").unwrap().skip().unwrap();
+    second.begin_task("c").unwrap().skip().unwrap();
     let record = world.mp.run_detail(second.id()).unwrap().summary.record.unwrap();
     assert_eq!((record.title.as_deref(), record.plan.as_deref()), (Some("Night"), Some("plan.toml")));
     assert_eq!((record.sessions, record.profile), (2, Profile::Build));
@@ -119,7 +119,7 @@ fn a_task_that_is_done_holds_its_own_state_whatever_other_threads_put() {
             }
         });
         for n in 0..40 {
-            let saved = handle.begin(&format!("t{n}")).unwrap().done_with(&n).unwrap();
+            let saved = handle.begin_task(&format!("t{n}")).unwrap().complete_with(&n).unwrap();
             let reference = Reference::Numbered(run("r"), saved.sequence);
             let state = world.mp.show(&reference, None).unwrap().verified.body().unwrap().state.unwrap();
             // Said before anything can fail, so that the other thread ends.
@@ -153,9 +153,9 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         let mut owner = milepost::owner::describe(std::process::id()).unwrap();
         owner.pid_namespace = Some("pid:[1]".into());
         let far: RunId = "far".parse().unwrap();
-        let opening = milepost::engine::Opening { owner: Some(owner), ..Default::default() };
+        let run_options = milepost::engine::RunOptions { owner: Some(owner), ..Default::default() };
         let mut save = Save::new();
-        save.opening = opening;
+        save.run_options = run_options;
         mp.save(&far, save).unwrap();
         let folder = match &url {
             StoreUrl::Sqlite(_) => dir.path().join("m.db-owners"),
@@ -174,7 +174,7 @@ fn fifty_idle_auto_saves_leave_the_task_checkpoint_in_place(#[values(Kind::Sqlit
     let r = world.mp.run("r").profile(Profile::Build).rejoin_or_start().unwrap();
     r.put(&"early").unwrap();
     r.save(Save::new()).unwrap();
-    let task = r.begin("t").unwrap().done_with(&[1, 2, 3]).unwrap();
+    let task = r.begin_task("t").unwrap().complete_with(&[1, 2, 3]).unwrap();
     let mut auto = r.autosave(Duration::from_secs(30));
     let mut beat = r.heartbeat(Duration::from_secs(120));
     for _ in 0..60 {
@@ -207,7 +207,7 @@ fn timers_leave_a_run_as_it_stands(#[values(Kind::Sqlite, Kind::Files)] kind: Ki
     r.put(&1).unwrap();
     assert_eq!(auto.tick().unwrap().status, Status::Paused);
     assert_eq!(status(), Status::Paused);
-    let error = r.recoverable("a flaky test").unwrap();
+    let error = r.save_after_error("a flaky test").unwrap();
     assert_eq!((error.source, error.status), (Source::ErrorBoundary, Status::InProgress));
     r.finish(Status::Failed).unwrap();
     r.put(&2).unwrap();
@@ -265,17 +265,17 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
         assert!(matches!(e, TickError::Save(Error::Store(StoreError::Write { .. }))));
         seen.fetch_add(1, Ordering::SeqCst);
     });
-    r.begin("before").unwrap().done_with(&0).unwrap();
-    let cut = r.begin("cut").unwrap();
+    r.begin_task("before").unwrap().complete_with(&0).unwrap();
+    let cut = r.begin_task("cut").unwrap();
     full.store(true, Ordering::SeqCst);
     for i in 1..=4 {
         r.put(&i).unwrap();
         assert!(auto.tick().is_none());
     }
-    assert!(cut.done_with(&5).is_err());
+    assert!(cut.complete_with(&5).is_err());
     assert!(!r.is_done("cut"), "task and state are both there, or neither");
     assert_eq!(r.state().unwrap(), Some(0));
-    assert!(r.begin("next").is_err() && r.note("x").is_err() && r.finish(Status::Failed).is_err());
+    assert!(r.begin_task("next").is_err() && r.note("x").is_err() && r.finish(Status::Failed).is_err());
     full.store(false, Ordering::SeqCst);
     world.wait(30_000);
     assert!(!auto.tick().unwrap().coalesced);
@@ -346,9 +346,9 @@ fn a_real_timer_saves_what_was_put_from_many_threads(#[values(Kind::Sqlite, Kind
             let r = r.clone();
             scope.spawn(move || {
                 r.put(&n).unwrap();
-                let task: Running = r.begin(&format!("t{n}")).unwrap();
+                let task: TaskGuard = r.begin_task(&format!("t{n}")).unwrap();
                 r.criterion(&format!("c{n}"), CriterionStatus::Completed, "holds").unwrap();
-                task.done().unwrap();
+                task.complete().unwrap();
             });
         }
     });

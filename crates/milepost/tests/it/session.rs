@@ -11,7 +11,7 @@ use milepost::capture::Scope;
 use milepost::engine::{Reference, Settings};
 use milepost::model::{Body, PathText, Source};
 use milepost::redact::Redaction;
-use milepost::run::{Overrides, SessionEvent, format_duration};
+use milepost::run::{SessionEvent, SessionOverrides, format_duration};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Error, Milepost, Profile, ReasonCode, Save, Session, Status};
 
@@ -91,7 +91,7 @@ fn a_session_from_its_start_to_its_summary() {
     let events = session.events();
     write(&root.join(".aiwg/planning/one.md"), "12345");
     let interval = Duration::from_millis(50);
-    session.start_with(Overrides { interval: Some(interval), ..Overrides::default() }).unwrap();
+    session.start_with(SessionOverrides { interval: Some(interval), ..SessionOverrides::default() }).unwrap();
     assert!(matches!(session.start(), Err(Error::SessionRunning)));
     match events.recv().unwrap() {
         SessionEvent::Started { interval: told, store } => {
@@ -142,7 +142,9 @@ fn a_session_from_its_start_to_its_summary() {
     assert_eq!(seen.load(Ordering::SeqCst), summary.total, "callbacks after one that panics are called");
     assert!(bad.load(Ordering::SeqCst) >= summary.total + 2);
     // The same again is another session of the run.
-    session.start_with(Overrides { session_id: Some("again".into()), ..Overrides::default() }).unwrap();
+    session
+        .start_with(SessionOverrides { session_id: Some("again".into()), ..SessionOverrides::default() })
+        .unwrap();
     let again = session.stop_as(Status::Failed).unwrap();
     assert_eq!((again.total, again.sessions[0].session_id.as_str()), (2, "again"));
     let mp = Milepost::at(&url.parse().unwrap(), &OpenOptions::default()).unwrap();
@@ -174,7 +176,7 @@ fn what_is_missing_is_named() {
     assert!(!dir.path().join("m.db").exists(), "no store was created");
     assert!(matches!(Session::options().store("ftp://x").project_root(".").build(), Err(Error::Url(_))));
     let session = Session::options().store(&url).project_root(dir.path()).build().unwrap();
-    let none = Overrides { interval: Some(Duration::ZERO), ..Overrides::default() };
+    let none = SessionOverrides { interval: Some(Duration::ZERO), ..SessionOverrides::default() };
     assert!(matches!(session.start_with(none), Err(Error::Timer(_))));
     session.start().unwrap();
     let body = session.latest().unwrap().unwrap();
@@ -302,9 +304,9 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     let seen = milepost::capture::look(&Scope::at(root), &Default::default());
     let waiting = Save::new().summary("waits").sighting(seen);
     let settings = Settings { redaction: Redaction::On, ..Settings::default() };
-    outbox.post(&run("r"), waiting, &settings, &world.clock).unwrap();
+    outbox.enqueue(&run("r"), waiting, &settings, &world.clock).unwrap();
     std::fs::remove_file(root.join("b")).unwrap();
-    assert_eq!(outbox.take_in(&world.mp).unwrap().saved.len(), 1);
+    assert_eq!(outbox.deliver(&world.mp).unwrap().saved.len(), 1);
     world.mp.save(&run("r"), Save::new().summary("after").sighting(look())).unwrap();
     for n in [2, 3] {
         let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
@@ -316,7 +318,7 @@ fn what_waited_in_the_outbox_forgets_nothing() {
 #[test]
 fn a_record_from_elsewhere_does_not_steer_a_look() {
     use milepost::capture::Scope;
-    use milepost::engine::current::{Asker, Meant};
+    use milepost::engine::current::{Caller, RunResolution};
     use milepost::model::RunOrigin;
     use milepost::store::{Commit, WriteDecision};
 
@@ -346,6 +348,6 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
     }
     // It is open here, and is meant only by name.
     let worktree = world.mp.run_detail(&run("foreign")).unwrap().summary.record.unwrap().worktree;
-    let meant = world.mp.current_run(&Asker { worktree, ..Asker::default() }).unwrap();
-    assert!(matches!(&meant, Meant::Run(only) if only.as_str() == "adopted"), "{meant:?}");
+    let meant = world.mp.current_run(&Caller { worktree, ..Caller::default() }).unwrap();
+    assert!(matches!(&meant, RunResolution::Run(only) if only.as_str() == "adopted"), "{meant:?}");
 }

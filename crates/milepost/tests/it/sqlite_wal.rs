@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use milepost::engine::{ListQuery, Scope};
+use milepost::engine::{ListQuery, VerifyScope};
 use milepost::model::{Item, LogLine};
 use milepost::store::sqlite::SqliteStore;
 use milepost::store::{OpenOptions, StoreUrl};
@@ -65,7 +65,7 @@ impl Folder {
     }
 
     fn is_intact(&self) -> bool {
-        self.open().verify(&Scope::Store, &mut |_| {}).unwrap().damaged.is_empty()
+        self.open().verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty()
     }
 
     fn fix(&self) -> String {

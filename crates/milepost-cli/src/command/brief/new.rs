@@ -4,7 +4,7 @@ use milepost::brief::{Facts, compose};
 use milepost::capture::manifests;
 use milepost::clock::{Clock, SystemClock};
 use milepost::engine::brief::fresh_id;
-use milepost::engine::{BriefOf, Reference};
+use milepost::engine::{CheckpointBrief, Reference};
 use milepost::{Error, ReasonCode};
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ fn continued(
     from: Option<&str>,
     manifests: &[milepost::model::Manifest],
     context: &Context<'_>,
-) -> Result<BriefOf, CommandError> {
+) -> Result<CheckpointBrief, CommandError> {
     let reference: Reference = from.unwrap_or("latest").parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;

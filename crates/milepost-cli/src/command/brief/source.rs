@@ -4,7 +4,7 @@ use std::path::Path;
 
 use milepost::brief::Brief;
 use milepost::capture::manifests;
-use milepost::engine::{BriefOf, Reference};
+use milepost::engine::{CheckpointBrief, Reference};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -17,7 +17,7 @@ pub(super) struct Source {
     /// The command that shows all of it; none for stdin.
     pub(super) command: Option<String>,
     /// The checkpoint it belongs to, where it is no file.
-    pub(super) of: Option<BriefOf>,
+    pub(super) of: Option<CheckpointBrief>,
 }
 
 impl Source {

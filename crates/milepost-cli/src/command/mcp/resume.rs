@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use milepost::engine::Reference;
-use milepost::engine::current::Meant;
+use milepost::engine::current::RunResolution;
 use milepost::model::RunId;
 use milepost_mcp::{ToolOutput, arguments};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn kept(context: &Context<'_>) -> Value {
 /// The run that this session works on, or the one it continues while it has no checkpoint of its own.
 fn of_this_session(context: &Context<'_>) -> Result<Option<RunId>, CommandError> {
     let mp = context.open_read_only()?;
-    let Meant::Run(run) = context.current_run(&mp)? else { return Ok(None) };
+    let RunResolution::Run(run) = context.current_run(&mp)? else { return Ok(None) };
     let Some(state) = mp.store().run(&run)? else { return Ok(None) };
     if state.row.count > 0 {
         return Ok(Some(run));

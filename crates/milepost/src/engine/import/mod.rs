@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
 use self::sealed::write_sealed;
 use super::bookkeeping::{note_checkpoint, remember};
-use super::{Milepost, Whereabouts};
+use super::{Milepost, RunLocation};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
 use crate::model::{
@@ -26,7 +26,7 @@ const BATCH: usize = 64;
 
 /// What to import.
 #[derive(Debug, Clone)]
-pub struct Import {
+pub struct ImportOptions {
     /// Its format; recognised unless given.
     pub format: Option<Format>,
     /// The file or folder.
@@ -34,12 +34,12 @@ pub struct Import {
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
     /// Where a run that comes in a bundle goes on.
-    pub here: Whereabouts,
+    pub location: RunLocation,
 }
 
 /// How far an import is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum ImportStage {
     /// So many files were read.
     Read(u64),
     /// So many checkpoints are in the store, of so many.
@@ -48,7 +48,7 @@ pub enum Stage {
 
 /// What was imported.
 #[derive(Debug, Default)]
-pub struct Imported {
+pub struct ImportReport {
     /// Its format.
     pub format: Option<Format>,
     /// How many checkpoints are new.
@@ -72,12 +72,12 @@ pub struct Imported {
 /// Says what an import would do; without a store, as into an empty one.
 pub fn preview_import(
     engine: Option<&Milepost>,
-    import: &Import,
-    progress: &mut dyn FnMut(Stage),
-) -> Result<Imported, Error> {
-    let progress = &mut |n| progress(Stage::Read(n));
+    import: &ImportOptions,
+    progress: &mut dyn FnMut(ImportStage),
+) -> Result<ImportReport, Error> {
+    let progress = &mut |n| progress(ImportStage::Read(n));
     let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
-    let mut report = Imported { format: Some(format), ..Imported::default() };
+    let mut report = ImportReport { format: Some(format), ..ImportReport::default() };
     if matches!(format, Format::Jsonl | Format::Bundle) {
         let (all, found) = interop::sealed::read(format, &import.path, progress)?;
         report.skipped = found.skipped;
@@ -107,7 +107,7 @@ pub fn preview_import(
     Ok(report)
 }
 
-impl Imported {
+impl ImportReport {
     fn count(&mut self, known: bool) {
         self.unchanged += u64::from(known);
         self.imported += u64::from(!known);
@@ -116,20 +116,24 @@ impl Imported {
 
 impl Milepost {
     /// Imports what is at a path.
-    pub fn import(&self, import: &Import, progress: &mut dyn FnMut(Stage)) -> Result<Imported, Error> {
+    pub fn import(
+        &self,
+        import: &ImportOptions,
+        progress: &mut dyn FnMut(ImportStage),
+    ) -> Result<ImportReport, Error> {
         let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
-        let mut report = Imported { format: Some(format), ..Imported::default() };
+        let mut report = ImportReport { format: Some(format), ..ImportReport::default() };
         if matches!(format, Format::Jsonl | Format::Bundle) {
-            self.import_sealed(format, import, &mut |n| progress(Stage::Read(n)), &mut report)?;
+            self.import_sealed(format, import, &mut |n| progress(ImportStage::Read(n)), &mut report)?;
             return Ok(report);
         }
         let Found { runs, skipped, warnings } =
-            interop::read(format, &import.path, &mut |n| progress(Stage::Read(n)))?;
+            interop::read(format, &import.path, &mut |n| progress(ImportStage::Read(n)))?;
         let total = runs.iter().map(|run| run.checkpoints.len() as u64).sum();
         let mut written = 0;
         let mut told = |more: usize| {
             written += more as u64;
-            progress(Stage::Written(written, total));
+            progress(ImportStage::Written(written, total));
         };
         report.skipped = skipped;
         report.warnings = warnings;
@@ -158,9 +162,9 @@ impl Milepost {
     fn import_sealed(
         &self,
         format: Format,
-        import: &Import,
+        import: &ImportOptions,
         progress: &mut interop::Progress<'_>,
-        report: &mut Imported,
+        report: &mut ImportReport,
     ) -> Result<(), Error> {
         let (all, found) = interop::sealed::read(format, &import.path, progress)?;
         report.skipped = found.skipped;
@@ -168,7 +172,7 @@ impl Milepost {
             report.commit = sealed.head.as_ref().and_then(|head| head.commit.clone());
             report.patch = sealed.patch.clone();
             let origin = self.origin_of(import, if format == Format::Bundle { "bundle" } else { "import" });
-            let written = write_sealed(self, sealed, &origin, &import.here)?;
+            let written = write_sealed(self, sealed, &origin, &import.location)?;
             report.imported += written.count.copied;
             report.unchanged += written.count.unchanged;
             report.runs.extend(written.runs);
@@ -178,7 +182,7 @@ impl Milepost {
     }
 
     /// Where the runs of an import came from.
-    fn origin_of(&self, import: &Import, kind: &str) -> RunOrigin {
+    fn origin_of(&self, import: &ImportOptions, kind: &str) -> RunOrigin {
         let from = std::path::absolute(&import.path).unwrap_or_else(|_| import.path.clone());
         RunOrigin { kind: kind.to_owned(), from: from.to_string_lossy().into_owned(), at: self.now() }
     }
@@ -200,7 +204,7 @@ impl Milepost {
     }
 
     /// The run here for a run there: the one it was imported into before, or one that is nobody's.
-    fn run_for(&self, run: &ForeignRun, report: &mut Imported) -> Result<RunId, Error> {
+    fn run_for(&self, run: &ForeignRun, report: &mut ImportReport) -> Result<RunId, Error> {
         let plain = plain_name(run, &self.settings.redaction_allow);
         let ends = [String::new(), format!("-{}", run.format), format!("-{}", digits(run, None, 8))];
         for end in &ends {
@@ -238,7 +242,7 @@ impl Milepost {
         continues: Option<CheckpointId>,
         (redaction, origin): (Option<&AllowList>, &RunOrigin),
         told: &mut dyn FnMut(usize),
-        report: &mut Imported,
+        report: &mut ImportReport,
     ) -> Result<(), Error> {
         let known = self.ids_of(id)?;
         let fresh = self.store.run(id)?.is_none();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::bookkeeping::note_checkpoint;
-use super::super::transfer::{Counting, content, portable};
-use super::super::{Milepost, Whereabouts};
+use super::super::transfer::{CopyProgress, content, portable};
+use super::super::{Milepost, RunLocation};
 use crate::Error;
 use crate::interop::Skipped;
 use crate::interop::sealed::{Sealed as Parcel, SealedLine};
@@ -17,7 +17,7 @@ const BATCH: usize = 64;
 /// What was written of a bundle or of lines of sealed documents.
 #[derive(Default)]
 pub(super) struct Written {
-    pub(super) count: Counting,
+    pub(super) count: CopyProgress,
     pub(super) runs: Vec<RunId>,
     /// Lines whose checkpoint contradicts what is in the store; only of files without a bundle's head.
     pub(super) skipped: Vec<Skipped>,
@@ -29,7 +29,7 @@ pub(super) fn write_sealed(
     engine: &Milepost,
     parcel: Parcel,
     origin: &RunOrigin,
-    here: &Whereabouts,
+    here: &RunLocation,
 ) -> Result<Written, Error> {
     let mut written = Written::default();
     let mut by_run: BTreeMap<RunId, Vec<SealedLine>> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub(super) fn write_sealed(
         };
         record.origin = Some(origin.clone());
         for batch in all.chunks(BATCH) {
-            match engine.take(&record, documents(batch), &mut written.count) {
+            match engine.copy_checkpoints(&record, documents(batch), &mut written.count) {
                 Err(Error::Conflict { .. }) if parcel.head.is_none() => {
                     take_one_by_one(engine, &record, batch, &mut written)?;
                 }
@@ -67,7 +67,7 @@ pub(super) fn write_sealed(
                 record.worktree.clone_from(&here.worktree);
                 record.user.clone_from(&here.user);
             }
-            engine.settle(&record, parcel.items.clone(), mine)?;
+            engine.copy_run_record(&record, parcel.items.clone(), mine)?;
         }
         written.runs.push(run);
     }
@@ -86,7 +86,7 @@ fn take_one_by_one(
     written: &mut Written,
 ) -> Result<(), Error> {
     for one in batch {
-        match engine.take(record, documents(std::slice::from_ref(one)), &mut written.count) {
+        match engine.copy_checkpoints(record, documents(std::slice::from_ref(one)), &mut written.count) {
             Err(e @ Error::Conflict { .. }) => written.skipped.push(Skipped {
                 path: format!("line {}", one.line),
                 reason: e.to_string(),

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-pub use self::report::{Action, Prune, PruneFailure, PruneReport, PruneStep};
+pub use self::report::{Action, PruneFailure, PruneOptions, PruneReport, PruneStep};
 use self::report::{about, coming_back, leaves};
 use super::{Milepost, Saved};
 use crate::Error;
@@ -41,7 +41,7 @@ struct Case {
 
 impl Milepost {
     /// Prunes; `progress` is called with the number of checkpoints looked at so far.
-    pub fn prune(&self, request: &Prune, progress: &mut dyn FnMut(u64)) -> Result<PruneReport, Error> {
+    pub fn prune(&self, request: &PruneOptions, progress: &mut dyn FnMut(u64)) -> Result<PruneReport, Error> {
         let mut rows = self.store.runs(&RunQuery::default())?;
         let last_written = rows.iter().map(last_write).max();
         if let Some(run) = &request.run {
@@ -106,7 +106,7 @@ impl Milepost {
         } else if pointed.is_some_and(|id| {
             report.plan.iter().any(|step| step.action == Action::Remove && step.snapshot_id == id)
         }) {
-            self.point_at_nothing_removed();
+            self.clear_dangling_pointer();
         }
         Ok(report)
     }

@@ -9,7 +9,7 @@ use crate::store::RetentionEntry;
 
 /// What to prune, by the engine's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prune {
+pub struct PruneOptions {
     /// Only this run; the store's size is then left alone.
     pub run: Option<RunId>,
     /// Whether to plan alone and change nothing.

@@ -10,9 +10,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-pub use options::{INTERVAL, Overrides, SessionOptions};
+pub use options::{INTERVAL, SessionOptions, SessionOverrides};
 
-use super::{Run, held};
+use super::{Run, lock};
 use crate::Error;
 use crate::capture::{Process, Scope};
 use crate::engine::{Milepost, Reference, Save, Saved, Summary};
@@ -61,7 +61,7 @@ impl Listeners {
         for callback in &self.callbacks {
             let _ = catch_unwind(AssertUnwindSafe(|| callback(event)));
         }
-        held(&self.channels).retain(|channel| channel.send(event.clone()).is_ok());
+        lock(&self.channels).retain(|channel| channel.send(event.clone()).is_ok());
     }
 }
 
@@ -115,24 +115,24 @@ impl Session {
     /// Everything that happens from now on.
     pub fn events(&self) -> Receiver<SessionEvent> {
         let (send, receive) = mpsc::channel();
-        held(&self.shared.listeners.channels).push(send);
+        lock(&self.shared.listeners.channels).push(send);
         receive
     }
 
     /// Starts: a first checkpoint at once, then one every interval. One that failed may be tried again.
     pub fn start(&self) -> Result<&Self, Error> {
-        self.start_with(Overrides::default())
+        self.start_with(SessionOverrides::default())
     }
 
     /// Starts with other settings than it was built with.
-    pub fn start_with(&self, overrides: Overrides) -> Result<&Self, Error> {
+    pub fn start_with(&self, overrides: SessionOverrides) -> Result<&Self, Error> {
         let shared = &self.shared;
         let interval = overrides.interval.unwrap_or(shared.interval);
         if interval.is_zero() {
             return Err(TimerError::Interval.into());
         }
         let run = {
-            let mut state = held(&shared.state);
+            let mut state = lock(&shared.state);
             if std::mem::replace(&mut state.started, true) {
                 return Err(Error::SessionRunning);
             }
@@ -150,7 +150,7 @@ impl Session {
             let weak = Arc::downgrade(shared);
             Ok(Timer::every(interval, move || Shared::tick(&weak))?)
         });
-        let mut state = held(&shared.state);
+        let mut state = lock(&shared.state);
         match first {
             Ok(timer) => state.timer = Some(timer),
             Err(e) => {
@@ -165,7 +165,7 @@ impl Session {
     /// Captures a checkpoint by hand.
     pub fn capture(&self) -> Result<Body, Error> {
         let shared = &self.shared;
-        let run = shared.opened(&mut held(&shared.state), shared.session_id.clone())?;
+        let run = shared.opened(&mut lock(&shared.state), shared.session_id.clone())?;
         let saved = shared.save(&run, "captured_by_hand", |run, save| run.save(save).map(Some))?;
         let (saved, body) = saved.ok_or_else(|| Error::NoRun(shared.run.to_string()))?;
         shared.begun_with(Some(&saved));
@@ -184,7 +184,7 @@ impl Session {
     pub fn stop_as(&self, status: Status) -> Result<Summary, Error> {
         let shared = &self.shared;
         let (timer, run) = {
-            let mut state = held(&shared.state);
+            let mut state = lock(&shared.state);
             (state.timer.take(), state.run.clone().filter(|_| state.started))
         };
         // Not under the lock: a tick that is under way may need it.
@@ -194,7 +194,7 @@ impl Session {
         let Some(run) = run else { return self.summary() };
         let save = shared.seen(&run, Save::new())?;
         let saved = run.finish_with(status, save)?;
-        let mut state = held(&shared.state);
+        let mut state = lock(&shared.state);
         state.started = false;
         state.run = None;
         drop(state);
@@ -208,7 +208,7 @@ impl Session {
             Ok(summary)
         });
         told.inspect_err(|e| {
-            let message = format!("stopped, but not summed up: {}", super::in_full(e));
+            let message = format!("stopped, but not summed up: {}", super::error_chain(e));
             shared.listeners.tell(&SessionEvent::Failed { message });
         })
     }
@@ -216,14 +216,14 @@ impl Session {
     /// The checkpoints of this session, oldest first; of the run, where it has not started yet.
     pub fn checkpoints(&self) -> Result<Vec<Body>, Error> {
         let shared = &self.shared;
-        let first = held(&shared.state).first;
+        let first = lock(&shared.state).first;
         shared.mp.bodies(&shared.run, first)
     }
 
     /// What this session has captured; what the run has, where it has not started yet.
     pub fn summary(&self) -> Result<Summary, Error> {
         let shared = &self.shared;
-        let first = held(&shared.state).first;
+        let first = lock(&shared.state).first;
         match shared.mp.summary(&shared.run) {
             Ok(summary) => Ok(summary.from(first)),
             Err(Error::NoRun(_)) => Ok(Summary::empty(&shared.run)),
@@ -293,7 +293,7 @@ impl Shared {
 
     /// Notes the session's first checkpoint.
     fn begun_with(&self, saved: Option<&Saved>) {
-        let mut state = held(&self.state);
+        let mut state = lock(&self.state);
         if let (Some(saved), 0) = (saved, state.first) {
             state.first = saved.sequence;
         }
@@ -309,11 +309,11 @@ impl Shared {
     /// What the timer does. A session that nobody holds any more has nothing to say.
     fn tick(weak: &Weak<Self>) {
         let Some(shared) = weak.upgrade() else { return };
-        let Some(run) = held(&shared.state).run.clone() else { return };
+        let Some(run) = lock(&shared.state).run.clone() else { return };
         match shared.save(&run, "interval", Run::save_by_timer) {
             Ok(saved) => shared.tell(saved),
             Err(e) => {
-                let message = super::in_full(&e);
+                let message = super::error_chain(&e);
                 // Where even that cannot be written, those who listen know.
                 let _ = shared.mp.report(&shared.run, "session", &message, 1);
                 shared.listeners.tell(&SessionEvent::Failed { message });

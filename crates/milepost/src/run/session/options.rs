@@ -32,7 +32,7 @@ pub struct SessionOptions {
 
 /// What `start_with` sets anew.
 #[derive(Debug, Clone, Default)]
-pub struct Overrides {
+pub struct SessionOverrides {
     /// How often.
     pub interval: Option<Duration>,
     /// The session's id.

@@ -7,7 +7,7 @@ use crate::model::{CheckpointId, Owner, Profile};
 /// Where work happens.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Whereabouts {
+pub struct RunLocation {
     /// The project's root.
     pub project: Option<String>,
     /// The worktree.
@@ -21,7 +21,7 @@ pub struct Whereabouts {
 /// What a run is opened with, if it is not there yet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Opening {
+pub struct RunOptions {
     /// Its profile; for a run that is there, its profile from now on.
     pub profile: Option<Profile>,
     /// What people call it.
@@ -38,5 +38,5 @@ pub struct Opening {
     /// The command, where Milepost starts one.
     pub command: Option<Vec<String>>,
     /// Where it works.
-    pub whereabouts: Whereabouts,
+    pub location: RunLocation,
 }
