@@ -52,7 +52,7 @@ fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> R
 }
 
 fn open(file: &Path) -> Result<Milepost> {
-    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    let options = OpenOptions::new().create(true);
     Ok(Milepost::at(&StoreUrl::Sqlite(file.to_owned()), &options)?)
 }
 

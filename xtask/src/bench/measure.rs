@@ -144,7 +144,7 @@ pub fn store(folder: &Path) -> StoreUrl {
 
 /// Opens that store.
 pub fn open(folder: &Path) -> Result<Milepost> {
-    Ok(Milepost::at(&store(folder), &OpenOptions { create: true, ..OpenOptions::default() })?)
+    Ok(Milepost::at(&store(folder), &OpenOptions::new().create(true))?)
 }
 
 /// The release binary, built if needed. In the short form, which counts, the one that tests use.

@@ -22,7 +22,7 @@ fn keeping(keep_last: KeepCount) -> Settings {
 }
 
 fn open(url: &StoreUrl, keep_last: KeepCount) -> Result<Milepost> {
-    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    let options = OpenOptions::new().create(true);
     Ok(Milepost::at(url, &options)?.with_settings(keeping(keep_last)))
 }
 

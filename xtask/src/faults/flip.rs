@@ -39,7 +39,7 @@ pub enum Seen {
 }
 
 pub fn open(url: &StoreUrl) -> Result<Milepost> {
-    Ok(Milepost::at(url, &OpenOptions { create: false, ..OpenOptions::default() })?)
+    Ok(Milepost::at(url, &OpenOptions::new().create(false))?)
 }
 
 /// Two runs of twenty, with pins, tags and folded triggers; the last four of each are plain saves, one run after the

@@ -110,7 +110,7 @@ impl Project {
     /// How the library opens the store, so that the binary knows it as the same user's.
     pub fn options(&self, create: bool) -> Result<OpenOptions> {
         let user_state = Some(UserState::at(self.state.join("milepost"))?);
-        Ok(OpenOptions { create, user_state, ..OpenOptions::default() })
+        Ok(OpenOptions::new().create(create).user_state(user_state))
     }
 
     /// The command line up to the program's own arguments, behind `before` if something goes before it.

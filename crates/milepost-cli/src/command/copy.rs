@@ -2,8 +2,8 @@
 
 use milepost::Milepost;
 use milepost::model::RunOrigin;
+use milepost::store::StoreUrl;
 use milepost::store::identity::StoreTrust;
-use milepost::store::{OpenOptions, StoreUrl};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -46,8 +46,8 @@ pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), CommandE
         at: milepost::clock::Clock::now(&milepost::clock::SystemClock),
     });
     let options = context.open_options(false);
-    let source = Milepost::at(&from, &OpenOptions { foreign: foreign(&from), ..options.clone() })?;
-    let target = Milepost::at(&to, &OpenOptions { create: true, foreign: None, ..options })?;
+    let source = Milepost::at(&from, &options.clone().foreign(foreign(&from)))?;
+    let target = Milepost::at(&to, &options.create(true).foreign(None))?;
     let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
     let mut progress = context.output.progress();
     let copied =

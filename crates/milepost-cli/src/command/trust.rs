@@ -121,10 +121,7 @@ fn offer(context: &Context<'_>) -> Result<Offer, CommandError> {
     let url = config.url();
     let foreign = context.foreign();
     let read = || -> Result<(u64, u64), Error> {
-        let options = OpenOptions {
-            foreign: foreign.clone().or(Some(ForeignReason::NoRecord)),
-            ..context.open_options(false)
-        };
+        let options = context.open_options(false).foreign(foreign.clone().or(Some(ForeignReason::NoRecord)));
         let runs = Milepost::at(&url, &options)?.runs(&RunsQuery::default())?;
         Ok((runs.len() as u64, runs.iter().map(|run| run.checkpoints).sum()))
     };
@@ -190,12 +187,7 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Comman
         (config.url(), |source| Error::File { path: state.folder().to_owned(), what: "written", source });
     // Made if it is not there, also around runs that are.
     if identity::read_id(&url).ok().flatten().is_none() {
-        let options = OpenOptions {
-            create: true,
-            wait: config.wait,
-            user_state: Some(state.clone()),
-            ..OpenOptions::default()
-        };
+        let options = OpenOptions::new().create(true).wait(config.wait).user_state(Some(state.clone()));
         drop(Milepost::at(&url, &options)?);
     }
     let mut record = identity::adopt(&url, state).map_err(file)?;

@@ -123,17 +123,16 @@ impl Context<'_> {
 
     /// How the store is opened.
     pub(crate) fn open_options(&self, create: bool) -> OpenOptions {
-        OpenOptions {
-            create,
-            wait: self.config.wait,
-            one_shot: true,
-            foreign: self.foreign(),
-            user_state: self.config.trust.state.clone().ok(),
-            time_limit: match self.foreign() {
+        OpenOptions::new()
+            .create(create)
+            .wait(self.config.wait)
+            .one_shot(true)
+            .foreign(self.foreign())
+            .user_state(self.config.trust.state.clone().ok())
+            .time_limit(match self.foreign() {
                 Some(_) => Some(FOREIGN_TIME_LIMIT),
                 None => (self.audience == Audience::Hook).then_some(HOOK_TIME_LIMIT),
-            },
-        }
+            })
     }
 
     /// Opens a store that has to be there and changes nothing in it.

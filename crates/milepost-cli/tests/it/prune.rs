@@ -19,7 +19,7 @@ fn ids(env: &TestEnvironment, args: &[&str]) -> Vec<String> {
 fn save_as_of(store: &str, run: &str, hours: i64) {
     use milepost::clock::{Clock, FrozenClock, SystemClock};
     let url = store.parse().unwrap();
-    let options = milepost::store::OpenOptions { create: true, ..Default::default() };
+    let options = milepost::store::OpenOptions::new().create(true);
     let then = SystemClock.now() - jiff::SignedDuration::from_hours(hours);
     let mp = milepost::Milepost::at(&url, &options)
         .unwrap()

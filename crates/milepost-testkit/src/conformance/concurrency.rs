@@ -34,7 +34,7 @@ fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     assert_eq!(seen.record.as_ref().unwrap().attempts, writes as u64, "{run}: the counter in the record");
     assert_eq!(seen.count, writes as u64, "{run}: count");
     assert_eq!(shown(&seen).items.len(), writes, "{run}: items");
-    let query = HeaderQuery { run: Some(run), oldest_first: true, ..HeaderQuery::default() };
+    let query = HeaderQuery::default().run(run).oldest_first(true);
     let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
     let sequences: Vec<_> = entries.iter().map(|entry| entry.header.sequence).collect();
     assert_eq!(sequences, (1..=writes as u64).collect::<Vec<_>>(), "{run}: sequences");
@@ -96,7 +96,7 @@ fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
         last = record.attempts;
         let latest = good(run, state.row.latest.expect("a run that always has a checkpoint"));
         assert_eq!(latest.header.sequence, record.attempts, "{run}: record and latest are of one commit");
-        let query = HeaderQuery { run: Some(run), oldest_first: true, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(run).oldest_first(true);
         let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
         let falling = entries.windows(2).any(|two| two[0].header.sequence + 1 != two[1].header.sequence);
         assert!(!falling, "{run}: headers of two commits in one answer");

@@ -28,7 +28,7 @@ pub fn takes_all_of_a_run(store: &dyn Store) {
     oracle.check();
     oracle.delete();
     oracle.check();
-    let none = |find| store.headers(&HeaderQuery { find, ..HeaderQuery::default() }).unwrap().is_empty();
+    let none = |find| store.headers(&HeaderQuery::default().find(find)).unwrap().is_empty();
     assert!(none(CheckpointFilter::Name("delete-all-tag")), "tags");
     assert!(none(CheckpointFilter::Name("delete-all-foreign")), "foreign ids");
     assert!(none(CheckpointFilter::Prefix("cp_delete-all_")), "ids");

@@ -10,7 +10,7 @@ use crate::oracle::Oracle;
 pub const SLACK: u64 = EVENTS_KEPT / 4;
 
 fn ask(store: &dyn Store, run: Option<&RunId>, after: u64, limit: usize) -> Vec<(u64, Event)> {
-    let page = store.events(&EventQuery { run, after, limit }).unwrap();
+    let page = store.events(&EventQuery::default().run(run).after(after).limit(limit)).unwrap();
     assert!(page.damaged.is_empty(), "damaged events on a healthy store");
     assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "positions grow");
     page.events

@@ -7,7 +7,7 @@ use crate::oracle::{Oracle, good};
 
 /// The ids a query gives, without the part that this suite puts before its labels.
 fn found(store: &dyn Store, run: Option<&RunId>, find: CheckpointFilter<'_>) -> Vec<String> {
-    ids(store, HeaderQuery { run, find, ..HeaderQuery::default() })
+    ids(store, HeaderQuery::default().run(run).find(find))
 }
 
 fn ids(store: &dyn Store, query: HeaderQuery<'_>) -> Vec<String> {
@@ -221,18 +221,18 @@ pub fn combined_with_paging(store: &dyn Store) {
         CheckpointFilter::All,
     ] {
         let run = Some(oracle.run());
-        let query = HeaderQuery { run, find, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(run).find(find);
         let whole = ids(store, query);
         assert_eq!(whole.len(), if matches!(find, CheckpointFilter::Name(_)) { 4 } else { 9 });
-        let mut turned = ids(store, HeaderQuery { oldest_first: true, ..query });
+        let mut turned = ids(store, query.oldest_first(true));
         turned.reverse();
         assert_eq!(turned, whole, "{find:?}, oldest first");
-        assert_eq!(ids(store, HeaderQuery { limit: 2, ..query }), whole[..2], "{find:?}, limit");
-        let second = store.headers(&HeaderQuery { limit: 2, ..query }).unwrap().pop().unwrap().cursor();
-        let rest = HeaderQuery { after: Some(second), ..query };
+        assert_eq!(ids(store, query.limit(2)), whole[..2], "{find:?}, limit");
+        let second = store.headers(&query.limit(2)).unwrap().pop().unwrap().cursor();
+        let rest = query.after(second);
         assert_eq!(ids(store, rest), whole[2..], "{find:?}, after a cursor");
         if find != CheckpointFilter::All {
-            assert_eq!(ids(store, HeaderQuery { run: None, ..rest }), whole[2..], "{find:?}, over all runs");
+            assert_eq!(ids(store, rest.run(None)), whole[2..], "{find:?}, over all runs");
         }
     }
 }

@@ -54,7 +54,7 @@ pub fn runs_in_pages(store: &dyn Store) {
         let mut before = None;
         let mut seen = Vec::new();
         for limit in limits.iter().copied().cycle() {
-            let page = store.runs(&RunQuery { before, limit }).unwrap();
+            let page = store.runs(&RunQuery::default().before(before).limit(limit)).unwrap();
             assert!(page.len() <= limit, "{} runs where {limit} were asked for", page.len());
             let Some(last) = page.last() else { break };
             assert!(
@@ -73,7 +73,7 @@ fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<Che
     let mut seen = Vec::new();
     let mut after = None;
     for limit in limits.iter().copied().cycle() {
-        let page = store.headers(&HeaderQuery { after, limit, ..query }).unwrap();
+        let page = store.headers(&query.after(after).limit(limit)).unwrap();
         assert!(page.len() <= limit, "{} rows where {limit} were asked for", page.len());
         let Some(last) = page.last() else { break };
         after = Some(last.cursor());
@@ -91,11 +91,11 @@ pub fn headers_in_pages(store: &dyn Store) {
     oracle.put_many(9);
     oracle.drop_all(&[1, 6, 7, 44]);
     let run = oracle.run().clone();
-    let query = HeaderQuery { run: Some(&run), ..HeaderQuery::default() };
+    let query = HeaderQuery::default().run(&run);
     let mut expected = oracle.entries();
     for oldest_first in [true, false] {
         for limits in [&[1][..], &[2], &[3, 1, 7], &[5, 50], &[20], &[21]] {
-            let seen = pages(store, HeaderQuery { oldest_first, ..query }, limits);
+            let seen = pages(store, query.oldest_first(oldest_first), limits);
             assert_eq!(seen, expected, "pages of {limits:?}, oldest first: {oldest_first}");
         }
         expected.reverse();
@@ -128,22 +128,18 @@ pub fn positions_beyond_the_end(store: &dyn Store) {
     oracle.put_many(3);
     let (run, names) = (oracle.run().clone(), HashSet::from([oracle.run().clone()]));
     for end in [i64::MAX as u64, u64::MAX] {
-        let rows = store.runs(&RunQuery { before: Some(end), limit: 0 }).unwrap();
+        let rows = store.runs(&RunQuery::default().before(end).limit(0)).unwrap();
         assert_eq!(rows.iter().filter(|row| names.contains(&row.run_id)).count(), 1, "runs before {end}");
         let after = Some(Cursor { sequence: end, stamp: end });
-        let query = HeaderQuery { run: Some(&run), after, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(&run).after(after);
         assert_eq!(store.headers(&query).unwrap().len(), 3, "headers before {end}");
-        let across = store.headers(&HeaderQuery { run: None, ..query }).unwrap();
+        let across = store.headers(&query.run(None)).unwrap();
         assert!(across.len() >= 3, "headers of all runs before {end}");
-        let rising = HeaderQuery { oldest_first: true, ..query };
+        let rising = query.oldest_first(true);
         assert!(store.headers(&rising).unwrap().is_empty(), "headers after {end}");
     }
     let start = Some(Cursor { sequence: 0, stamp: 0 });
-    let query = HeaderQuery { run: Some(&run), after: start, ..HeaderQuery::default() };
+    let query = HeaderQuery::default().run(&run).after(start);
     assert!(store.headers(&query).unwrap().is_empty(), "headers before the first");
-    assert_eq!(
-        store.headers(&HeaderQuery { oldest_first: true, ..query }).unwrap().len(),
-        3,
-        "from the first on"
-    );
+    assert_eq!(store.headers(&query.oldest_first(true)).unwrap().len(), 3, "from the first on");
 }

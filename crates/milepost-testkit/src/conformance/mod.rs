@@ -28,7 +28,7 @@ pub fn all(open: &dyn Fn() -> Box<dyn Store>) {
 /// ```text
 /// fn new_store() -> impl Fn() -> Box<dyn Store> {
 ///     let dir = tempfile::tempdir().unwrap();
-///     move || Box::new(SqliteStore::open(&dir.path().join("milepost.db"), &OpenOptions::default()).unwrap())
+///     move || Box::new(SqliteStore::open(&dir.path().join("milepost.db"), &OpenOptions::new()).unwrap())
 /// }
 /// milepost_testkit::conformance!(new_store);
 /// ```

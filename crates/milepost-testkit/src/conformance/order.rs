@@ -171,7 +171,7 @@ pub fn clock_going_back_changes_no_order(store: &dyn Store) {
         oracle.put(&doc);
         oracle.check();
     }
-    let query = HeaderQuery { find: CheckpointFilter::Prefix("cp_order-clock_"), ..HeaderQuery::default() };
+    let query = HeaderQuery::default().find(CheckpointFilter::Prefix("cp_order-clock_"));
     let rows = store.headers(&query).unwrap();
     let sequences: Vec<u64> = rows.iter().map(|row| row.cursor().sequence).collect();
     assert_eq!(sequences, [6, 5, 4, 3, 2, 1]);

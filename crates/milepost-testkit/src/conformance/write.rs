@@ -172,8 +172,8 @@ pub fn unknown_runs_and_checkpoints(store: &dyn Store) {
     let run = oracle.run();
     assert!(store.run(run).unwrap().is_none());
     assert!(matches!(store.body(run, 1), Err(StoreError::NoRun(of)) if of == *run));
-    assert!(store.headers(&HeaderQuery { run: Some(run), ..HeaderQuery::default() }).unwrap().is_empty());
-    assert!(store.events(&EventQuery { run: Some(run), ..EventQuery::default() }).unwrap().events.is_empty());
+    assert!(store.headers(&HeaderQuery::default().run(run)).unwrap().is_empty());
+    assert!(store.events(&EventQuery::default().run(run)).unwrap().events.is_empty());
     assert!(!store.delete_run(run, None).unwrap());
     let mut known = Oracle::begin(store, "write-unknown-known");
     known.put_many(2);

@@ -87,29 +87,26 @@ impl Oracle<'_> {
         let ask = |query: HeaderQuery<'_>| -> Vec<CheckpointEntry> {
             store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect()
         };
-        let of_run = HeaderQuery { run: Some(run), ..HeaderQuery::default() };
+        let of_run = HeaderQuery::default().run(run);
         let mut all = self.entries();
-        assert_eq!(ask(HeaderQuery { oldest_first: true, ..of_run }), all, "{run}: headers, oldest first");
+        assert_eq!(ask(of_run.oldest_first(true)), all, "{run}: headers, oldest first");
         all.reverse();
         assert_eq!(ask(of_run), all, "{run}: headers, newest first");
         let gone = self.next_sequence;
-        assert!(
-            ask(HeaderQuery { find: CheckpointFilter::Sequence(gone), ..of_run }).is_empty(),
-            "{run}: headers of {gone}"
-        );
+        assert!(ask(of_run.find(CheckpointFilter::Sequence(gone))).is_empty(), "{run}: headers of {gone}");
         for at in [0, all.len() / 2, all.len().saturating_sub(1)] {
             let Some(entry) = all.get(at) else { continue };
             let header = &entry.header;
             let one = std::slice::from_ref(entry);
-            let by_number = ask(HeaderQuery { find: CheckpointFilter::Sequence(header.sequence), ..of_run });
+            let by_number = ask(of_run.find(CheckpointFilter::Sequence(header.sequence)));
             assert_eq!(by_number, one, "{run}: header by sequence {}", header.sequence);
             let find = CheckpointFilter::Id(header.snapshot_id.as_str());
-            assert_eq!(ask(HeaderQuery { find, ..of_run }), one, "{run}: header by id within the run");
-            assert_eq!(ask(HeaderQuery { find, ..HeaderQuery::default() }), one, "{run}: header by id");
+            assert_eq!(ask(of_run.find(find)), one, "{run}: header by id within the run");
+            assert_eq!(ask(HeaderQuery::default().find(find)), one, "{run}: header by id");
             let after = Some(Cursor { sequence: header.sequence, stamp: header.stamp });
-            assert_eq!(ask(HeaderQuery { after, ..of_run }), all[at + 1..], "{run}: headers after a cursor");
+            assert_eq!(ask(of_run.after(after)), all[at + 1..], "{run}: headers after a cursor");
             for tag in &entry.marks.tags {
-                let found = ask(HeaderQuery { find: CheckpointFilter::Name(tag), ..of_run });
+                let found = ask(of_run.find(CheckpointFilter::Name(tag)));
                 assert!(found.contains(entry), "{run}: header by tag {tag}");
             }
         }
@@ -136,7 +133,7 @@ impl Oracle<'_> {
 
     fn check_events(&self, store: &dyn Store) {
         let run = &self.run;
-        let page = store.events(&EventQuery { run: Some(run), ..EventQuery::default() }).unwrap();
+        let page = store.events(&EventQuery::default().run(run)).unwrap();
         assert!(page.damaged.is_empty(), "{run}: damaged events");
         assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "{run}: positions of events grow");
         let events: Vec<Event> = page.events.into_iter().map(|(_, event)| event).collect();

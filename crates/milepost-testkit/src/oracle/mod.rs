@@ -210,5 +210,5 @@ pub fn shown(view: &RunView) -> &RunDetails {
 }
 
 fn entry(sealed: &Sealed, marks: &Marks) -> CheckpointEntry {
-    CheckpointEntry { header: sealed.header().clone(), marks: marks.clone() }
+    CheckpointEntry::new(sealed.header().clone(), marks.clone())
 }

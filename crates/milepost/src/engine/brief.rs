@@ -150,8 +150,7 @@ impl Milepost {
         let mut after = Some(Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp });
         loop {
             let run = Some(&entry.header.run_id);
-            let rows =
-                self.store.headers(&HeaderQuery { run, after, limit: PAGE, ..HeaderQuery::default() })?;
+            let rows = self.store.headers(&HeaderQuery::default().run(run).after(after).limit(PAGE))?;
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
             for earlier in rows.into_iter().filter_map(Row::intact).filter(|entry| entry.header.holds_brief) {
@@ -171,7 +170,7 @@ impl Milepost {
     pub(super) fn brief_exists(&self, id: String) -> Result<Error, Error> {
         let mut place = "a damaged checkpoint".to_owned();
         for find in [CheckpointFilter::Id(&id), CheckpointFilter::Name(&id)] {
-            let rows = self.store.headers(&HeaderQuery { find, limit: 1, ..HeaderQuery::default() })?;
+            let rows = self.store.headers(&HeaderQuery::default().find(find).limit(1))?;
             if let Some(entry) = rows.into_iter().find_map(Row::intact) {
                 place = format!("{}@{}", entry.header.run_id, entry.header.sequence);
                 break;

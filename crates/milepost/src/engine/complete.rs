@@ -14,11 +14,7 @@ impl Milepost {
     /// who complete it at the same time, one is given the ids; for the others there is nothing left.
     pub fn complete(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointId>, Error> {
         let run = &entry.header.run_id;
-        let query = HeaderQuery {
-            run: Some(run),
-            find: CheckpointFilter::Sequence(entry.header.sequence),
-            ..HeaderQuery::default()
-        };
+        let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(entry.header.sequence));
         let mut entry = entry.clone();
         loop {
             match self.complete_as_seen(&entry) {
@@ -100,7 +96,7 @@ impl Milepost {
         let mut found = Vec::new();
         let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
         loop {
-            let query = HeaderQuery { run: Some(run), after, limit: PAGE, ..HeaderQuery::default() };
+            let query = HeaderQuery::default().run(run).after(after).limit(PAGE);
             let rows = self.store.headers(&query)?;
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);

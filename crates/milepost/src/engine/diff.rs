@@ -75,8 +75,7 @@ impl Milepost {
         left_out: &mut u64,
     ) -> Result<(), Error> {
         let after = Some(Cursor { sequence: to.header.sequence, stamp: to.header.stamp });
-        let query =
-            HeaderQuery { run: Some(&to.header.run_id), after, limit: BETWEEN, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(&to.header.run_id).after(after).limit(BETWEEN);
         let rows = self.store.headers(&query)?;
         let between = rows.into_iter().filter_map(Row::intact);
         for entry in between.take_while(|entry| entry.header.sequence > from.header.sequence) {

@@ -129,7 +129,7 @@ impl Milepost {
     /// out anew, to checkpoints with other ids.
     fn is_listed(&self, header: &Header) -> Result<bool, Error> {
         let find = CheckpointFilter::Sequence(header.sequence);
-        let query = HeaderQuery { run: Some(&header.run_id), find, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(&header.run_id).find(find);
         Ok(self.store.headers(&query)?.into_iter().any(|row| match row {
             Row::Intact(entry) => entry.header.snapshot_id == header.snapshot_id,
             Row::Damaged { .. } => true,

@@ -24,7 +24,7 @@ impl Milepost {
         {
             return Err(Error::NoRun(run.to_string()));
         }
-        let page = self.store.events(&EventQuery { run, after, limit })?;
+        let page = self.store.events(&EventQuery::default().run(run).after(after).limit(limit))?;
         Ok(EventList {
             position: page.events.last().map_or(after, |(position, _)| *position),
             events: page.events.into_iter().map(|(_, event)| event).collect(),

@@ -69,7 +69,7 @@ impl Milepost {
         let events: Vec<_> = if what.only.is_some() {
             Vec::new()
         } else {
-            let page = self.store.events(&EventQuery { run: Some(&what.run), ..EventQuery::default() })?;
+            let page = self.store.events(&EventQuery::default().run(&what.run))?;
             page.events.into_iter().map(|(_, event)| event).collect()
         };
         let items = if what.only.is_some() { Vec::new() } else { state.items };
@@ -112,8 +112,7 @@ impl Milepost {
         let rows = match &what.only {
             Some(entry) => vec![Row::Intact(entry.clone())],
             None => {
-                let query =
-                    HeaderQuery { run: Some(&what.run), oldest_first: true, ..HeaderQuery::default() };
+                let query = HeaderQuery::default().run(&what.run).oldest_first(true);
                 self.store.headers(&query)?
             }
         };

@@ -24,7 +24,7 @@ impl Milepost {
             if let Some(found) = newest_failure(detail.pending_outcomes, &mut passed) {
                 return Ok(found.not_in(&passed));
             }
-            let query = HeaderQuery { run: Some(&run), limit: CHECKPOINTS, ..HeaderQuery::default() };
+            let query = HeaderQuery::default().run(&run).limit(CHECKPOINTS);
             for entry in self.store.headers(&query)?.into_iter().filter_map(Row::intact) {
                 let body = match self.body_if_there(&entry) {
                     Ok(Some(body)) => body,

@@ -52,13 +52,7 @@ impl Milepost {
     pub(super) fn each_entry(&self, run: &RunId, each: &mut dyn FnMut(CheckpointEntry)) -> Result<(), Error> {
         let mut after = None;
         loop {
-            let query = HeaderQuery {
-                run: Some(run),
-                after,
-                limit: MANY,
-                oldest_first: true,
-                ..HeaderQuery::default()
-            };
+            let query = HeaderQuery::default().run(run).after(after).limit(MANY).oldest_first(true);
             let rows = self.store.headers(&query)?;
             let last_page = rows.len() < MANY;
             after = rows.last().map(Row::cursor);
@@ -85,12 +79,9 @@ impl Milepost {
         let mut completions = Completions::default();
         let mut after = None;
         loop {
-            let rows = self.store.headers(&HeaderQuery {
-                run: query.run.as_ref(),
-                after,
-                limit: page,
-                ..HeaderQuery::default()
-            })?;
+            let rows = self
+                .store
+                .headers(&HeaderQuery::default().run(query.run.as_ref()).after(after).limit(page))?;
             let last_page = rows.len() < page;
             after = rows.last().map(Row::cursor);
             for row in rows {

@@ -49,11 +49,7 @@ impl Milepost {
         let run = &entry.header.run_id;
         let sequence = entry.header.sequence;
         loop {
-            let query = HeaderQuery {
-                run: Some(run),
-                find: CheckpointFilter::Sequence(sequence),
-                ..HeaderQuery::default()
-            };
+            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
             let current = match self.store.headers(&query)?.into_iter().next() {
                 Some(Row::Intact(entry)) => entry,
                 Some(Row::Damaged { damage, .. }) => return Err(Error::Damaged(Box::new(damage))),

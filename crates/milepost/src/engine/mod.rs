@@ -178,7 +178,7 @@ impl Milepost {
             user: None,
         };
         let url = StoreUrl::Sqlite(place.database);
-        let opened = Self::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?;
+        let opened = Self::at(&url, &OpenOptions::new().create(true))?;
         Ok(Self { location, ..opened })
     }
 

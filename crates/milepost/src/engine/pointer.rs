@@ -120,16 +120,14 @@ impl Milepost {
 
     /// The number of a checkpoint within a run, if it is there.
     pub(super) fn sequence_of(&self, id: &CheckpointId, run: &RunId) -> Option<u64> {
-        let query =
-            HeaderQuery { run: Some(run), find: CheckpointFilter::Id(id.as_str()), ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(run).find(CheckpointFilter::Id(id.as_str()));
         let rows = self.store.headers(&query).ok()?;
         rows.into_iter().find_map(Row::intact).map(|entry| entry.header.sequence)
     }
 
     /// The row of a checkpoint, if it is there.
     fn named(&self, id: &CheckpointId) -> Result<Option<Row>, StoreError> {
-        let query =
-            HeaderQuery { find: CheckpointFilter::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())).limit(1);
         Ok(self.store.headers(&query)?.into_iter().next())
     }
 }

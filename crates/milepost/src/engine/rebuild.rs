@@ -65,7 +65,7 @@ impl Milepost {
             Err(Error::Damaged(_) | Error::NotFound { .. }) => {}
             Err(e) => return Err(e),
         }
-        for (_, event) in self.store.events(&EventQuery { run: Some(run), ..EventQuery::default() })?.events {
+        for (_, event) in self.store.events(&EventQuery::default().run(run))?.events {
             if event.kind == EventType::CheckpointCompleted
                 && let Some(through) = event.snapshot_id.as_ref().and_then(|id| self.sequence_of(id, run))
             {

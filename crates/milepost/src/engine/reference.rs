@@ -59,18 +59,14 @@ impl Milepost {
         match reference {
             Reference::Latest(back) => {
                 let limit = usize::try_from(*back).unwrap_or(usize::MAX).saturating_add(1);
-                let query = HeaderQuery { run, limit, ..HeaderQuery::default() };
+                let query = HeaderQuery::default().run(run).limit(limit);
                 self.store.headers(&query)?.into_iter().nth(limit - 1).ok_or_else(missing)
             }
             Reference::Numbered(run, number) => {
                 if self.store.run(run)?.is_none() {
                     return Err(Error::NoRun(run.to_string()));
                 }
-                let query = HeaderQuery {
-                    run: Some(run),
-                    find: CheckpointFilter::Sequence(*number),
-                    ..HeaderQuery::default()
-                };
+                let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(*number));
                 self.store.headers(&query)?.into_iter().next().ok_or_else(missing)
             }
             Reference::Name(name) => {
@@ -79,11 +75,7 @@ impl Milepost {
                 {
                     // A name of the run at hand goes before the same name elsewhere.
                     for scope in [run, None] {
-                        let rows = self.store.headers(&HeaderQuery {
-                            run: scope,
-                            find,
-                            ..HeaderQuery::default()
-                        })?;
+                        let rows = self.store.headers(&HeaderQuery::default().run(scope).find(find))?;
                         match rows.len() {
                             0 => {}
                             1 => return rows.into_iter().next().ok_or_else(missing),

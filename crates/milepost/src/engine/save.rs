@@ -155,9 +155,7 @@ impl Milepost {
     }
 
     fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
-        let rows = self
-            .store
-            .headers(&HeaderQuery { find: CheckpointFilter::Id(id.as_str()), ..HeaderQuery::default() })?;
+        let rows = self.store.headers(&HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())))?;
         match rows.into_iter().next() {
             Some(Row::Intact(entry)) => Ok(Saved {
                 snapshot_id: entry.header.snapshot_id,

@@ -57,7 +57,7 @@ impl Milepost {
         loop {
             // Nearly always the first row is good, so rows come one by one at first.
             let limit = if after.is_none() { 1 } else { 16 };
-            let rows = self.store.headers(&HeaderQuery { run, after, limit, ..HeaderQuery::default() })?;
+            let rows = self.store.headers(&HeaderQuery::default().run(run).after(after).limit(limit))?;
             if rows.is_empty() {
                 return Err(match damaged.into_iter().next() {
                     Some(damage) => Error::Damaged(Box::new(damage)),

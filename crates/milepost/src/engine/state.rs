@@ -79,12 +79,7 @@ impl Milepost {
         let run = entry.header.run_id.clone();
         let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
         loop {
-            let rows = self.store.headers(&HeaderQuery {
-                run: Some(&run),
-                after,
-                limit: 64,
-                ..HeaderQuery::default()
-            })?;
+            let rows = self.store.headers(&HeaderQuery::default().run(&run).after(after).limit(64))?;
             after = rows.last().map(Row::cursor);
             if rows.is_empty() {
                 return Err(Error::NoState { reference: entry.header.snapshot_id.to_string() });

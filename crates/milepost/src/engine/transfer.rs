@@ -61,13 +61,7 @@ impl RowReader {
         if !self.rows.is_empty() || self.done {
             return Ok(());
         }
-        let query = HeaderQuery {
-            run: Some(&self.run),
-            oldest_first: true,
-            after: self.after,
-            limit: BATCH,
-            ..HeaderQuery::default()
-        };
+        let query = HeaderQuery::default().run(&self.run).oldest_first(true).after(self.after).limit(BATCH);
         let rows = engine.store.headers(&query)?;
         self.done = rows.len() < BATCH;
         self.after = rows.last().map(Row::cursor).or(self.after);
@@ -140,8 +134,7 @@ impl Milepost {
         for row in &rows {
             if let Some(record) = records.get(&row.run_id) {
                 let items = self.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default();
-                let events =
-                    self.store.events(&EventQuery { run: Some(&row.run_id), ..EventQuery::default() })?;
+                let events = self.store.events(&EventQuery::default().run(&row.run_id))?;
                 to.copy_run_record(
                     record,
                     items,
@@ -163,11 +156,7 @@ impl Milepost {
         let mut fresh = Vec::new();
         for (verified, marks) in batch {
             let body = verified.body().map_err(|e| content(&e))?;
-            let query = HeaderQuery {
-                run: Some(run),
-                find: CheckpointFilter::Sequence(body.sequence),
-                ..HeaderQuery::default()
-            };
+            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(body.sequence));
             match self.store.headers(&query)?.into_iter().next() {
                 Some(Row::Intact(there)) if there.header.checksum == verified.checksum() => {
                     count.unchanged += 1;
@@ -241,7 +230,7 @@ impl Milepost {
     ) -> Result<(), Error> {
         let run = &record.run_id;
         let there = self.store.run(run)?;
-        let known = self.store.events(&EventQuery { run: Some(run), limit: 1, ..EventQuery::default() })?;
+        let known = self.store.events(&EventQuery::default().run(run).limit(1))?;
         let settled = there.as_ref().is_some_and(|state| {
             values(&state.items) == values(&items)
                 && state.row.record.as_ref().is_ok_and(|there| same(there, record))
@@ -296,8 +285,7 @@ impl Milepost {
                 differ(name.clone(), &format!("{} checkpoints here, {} there", row.count, there.count));
             }
             let events = |engine: &Milepost| -> Result<Vec<Event>, Error> {
-                let page =
-                    engine.store.events(&EventQuery { run: Some(&row.run_id), ..EventQuery::default() })?;
+                let page = engine.store.events(&EventQuery::default().run(&row.run_id))?;
                 Ok(page.events.into_iter().map(|(_, event)| event).collect())
             };
             if values(&events(self)?) != values(&events(other)?) {
@@ -344,11 +332,7 @@ impl Milepost {
             };
             report.checked += 1;
             progress(report.checked);
-            let query = HeaderQuery {
-                run: Some(run),
-                find: CheckpointFilter::Sequence(sequence),
-                ..HeaderQuery::default()
-            };
+            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
             let row = other.store.headers(&query)?.into_iter().next();
             let (there, copy) = match row.map(|row| other.read_row(row)) {
                 Some(Ok(Some(read))) => read,

@@ -48,7 +48,7 @@ impl Milepost {
                 for row in self.store.runs(&RunQuery::default())? {
                     self.verify_run(&row.run_id, &mut report, progress)?;
                 }
-                let stray = HeaderQuery { find: CheckpointFilter::Orphaned, ..HeaderQuery::default() };
+                let stray = HeaderQuery::default().find(CheckpointFilter::Orphaned);
                 for row in self.store.headers(&stray)? {
                     self.verify_row(row, &mut report)?;
                 }
@@ -75,12 +75,7 @@ impl Milepost {
         }
         let mut after = None;
         loop {
-            let rows = self.store.headers(&HeaderQuery {
-                run: Some(run),
-                after,
-                limit: PAGE,
-                ..HeaderQuery::default()
-            })?;
+            let rows = self.store.headers(&HeaderQuery::default().run(run).after(after).limit(PAGE))?;
             let last_page = rows.len() < PAGE;
             after = rows.last().map(Row::cursor);
             for row in rows {

@@ -51,7 +51,7 @@ pub(crate) fn outbox(dir: &std::path::Path) -> milepost::engine::outbox::Outbox 
 }
 
 pub(crate) fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
-    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    let options = OpenOptions::new().create(true);
     match kind {
         Kind::Sqlite => Arc::new(SqliteStore::open(&dir.join("m.db"), &options).unwrap()),
         Kind::Files => Arc::new(FilesStore::open(&dir.join("store"), &options).unwrap()),
@@ -259,7 +259,7 @@ fn items_are_in_the_next_checkpoint_and_in_the_run_before_it(
 #[rstest]
 fn lost_replies_save_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    let options = OpenOptions::new().create(true);
     let faults = Faults { seed: 7, lost_replies: 300, lost_requests: 100 };
     let store: Arc<dyn Store> = match kind {
         Kind::Sqlite => {

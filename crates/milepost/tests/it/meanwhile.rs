@@ -31,8 +31,7 @@ fn filled(kind: Kind) -> World {
 
 /// Removes a checkpoint, as retention does, if it is there.
 fn remove(store: &dyn Store, run: &RunId, sequence: u64) {
-    let query =
-        HeaderQuery { run: Some(run), find: CheckpointFilter::Sequence(sequence), ..HeaderQuery::default() };
+    let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
     if store.headers(&query).unwrap().is_empty() {
         return;
     }

@@ -460,7 +460,7 @@ fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     use milepost::store::{OpenOptions, Store, files::FilesStore, sqlite::SqliteStore};
     use milepost_testkit::fault::Faults;
     let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions { create: true, ..OpenOptions::default() };
+    let options = OpenOptions::new().create(true);
     let faults = Faults { seed: 3, lost_replies: 300, lost_requests: 300 };
     let store: Arc<dyn Store> = match kind {
         Kind::Sqlite => {

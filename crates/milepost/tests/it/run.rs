@@ -133,7 +133,7 @@ fn a_task_that_is_done_holds_its_own_state_whatever_other_threads_put() {
 fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
     let dir = tempfile::tempdir().unwrap();
     for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
-        let mp = Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+        let mp = Milepost::at(&url, &OpenOptions::new().create(true)).unwrap();
         let held = mp.run("r").rejoin_or_start().unwrap();
         let clone = held.clone();
         let refused = mp.run("r").rejoin_or_start().unwrap_err();
@@ -290,8 +290,7 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
 fn a_busy_store_is_reported_and_the_next_tick_runs() {
     let dir = tempfile::tempdir().unwrap();
     for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
-        let open =
-            |wait| Milepost::at(&url, &OpenOptions { create: true, wait, ..OpenOptions::default() }).unwrap();
+        let open = |wait| Milepost::at(&url, &OpenOptions::new().create(true).wait(wait)).unwrap();
         let mp = open(Duration::from_millis(30));
         let r = mp.run("r").rejoin_or_start().unwrap();
         let told: Arc<Mutex<Vec<ReasonCode>>> = Arc::default();

@@ -147,7 +147,7 @@ fn a_session_from_its_start_to_its_summary() {
         .unwrap();
     let again = session.stop_as(Status::Failed).unwrap();
     assert_eq!((again.total, again.sessions[0].session_id.as_str()), (2, "again"));
-    let mp = Milepost::at(&url.parse().unwrap(), &OpenOptions::default()).unwrap();
+    let mp = Milepost::at(&url.parse().unwrap(), &OpenOptions::new()).unwrap();
     let whole = mp.summary(&run("r")).unwrap();
     let ids: Vec<_> = whole.sessions.iter().map(|s| (s.session_id.as_str(), s.total)).collect();
     assert_eq!(ids, [("abc123", summary.total), ("again", 2)]);
@@ -217,11 +217,8 @@ fn a_project_may_be_a_part_of_a_repository() {
     let root = project.path();
     write(&root.join("packages/a/src/x.rs"), "x");
     write(&root.join("packages/b/y.rs"), "y");
-    let mp = Milepost::at(
-        &StoreUrl::Files(root.join("packages/a/kept")),
-        &OpenOptions { create: true, ..OpenOptions::default() },
-    )
-    .unwrap();
+    let mp = Milepost::at(&StoreUrl::Files(root.join("packages/a/kept")), &OpenOptions::new().create(true))
+        .unwrap();
     let session = Session::options().milepost(&mp).project_root(root.join("packages/a")).build().unwrap();
     let body = session.capture().unwrap();
     assert_eq!(touched(&body), ["../b/y.rs", "src/x.rs"], "the store is no work");
@@ -235,7 +232,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
     let root = project.path();
     let dir = tempfile::tempdir().unwrap();
     let url = StoreUrl::Sqlite(dir.path().join("m.db"));
-    let open = || Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let open = || Milepost::at(&url, &OpenOptions::new().create(true)).unwrap();
     open().save(&run("r"), Save::new().profile(Profile::Session)).unwrap();
     let (one, two) = (open(), open());
     let look = |mp: &Milepost| mp.look_now(&run("r"), &Scope::at(root)).unwrap();

@@ -15,7 +15,7 @@ use milepost_testkit::{Oracle, fixtures};
 fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
-    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
     let [bystander, hurt] = ["bystander", "hurt"].map(|name| {
         let mut oracle = Oracle::begin(&store, name);
         for n in 1..=5 {
@@ -72,7 +72,7 @@ fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
 fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
-    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
     let mut hurt = Oracle::begin(&store, "hurt");
     for n in 1..=7 {
         let doc = hurt.doc(n).state(text(3000, 1));
@@ -95,7 +95,7 @@ fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
     let sql = "UPDATE fresh SET header = replace(header, 'manual', 'mXnual') WHERE sequence = 5";
     with_fresh_damage(sql, |store, hurt| {
         let look = || {
-            let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+            let query = HeaderQuery::default().run(hurt.run());
             let (damaged, good) = sort_out(store.headers(&query).unwrap());
             assert_eq!((damaged.len(), damaged[0].part, damaged[0].sequence), (1, Part::Header, Some(5)));
             assert_eq!(store.run(hurt.run()).unwrap().unwrap().row.count as usize, good + 1);
@@ -109,7 +109,7 @@ fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
         store.maintain(Maintenance::Compact).unwrap();
         assert_eq!(look(), 4);
         assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 1);
-        let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(hurt.run());
         assert_eq!(sort_out(store.headers(&query).unwrap()), (vec![], 5));
         assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, vec![]);
     });
@@ -163,7 +163,7 @@ fn a_fresh_record_is_reported_and_can_be_written_anew() {
 fn events_stay_bounded_over_plain_saves_and_others() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
-    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
     let run = fixtures::run_id("long");
     let hurt = Oracle::begin(&store, "long");
     for n in 1..=1500_u64 {
@@ -184,7 +184,7 @@ fn events_stay_bounded_over_plain_saves_and_others() {
             })
             .unwrap();
     }
-    let events = store.events(&EventQuery { run: Some(&run), ..EventQuery::default() }).unwrap().events;
+    let events = store.events(&EventQuery::default().run(&run)).unwrap().events;
     assert!((1000..=1200).contains(&events.len()), "{} events", events.len());
     assert_eq!(events.last().unwrap().1, fixtures::event(&run, 1500));
     assert_eq!(store.run(&run).unwrap().unwrap().row.count, 20);
@@ -198,7 +198,7 @@ fn a_header_is_reported_for_its_row() {
         "UPDATE checkpoint SET header = replace(header, 'manual', 'mXnual') WHERE run_n = {HURT} AND sequence = 3"
     );
     with_damage(&sql, |store, hurt| {
-        let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(hurt.run());
         let (damaged, good) = sort_out(store.headers(&query).unwrap());
         assert_eq!((damaged.len(), good), (1, 4));
         assert_eq!((damaged[0].part, damaged[0].sequence), (Part::Header, Some(3)));
@@ -223,7 +223,7 @@ fn a_query_of_one_run_shows_no_damage_of_another() {
             CheckpointFilter::Id("cp_hurt_3"),
             CheckpointFilter::All,
         ] {
-            let query = HeaderQuery { run: Some(&run), find, ..HeaderQuery::default() };
+            let query = HeaderQuery::default().run(&run).find(find);
             let (damaged, _) = sort_out(store.headers(&query).unwrap());
             assert_eq!(damaged, [], "{find:?}");
         }
@@ -249,7 +249,7 @@ fn marks_are_reported_for_their_row() {
         "UPDATE marks SET marks = replace(marks, 'tag-', 'tXg-') WHERE run_n = {HURT} AND sequence = 2"
     );
     with_damage(&sql, |store, hurt| {
-        let query = HeaderQuery { run: Some(hurt.run()), ..HeaderQuery::default() };
+        let query = HeaderQuery::default().run(hurt.run());
         let (damaged, good) = sort_out(store.headers(&query).unwrap());
         assert_eq!((damaged.len(), good), (1, 4));
         assert_eq!((damaged[0].part, damaged[0].sequence), (Part::Marks, Some(2)));
@@ -274,7 +274,7 @@ fn a_record_is_reported_and_can_be_written_anew() {
 fn a_run_is_found_whichever_byte_of_its_id_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
-    let store = SqliteStore::open(&path, &OpenOptions { create: true, ..OpenOptions::default() }).unwrap();
+    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
     let mut others = ["run_1_aaaa", "run_2_bbbb"].map(|name| Oracle::begin(&store, name));
     others.iter_mut().for_each(|other| other.put_many(1));
     let name = "run_3_cccc";
@@ -335,7 +335,7 @@ fn an_event_is_reported_and_stops_no_writer() {
          WHERE run_n = {HURT} AND n = (SELECT max(n) FROM event WHERE run_n = {HURT})"
     );
     with_damage(&sql, |store, hurt| {
-        let query = EventQuery { run: Some(hurt.run()), ..EventQuery::default() };
+        let query = EventQuery::default().run(hurt.run());
         let page = store.events(&query).unwrap();
         assert_eq!((page.events.len(), page.damaged.len()), (0, 1), "events of one commit share a row");
         add_one(store, &hurt).unwrap();

@@ -38,7 +38,7 @@ impl Folder {
     }
 
     fn open(&self) -> Milepost {
-        let options = OpenOptions { create: true, ..OpenOptions::default() };
+        let options = OpenOptions::new().create(true);
         Milepost::at(&StoreUrl::Sqlite(self.file("")), &options).unwrap()
     }
 
@@ -207,7 +207,7 @@ fn nothing_else_raises_an_alarm() {
     mp.delete(&run("r")).unwrap();
     six.save("s", 1);
     assert_eq!(six.lost(), 0, "after a run was deleted");
-    let store = SqliteStore::open(&six.file(""), &OpenOptions::default()).unwrap();
+    let store = SqliteStore::open(&six.file(""), &OpenOptions::new()).unwrap();
     milepost::store::Store::maintain(&store, milepost::store::Maintenance::Compact).unwrap();
     drop((mp, store));
     assert_eq!((six.lost(), six.numbers("s")), (0, vec![1]));

@@ -13,7 +13,7 @@ pub(crate) type Opener = Box<dyn Fn() -> Box<dyn Store>>;
 
 /// Waits for longer than any test holds a lock, so that a slow machine is not a failure.
 fn options() -> OpenOptions {
-    OpenOptions { create: true, wait: Duration::from_secs(60), ..OpenOptions::default() }
+    OpenOptions::new().create(true).wait(Duration::from_secs(60))
 }
 
 fn open_sqlite(dir: &Path) -> SqliteStore {

@@ -188,8 +188,7 @@ impl Milepost {
     }
 
     fn has(&self, id: &CheckpointId) -> Result<bool, Error> {
-        let query =
-            HeaderQuery { find: CheckpointFilter::Id(id.as_str()), limit: 1, ..HeaderQuery::default() };
+        let query = HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())).limit(1);
         Ok(!self.store.headers(&query)?.is_empty())
     }
 

@@ -134,7 +134,7 @@ impl SessionOptions {
         let run = self.run.map(|id| id.parse::<RunId>()).transpose()?;
         let mp = match (self.milepost, url) {
             (Some(mp), _) => mp,
-            (None, Some(url)) => Milepost::at(&url, &OpenOptions { create: true, ..OpenOptions::default() })?,
+            (None, Some(url)) => Milepost::at(&url, &OpenOptions::new().create(true))?,
             (None, None) => return Err(Error::MissingOption("store")),
         };
         let run = run.unwrap_or_else(|| RunId::generate(mp.now()));

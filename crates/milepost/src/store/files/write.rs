@@ -14,7 +14,9 @@ use super::{FilesStore, read_error};
 use crate::atomic::{self, Mode};
 use crate::model::{CheckpointId, RunId, RunRecord};
 use crate::seal::Verified;
-use crate::store::{Commit, Receipt, RunView, Store, StoreError, check_names};
+use crate::store::{
+    CheckpointFilter, Commit, CommitLookup, HeaderQuery, Receipt, RunView, Store, StoreError,
+};
 
 /// Lines beyond twice the live checkpoints before a log is written anew.
 const SPARE_LINES: u64 = 256;
@@ -37,16 +39,7 @@ impl FilesStore {
         let history = self.history(run);
         let empty = RunLog::default();
         let state = log.as_deref().unwrap_or(&empty);
-        check_rules(run, view, &commit)?;
-        for (sequence, marks) in &commit.marks {
-            let stored = state.entries.get(sequence).map_or(0, |live| live.entry.marks.revision);
-            if stored > 0 && marks.revision <= stored {
-                return Err(StoreError::MarksMoved(run.clone(), *sequence));
-            }
-        }
-        let ids: Vec<_> = commit.puts.iter().map(|put| &put.header().snapshot_id).collect();
-        self.check_ids(run, state, &ids)?;
-        check_names(&commit.new_names, |query| self.headers(query))?;
+        commit.validate(run, view, &FileLookup { store: self, run, log: state })?;
 
         let base = view.slot.stamp();
         let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_A_STAMP);
@@ -73,8 +66,8 @@ impl FilesStore {
         });
         if let Err(error) = result {
             if !matches!(error, StoreError::NotAcknowledged { .. }) {
-                for id in ids {
-                    history.remove(id);
+                for put in &commit.puts {
+                    history.remove(&put.header().snapshot_id);
                 }
                 if fresh {
                     // Both only go if they are empty.
@@ -99,32 +92,6 @@ impl FilesStore {
         drop(log);
         self.compact_if_long(run);
         Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
-    }
-
-    /// Ids name checkpoints in the whole store.
-    fn check_ids(&self, run: &RunId, state: &RunLog, ids: &[&CheckpointId]) -> Result<(), StoreError> {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let mut taken: HashSet<&CheckpointId> =
-            state.entries.values().map(|l| &l.entry.header.snapshot_id).collect();
-        taken.extend(state.unexplained.iter().map(|found| &found.id));
-        if let Some(id) = ids.iter().find(|id| !taken.insert(id)) {
-            return Err(StoreError::Exists((*id).clone()));
-        }
-        for other in self.run_ids()?.iter().filter(|other| *other != run) {
-            let history = self.history(other);
-            let Some(id) = ids.iter().find(|id| history.holds(id)) else { continue };
-            // A file alone may be what a crash left.
-            let named = |row: &RowRef<'_>| match row {
-                RowRef::Live(live) => live.entry.header.snapshot_id == **id,
-                RowRef::Unexplained(found) => found.id == **id,
-            };
-            if self.load(other)?.is_some_and(|log| log.rows().iter().any(named)) {
-                return Err(StoreError::Exists((*id).clone()));
-            }
-        }
-        Ok(())
     }
 
     /// Writes the documents, durable when it returns.
@@ -277,29 +244,48 @@ impl FilesStore {
     }
 }
 
-fn check_rules(run: &RunId, view: &RunView, commit: &Commit) -> Result<(), StoreError> {
-    let (mut next, mut stamp) = (view.slot.sequence(), view.slot.stamp());
-    for put in &commit.puts {
-        let header = put.header();
-        if header.run_id != *run {
-            return Err(StoreError::Rules("a checkpoint of another run"));
-        }
-        if header.sequence < next {
-            return Err(StoreError::Rules("a sequence that is taken or out of order"));
-        }
-        if header.stamp < stamp {
-            return Err(StoreError::Rules("a stamp that is taken"));
-        }
-        stamp = header.stamp.saturating_add(1);
-        next = header.sequence.checked_add(1).ok_or(StoreError::Rules("a sequence without a next one"))?;
+/// The answers of the file store to `Commit::validate`.
+struct FileLookup<'a> {
+    store: &'a FilesStore,
+    run: &'a RunId,
+    log: &'a RunLog,
+}
+
+impl CommitLookup for FileLookup<'_> {
+    fn marks_revision(&self, sequence: u64) -> Result<Option<u64>, StoreError> {
+        let revision = self.log.entries.get(&sequence).map(|live| live.entry.marks.revision);
+        Ok(revision.filter(|revision| *revision > 0))
     }
-    if commit.record.run_id != *run {
-        return Err(StoreError::Rules("the record of another run"));
+
+    fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
+        let mut own: HashSet<&CheckpointId> =
+            self.log.entries.values().map(|live| &live.entry.header.snapshot_id).collect();
+        own.extend(self.log.unexplained.iter().map(|found| &found.id));
+        if let Some(id) = ids.iter().find(|id| own.contains(**id)) {
+            return Ok(Some((*id).clone()));
+        }
+        for other in self.store.run_ids()?.iter().filter(|other| *other != self.run) {
+            let history = self.store.history(other);
+            let Some(id) = ids.iter().find(|id| history.holds(id)) else { continue };
+            // A file alone may be what a crash left.
+            let named = |row: &RowRef<'_>| match row {
+                RowRef::Live(live) => live.entry.header.snapshot_id == **id,
+                RowRef::Unexplained(found) => found.id == **id,
+            };
+            if self.store.load(other)?.is_some_and(|log| log.rows().iter().any(named)) {
+                return Ok(Some((*id).clone()));
+            }
+        }
+        Ok(None)
     }
-    if commit.consume > view.details.as_ref().map_or(0, |details| details.items.len()) {
-        return Err(StoreError::Rules("more items consumed than there are"));
+
+    fn is_name_taken(&self, name: &str) -> Result<bool, StoreError> {
+        let is_taken = |find| -> Result<bool, StoreError> {
+            let query = HeaderQuery::default().find(find).limit(1);
+            Ok(!self.store.headers(&query)?.is_empty())
+        };
+        Ok(is_taken(CheckpointFilter::Id(name))? || is_taken(CheckpointFilter::Name(name))?)
     }
-    Ok(())
 }
 
 /// The documents that a change drops.

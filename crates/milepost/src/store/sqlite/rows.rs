@@ -147,13 +147,11 @@ fn set_name(tx: &Connection, n: i64, sequence: u64, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether another writer has set these marks since they were read.
-pub(super) fn marks_moved(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<bool> {
-    let revision: Option<u64> = tx
-        .prepare_cached("SELECT revision FROM marks WHERE run_n = ?1 AND sequence = ?2")?
+/// The revision of a checkpoint's stored marks.
+pub(super) fn marks_revision(tx: &Connection, n: i64, sequence: u64) -> Result<Option<u64>> {
+    tx.prepare_cached("SELECT revision FROM marks WHERE run_n = ?1 AND sequence = ?2")?
         .query_row(params![n, integer(sequence)], |row| number(row, 0))
-        .optional()?;
-    Ok(revision.is_some_and(|revision| marks.revision <= revision))
+        .optional()
 }
 
 pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<()> {

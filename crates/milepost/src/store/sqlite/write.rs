@@ -7,10 +7,10 @@ use super::fresh::{self, Fresh};
 use super::read::{self, RunLine, integer};
 use super::transact::{Base, Outcome, transact};
 use super::{SqliteStore, list, maintenance, rows};
-use crate::model::RunId;
+use crate::model::{CheckpointId, RunId};
 use crate::store::{
-    Commit, DETAILS_WERE_SHOWN, Decide, OLDEST_SHOWN, Receipt, Row, RunDetails, RunView, Slot, StoreError,
-    WriteDecision, check_names,
+    CheckpointFilter, Commit, CommitLookup, DETAILS_WERE_SHOWN, Decide, HeaderQuery, OLDEST_SHOWN, Receipt,
+    Row, RunDetails, RunView, Slot, StoreError, WriteDecision,
 };
 
 /// Checkpoints that one commit removes from which on the pages they took are given back; those of fewer are soon used again.
@@ -74,20 +74,9 @@ fn decided(
         WriteDecision::NoChange => return Ok(Outcome::Unchanged(Receipt::default())),
         WriteDecision::NeedDetails => return Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
     };
-    check(run, &view, &commit)?;
-    if let Some(line) = &line {
-        for (sequence, marks) in &commit.marks {
-            if rows::marks_moved(tx, line.n, *sequence, marks).map_err(failed)? {
-                return Err(StoreError::MarksMoved(run.clone(), *sequence));
-            }
-        }
-    }
-    check_names(&commit.new_names, |query| list::headers(tx, query).map_err(failed))?;
+    commit.validate(run, &view, &SqlLookup { store, tx, n: line.as_ref().map(|line| line.n) })?;
     let work = Work { tx, run, view: &view, commit: &commit, places: &places };
-    let plain = match &line {
-        Some(line) => work.is_plain(line).map_err(failed)?,
-        None => false,
-    };
+    let plain = line.as_ref().is_some_and(|line| work.is_plain(line));
     if !plain || (settling == Settling::Due && fresh.is_full()) {
         fresh::settle(tx, fresh).map_err(failed)?;
         if let Some(line) = &mut line {
@@ -97,15 +86,7 @@ fn decided(
     }
     match line {
         Some(line) if plain => work.append(line, fresh).map_err(failed)?,
-        line => {
-            for sealed in &commit.puts {
-                let id = &sealed.header().snapshot_id;
-                if rows::is_taken(tx, id).map_err(failed)? {
-                    return Err(StoreError::Exists(id.clone()));
-                }
-            }
-            work.carry_out(line).map_err(failed)?;
-        }
+        line => work.carry_out(line).map_err(failed)?,
     }
     let adds = commit.puts.iter().map(|sealed| sealed.header().snapshot_id.clone()).collect();
     Ok(Outcome::Changed { value: Receipt::default(), newest: work.last_stamp(), adds })
@@ -125,9 +106,7 @@ fn view(
 ) -> Result<(RunView, ItemPlaces)> {
     let slot = Slot::issue(base.next_sequence(line), base.next_stamp());
     let Some(line) = line else {
-        let details = Some(RunDetails::default());
-        let view = RunView { record: None, slot, count: 0, latest: None, waiting: 0, details };
-        return Ok((view, ItemPlaces { shown: vec![], next: 1 }));
+        return Ok((RunView::of_new_run(slot), ItemPlaces { shown: vec![], next: 1 }));
     };
     let numbers = read::item_numbers(tx, line.n)?;
     // A damaged item keeps its number until it is dealt with; new ones come after it.
@@ -151,30 +130,38 @@ fn details(tx: &Connection, fresh: &Fresh, line: &RunLine, places: &mut ItemPlac
     Ok(RunDetails { oldest, items })
 }
 
-/// Whether the decision keeps the trait's rules.
-fn check(run: &RunId, view: &RunView, commit: &Commit) -> std::result::Result<(), StoreError> {
-    let mut least = view.slot.sequence();
-    let mut stamp = view.slot.stamp();
-    for sealed in &commit.puts {
-        let header = sealed.header();
-        if header.run_id != *run {
-            return Err(StoreError::Rules("a checkpoint of another run"));
+/// The answers of this store to `Commit::validate`.
+struct SqlLookup<'a> {
+    store: &'a SqliteStore,
+    tx: &'a Connection,
+    /// The run's number; `None` for a new run.
+    n: Option<i64>,
+}
+
+impl CommitLookup for SqlLookup<'_> {
+    fn marks_revision(&self, sequence: u64) -> std::result::Result<Option<u64>, StoreError> {
+        let Some(n) = self.n else { return Ok(None) };
+        rows::marks_revision(self.tx, n, sequence).map_err(|e| self.store.write_error(e))
+    }
+
+    fn find_taken_id(&self, ids: &[&CheckpointId]) -> std::result::Result<Option<CheckpointId>, StoreError> {
+        for id in ids {
+            if rows::is_taken(self.tx, id).map_err(|e| self.store.write_error(e))? {
+                return Ok(Some((*id).clone()));
+            }
         }
-        if header.sequence < least || header.stamp < stamp {
-            return Err(StoreError::Rules("a sequence or stamp that is taken"));
-        }
-        (least, stamp) = (header.sequence + 1, header.stamp + 1);
+        Ok(None)
     }
-    let ids: std::collections::HashSet<_> = commit.puts.iter().map(|s| &s.header().snapshot_id).collect();
-    if ids.len() < commit.puts.len() {
-        return Err(StoreError::Rules("the same checkpoint twice"));
+
+    fn is_name_taken(&self, name: &str) -> std::result::Result<bool, StoreError> {
+        let is_taken = |find| {
+            let query = HeaderQuery::default().find(find).limit(1);
+            list::headers(self.tx, &query).map(|rows| !rows.is_empty())
+        };
+        is_taken(CheckpointFilter::Id(name))
+            .and_then(|by_id| Ok(by_id || is_taken(CheckpointFilter::Name(name))?))
+            .map_err(|e| self.store.write_error(e))
     }
-    if commit.record.run_id != *run
-        || commit.consume > view.details.as_ref().map_or(0, |details| details.items.len())
-    {
-        return Err(StoreError::Rules("a record of another run, or items that are not there"));
-    }
-    Ok(())
 }
 
 /// One decision about one run, on its way into the tables.
@@ -188,17 +175,16 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Whether this is a save and nothing else: one checkpoint of a known run, without marks or a name of its own.
-    fn is_plain(&self, line: &RunLine) -> Result<bool> {
+    fn is_plain(&self, line: &RunLine) -> bool {
         let Commit { puts, marks, events, .. } = self.commit;
-        let [sealed] = &puts[..] else { return Ok(false) };
+        let [sealed] = &puts[..] else { return false };
         let header = sealed.header();
-        Ok(marks.is_empty()
+        marks.is_empty()
             && !line.renamed
             && line.record.is_ok()
             && header.imported_id.is_none()
             && header.stamp == self.view.slot.stamp()
             && events.len() as u64 <= rows::EVENT_SLACK
-            && !rows::is_taken(self.tx, &header.snapshot_id)?)
     }
 
     /// Appends a plain save to the fresh rows.

@@ -1,0 +1,287 @@
+//! What a store is asked for and what it answers: queries and the rows of their results.
+//! Plain values; nothing here touches a file.
+
+use jiff::Timestamp;
+
+use super::Damage;
+use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};
+use crate::seal::Header;
+
+/// A checkpoint as lists show it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CheckpointEntry {
+    /// Its header.
+    pub header: Header,
+    /// Its marks.
+    pub marks: Marks,
+}
+
+impl CheckpointEntry {
+    /// An entry of a list.
+    pub fn new(header: Header, marks: Marks) -> Self {
+        Self { header, marks }
+    }
+}
+
+/// One row of a list: an entry, or what is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)]
+pub enum Row {
+    /// An intact entry.
+    Intact(CheckpointEntry),
+    /// A row whose header or marks do not fit their checksum.
+    Damaged {
+        /// What is wrong.
+        damage: Damage,
+        /// Where paging goes on.
+        cursor: Cursor,
+    },
+}
+
+impl Row {
+    /// The entry, if it is intact.
+    pub fn intact(self) -> Option<CheckpointEntry> {
+        match self {
+            Self::Intact(entry) => Some(entry),
+            Self::Damaged { .. } => None,
+        }
+    }
+
+    /// Where paging goes on after this row.
+    pub fn cursor(&self) -> Cursor {
+        match self {
+            Self::Intact(entry) => Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp },
+            Self::Damaged { cursor, .. } => *cursor,
+        }
+    }
+}
+
+/// A position in a list of headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Position within one run.
+    pub sequence: u64,
+    /// Position within the store.
+    pub stamp: u64,
+}
+
+/// A run as the store has it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunRow {
+    /// Its id.
+    pub run_id: RunId,
+    /// Its record, or what is wrong with it.
+    pub record: Result<Box<RunRecord>, Damage>,
+    /// The stamp of its last write.
+    pub stamp: u64,
+    /// How many checkpoints it has.
+    pub count: u64,
+    /// Its newest checkpoint.
+    pub latest: Option<Row>,
+}
+
+impl RunRow {
+    /// A run without checkpoints, last written at `stamp`.
+    pub fn new(run_id: RunId, record: Result<Box<RunRecord>, Damage>, stamp: u64) -> Self {
+        Self { run_id, record, stamp, count: 0, latest: None }
+    }
+}
+
+/// A run and what was recorded since its newest checkpoint.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StoredRun {
+    /// The run.
+    pub row: RunRow,
+    /// Its pending items, oldest first.
+    pub items: Vec<Item>,
+    /// Pending items that cannot be read.
+    pub damaged: Vec<Damage>,
+}
+
+impl StoredRun {
+    /// A run without pending items.
+    pub fn new(row: RunRow) -> Self {
+        Self { row, items: Vec::new(), damaged: Vec::new() }
+    }
+}
+
+/// Which runs to list: newest write first.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct RunQuery {
+    /// Only runs whose last write is before this stamp.
+    pub before: Option<u64>,
+    /// At most this many; 0 for all.
+    pub limit: usize,
+}
+
+impl RunQuery {
+    /// Only runs whose last write is before this stamp.
+    #[must_use]
+    pub fn before(self, before: impl Into<Option<u64>>) -> Self {
+        Self { before: before.into(), ..self }
+    }
+
+    /// At most this many; 0 for all.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// Which headers to list.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct HeaderQuery<'a> {
+    /// Only of this run.
+    pub run: Option<&'a RunId>,
+    /// Only these.
+    pub find: CheckpointFilter<'a>,
+    /// Oldest first instead of newest first; only within a run.
+    pub oldest_first: bool,
+    /// Only beyond this position.
+    pub after: Option<Cursor>,
+    /// At most this many; 0 for all.
+    pub limit: usize,
+}
+
+impl<'a> HeaderQuery<'a> {
+    /// Only of this run.
+    #[must_use]
+    pub fn run(self, run: impl Into<Option<&'a RunId>>) -> Self {
+        Self { run: run.into(), ..self }
+    }
+
+    /// Only what the filter names.
+    #[must_use]
+    pub fn find(self, find: CheckpointFilter<'a>) -> Self {
+        Self { find, ..self }
+    }
+
+    /// Oldest first instead of newest first.
+    #[must_use]
+    pub fn oldest_first(self, oldest_first: bool) -> Self {
+        Self { oldest_first, ..self }
+    }
+
+    /// Only beyond this position.
+    #[must_use]
+    pub fn after(self, after: impl Into<Option<Cursor>>) -> Self {
+        Self { after: after.into(), ..self }
+    }
+
+    /// At most this many; 0 for all.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// How a checkpoint is named.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CheckpointFilter<'a> {
+    /// All of them.
+    #[default]
+    All,
+    /// By its number; needs a run.
+    Sequence(u64),
+    /// By its id.
+    Id(&'a str),
+    /// By the start of its id.
+    Prefix(&'a str),
+    /// By a tag, or the id it was imported under.
+    Name(&'a str),
+    /// Rows that belong to no run: damage that no list of a run shows.
+    Orphaned,
+}
+
+/// Which events to list, oldest first.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct EventQuery<'a> {
+    /// Only of this run.
+    pub run: Option<&'a RunId>,
+    /// Only after this position.
+    pub after: u64,
+    /// At most this many of the newest; 0 for all.
+    pub limit: usize,
+}
+
+impl<'a> EventQuery<'a> {
+    /// Only of this run.
+    #[must_use]
+    pub fn run(self, run: impl Into<Option<&'a RunId>>) -> Self {
+        Self { run: run.into(), ..self }
+    }
+
+    /// Only after this position.
+    #[must_use]
+    pub fn after(self, after: u64) -> Self {
+        Self { after, ..self }
+    }
+
+    /// At most this many of the newest; 0 for all.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// Events, and where to go on from.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct EventPage {
+    /// Each with its position.
+    pub events: Vec<(u64, Event)>,
+    /// What could not be read.
+    pub damaged: Vec<Damage>,
+}
+
+/// What retention looks at: the few facts of one checkpoint that it decides by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetentionEntry {
+    /// Its number.
+    pub sequence: u64,
+    /// Its id.
+    pub snapshot_id: CheckpointId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How the work stood; `None` where the header was not proven, and then only number, id and marks are sure.
+    pub status: Option<Status>,
+    /// Whether a state was given.
+    pub holds_state: bool,
+    /// Whether it holds what was seen of the workspace.
+    pub holds_workspace: bool,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Whether it has a tag.
+    pub tagged: bool,
+    /// Bytes that the store holds for it.
+    pub bytes: u64,
+    /// Whether its document is as small as the store makes it; `Maintenance::Compress` leaves it alone.
+    pub packed: bool,
+}
+
+impl RetentionEntry {
+    /// The facts of a checkpoint whose document is stored uncompressed.
+    pub fn of(entry: &CheckpointEntry) -> Self {
+        let CheckpointEntry { header, marks } = entry;
+        Self {
+            sequence: header.sequence,
+            snapshot_id: header.snapshot_id.clone(),
+            created_at: header.created_at,
+            status: Some(header.status),
+            holds_state: header.holds_state,
+            holds_workspace: header.holds_workspace(),
+            pinned: marks.pinned,
+            tagged: !marks.tags.is_empty(),
+            bytes: header.size,
+            packed: false,
+        }
+    }
+}
