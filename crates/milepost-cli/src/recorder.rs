@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use milepost::capture::{self, PeakWatch, Process, Scope, Sighting, Since};
+use milepost::capture::{self, CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture};
 use milepost::clock::SystemClock;
 use milepost::engine::outbox::{Outbox, QueuedSave};
 use milepost::engine::{RunOptions, Settings};
@@ -39,7 +39,7 @@ pub(crate) struct Recorder {
     run_options: RunOptions,
     rejoin: bool,
     /// Where to look at the workspace; `None` where that is not wanted.
-    scope: Option<Scope>,
+    scope: Option<CaptureOptions>,
     /// How much memory the command uses, once it runs.
     memory: Arc<OnceLock<Arc<PeakWatch>>>,
     /// The store, once it could be opened.
@@ -52,7 +52,7 @@ pub(crate) struct Recorder {
 }
 
 /// A look at the workspace that takes longer than the command can wait.
-pub(crate) type Late = Receiver<Option<Sighting>>;
+pub(crate) type Late = Receiver<Option<WorkspaceCapture>>;
 
 impl Recorder {
     /// Names the run; opens nothing yet.
@@ -63,7 +63,7 @@ impl Recorder {
         session: String,
         run_options: RunOptions,
         rejoin: bool,
-        scope: Option<Scope>,
+        scope: Option<CaptureOptions>,
     ) -> Self {
         Self {
             url: context.url(),
@@ -138,12 +138,16 @@ impl Recorder {
             Ok(mp) => mp,
             Err(e) => return (Err(e), None),
         };
-        let (sighting, late) = self.look_within(mp, most);
-        (self.keep(save, sighting, |run, save| run.save(save).map(Some)), late)
+        let (capture, late) = self.capture_within(mp, most);
+        (self.keep(save, capture, |run, save| run.save(save).map(Some)), late)
     }
 
     /// Looks for at most so long; what takes longer comes later, and the checkpoint says so.
-    fn look_within(&self, mp: Option<Milepost>, most: Duration) -> (Option<Sighting>, Option<Late>) {
+    fn capture_within(
+        &self,
+        mp: Option<Milepost>,
+        most: Duration,
+    ) -> (Option<WorkspaceCapture>, Option<Late>) {
         let Some(scope) = self.scope_now() else { return (None, None) };
         let is_new = !self.rejoin;
         if is_new && self.profile().capture() == CaptureWhen::Never {
@@ -153,43 +157,43 @@ impl Recorder {
         if capture::is_quick(&scope) {
             return (seen(mp.as_ref(), &self.id, &scope, Source::Manual), None);
         }
-        let Some(late) = self.look_beside(mp, scope) else { return (None, None) };
+        let Some(late) = self.capture_in_background(mp, scope) else { return (None, None) };
         match late.recv_timeout(most) {
-            Ok(sighting) => (sighting, None),
+            Ok(capture) => (capture, None),
             Err(RecvTimeoutError::Disconnected) => (None, None),
             Err(RecvTimeoutError::Timeout) => {
                 let why = format!("the look at the workspace took longer than {} s", most.as_secs_f64());
                 let why = format!("{why}: it goes on beside the command, for a checkpoint of its own");
-                (Some(Sighting::nothing(why)), Some(late))
+                (Some(WorkspaceCapture::nothing(why)), Some(late))
             }
         }
     }
 
     /// Saves what was seen once the command ran already.
-    pub(crate) fn late(&mut self, sighting: Sighting) -> Result<Option<Kept>, Error> {
-        self.keep(Save::new().reason("late_capture"), Some(sighting), Run::save_by_timer)
+    pub(crate) fn late(&mut self, capture: WorkspaceCapture) -> Result<Option<Kept>, Error> {
+        self.keep(Save::new().reason("late_capture"), Some(capture), Run::save_by_timer)
     }
 
     /// What the timer does; nothing for a run that the command itself has ended.
     pub(crate) fn tick(&mut self) -> Result<Option<Kept>, Error> {
-        let sighting = self.look(Source::Timer)?;
-        self.keep(Save::new().source(Source::Timer), sighting, Run::save_by_timer)
+        let capture = self.capture_if_due(Source::Timer)?;
+        self.keep(Save::new().source(Source::Timer), capture, Run::save_by_timer)
     }
 
     /// Saves a checkpoint, where it can be kept.
     pub(crate) fn save(&mut self, save: Save) -> Result<Option<Kept>, Error> {
-        let sighting = self.look(save.draft.source.unwrap_or(Source::Manual))?;
-        self.keep(save, sighting, |run, save| run.save(save).map(Some))
+        let capture = self.capture_if_due(save.draft.source.unwrap_or(Source::Manual))?;
+        self.keep(save, capture, |run, save| run.save(save).map(Some))
     }
 
     /// The scope of a look that happens now.
-    fn scope_now(&self) -> Option<Scope> {
+    fn scope_now(&self) -> Option<CaptureOptions> {
         let process = self.memory.get().map_or(Process::Nobody, |watch| Process::Watched(watch.clone()));
-        self.scope.clone().map(|scope| Scope { process, ..scope })
+        self.scope.clone().map(|scope| CaptureOptions { process, ..scope })
     }
 
     /// Looks at the workspace, if the run's profile wants that.
-    fn look(&mut self, source: Source) -> Result<Option<Sighting>, Error> {
+    fn capture_if_due(&mut self, source: Source) -> Result<Option<WorkspaceCapture>, Error> {
         let mp = self.engine()?;
         Ok(self.scope_now().and_then(|scope| seen(mp.as_ref(), &self.id, &scope, source)))
     }
@@ -206,7 +210,7 @@ impl Recorder {
     }
 
     /// Looks on a thread of its own.
-    fn look_beside(&self, mp: Option<Milepost>, scope: Scope) -> Option<Late> {
+    fn capture_in_background(&self, mp: Option<Milepost>, scope: CaptureOptions) -> Option<Late> {
         let id = self.id.clone();
         let (send, late) = mpsc::channel();
         let look = move || drop(send.send(seen(mp.as_ref(), &id, &scope, Source::Manual)));
@@ -217,10 +221,10 @@ impl Recorder {
     fn keep(
         &mut self,
         mut save: Save,
-        sighting: Option<Sighting>,
+        capture: Option<WorkspaceCapture>,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<Kept>, Error> {
-        save.sighting = sighting.map(Box::new);
+        save.capture = capture.map(Box::new);
         let kept = match self.keep_in_store(save.clone(), how) {
             Ok(Some(saved)) => Kept::Saved(saved),
             Ok(None) => return Ok(None),
@@ -297,9 +301,14 @@ impl Recorder {
 }
 
 /// What the workspace looks like, with or without a store that tells what the run knows.
-fn seen(mp: Option<&Milepost>, run: &RunId, scope: &Scope, source: Source) -> Option<Sighting> {
-    match mp.map(|mp| mp.look(run, scope, source, None)) {
-        Some(Ok(sighting)) => sighting,
-        Some(Err(_)) | None => Some(capture::look(scope, &Since::default())),
+fn seen(
+    mp: Option<&Milepost>,
+    run: &RunId,
+    scope: &CaptureOptions,
+    source: Source,
+) -> Option<WorkspaceCapture> {
+    match mp.map(|mp| mp.capture_if_due(run, scope, source, None)) {
+        Some(Ok(capture)) => capture,
+        Some(Err(_)) | None => Some(capture::capture_workspace(scope, &CaptureBaseline::default())),
     }
 }

@@ -25,7 +25,6 @@
 //! # }
 //! ```
 
-pub mod atomic;
 pub mod brief;
 pub mod capture;
 pub mod clock;
@@ -33,9 +32,9 @@ mod database;
 pub mod diff;
 pub mod engine;
 mod error;
+pub mod fs;
 pub mod git;
 pub mod interop;
-mod kernel;
 pub mod model;
 pub mod owner;
 pub mod redact;
@@ -43,7 +42,6 @@ pub mod resume;
 pub mod retain;
 pub mod run;
 pub mod seal;
-pub mod small_file;
 pub mod store;
 pub mod trigger;
 pub mod trust;

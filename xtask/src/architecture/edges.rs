@@ -24,43 +24,30 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("kernel", &[]),
-    ("clock", &["model", "kernel"]),
-    ("atomic", &["small_file"]),
-    ("small_file", &[]),
+    ("fs", &[]),
+    ("clock", &["model", "fs"]),
     ("trigger", &["model", "clock"]),
-    ("owner", &["model", "clock", "kernel", "atomic", "small_file"]),
+    ("owner", &["model", "clock", "fs"]),
     ("redact", &["model"]),
-    ("git", &["small_file", "store::project_paths", "store::Repository"]),
-    (
-        "capture",
-        &[
-            "model",
-            "kernel",
-            "git",
-            "small_file",
-            "store::project_paths",
-            "store::Repository",
-            "store::StoreUrl",
-        ],
-    ),
+    ("git", &["fs", "store::project_paths", "store::Repository"]),
+    ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
     ("brief", &["model"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
     ("seal", &["model", "brief::id_of", "store::Slot", "ReasonCode"]),
     ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::CheckpointEntry", "store::RetentionEntry"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
-    ("trust", &["model", "atomic", "owner", "small_file"]),
+    ("trust", &["model", "fs", "owner"]),
     ("database", &[]),
-    ("store", &["model", "clock", "atomic", "database", "owner", "seal", "small_file", "trust"]),
-    ("interop", &["model", "seal", "brief", "database", "small_file", "ReasonCode"]),
+    ("store", &["model", "clock", "fs", "database", "owner", "seal", "trust"]),
+    ("interop", &["model", "seal", "brief", "database", "fs", "ReasonCode"]),
     ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
     (
         "engine",
         &[
             "model",
             "clock",
-            "atomic",
+            "fs",
             "brief",
             "capture",
             "diff",
@@ -71,7 +58,6 @@ const ROOMS: &[(&str, &[&str])] = &[
             "resume",
             "seal",
             "retain",
-            "small_file",
             "store",
             "trigger",
             "trust",
@@ -193,7 +179,8 @@ mod tests {
 
     #[test]
     fn names_are_taken_apart() {
-        let text = "use crate::store::{Slot, CheckpointEntry}; use crate::{Error, atomic}; let x = crate::seal::verify(y);";
+        let text = "use crate::store::{Slot, CheckpointEntry}; use crate::fs::atomic;
+use crate::{Error}; let x = crate::seal::verify(y);";
         let expected = ["Error", "atomic", "seal::verify", "store::CheckpointEntry", "store::Slot"];
         assert!(named(text).iter().map(String::as_str).eq(expected));
     }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result};
-use milepost::brief::{Brief, Fit, Gauge, Overflow};
+use milepost::brief::{Brief, Fit, Overflow, TokenCounter};
 
 use super::measure::{Line, pairs};
 
@@ -23,7 +23,7 @@ pub fn fit(short: bool) -> Result<Vec<Line>> {
                     Ok(())
                 },
                 || {
-                    black_box(Gauge::default().tokens(black_box(&text)));
+                    black_box(TokenCounter::default().tokens(black_box(&text)));
                     Ok(())
                 },
             )?;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use milepost::capture::Scope;
+use milepost::capture::CaptureOptions;
 use milepost::engine::Reference;
 use milepost::model::{Profile, Source};
 use milepost::store::{OpenOptions, StoreUrl};
@@ -78,18 +78,18 @@ pub fn capture(short: bool) -> Result<Vec<Line>> {
 }
 
 /// One capture and its save; gives the size of the document.
-fn captured(mp: &Milepost, run: &str, scope: &Scope, n: usize) -> Result<u64> {
+fn captured(mp: &Milepost, run: &str, scope: &CaptureOptions, n: usize) -> Result<u64> {
     let run = run.parse()?;
     let mut save = Save::new().profile(Profile::Session).summary(n.to_string());
-    save.sighting = mp.look(&run, scope, Source::Manual, Some(Profile::Session))?.map(Box::new);
-    ensure!(save.sighting.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
+    save.capture = mp.capture_if_due(&run, scope, Source::Manual, Some(Profile::Session))?.map(Box::new);
+    ensure!(save.capture.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
     let saved = mp.save(&run, save)?;
     let entry = mp.find(&Reference::Numbered(run, saved.sequence), None)?;
     Ok(entry.header.size)
 }
 
 fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Line>> {
-    let scope = Scope::at(root);
+    let scope = CaptureOptions::at(root);
     let mp = open(&folder.join("long.db"))?;
     for n in 0..captures {
         captured(&mp, "long", &scope, n)?;

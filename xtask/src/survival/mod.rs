@@ -7,7 +7,7 @@ mod corpus;
 mod truncate;
 
 use anyhow::{Result, bail, ensure};
-use milepost::brief::{Brief, Fit, Gauge, Overflow};
+use milepost::brief::{Brief, Fit, Overflow, TokenCounter};
 
 use corpus::{Document, Half, Weight};
 
@@ -37,7 +37,7 @@ pub fn run(args: &[&str]) -> Result<()> {
     let documents = corpus::read(half)?;
     ensure!(documents.len() >= 30, "{half} has {} documents", documents.len());
     let facts: usize = documents.iter().map(|document| document.facts.len()).sum();
-    println!("{half}: {} documents, {facts} facts, {}", documents.len(), Gauge::default().name());
+    println!("{half}: {} documents, {facts} facts, {}", documents.len(), TokenCounter::default().name());
     if args.contains(&"--documents") {
         for document in &documents {
             let only = std::slice::from_ref(document);
@@ -95,7 +95,7 @@ fn explain(half: Half, documents: &[Document], name: &str) -> Result<()> {
     };
     for budget in BUDGETS {
         let text = fitted(&document.text, budget);
-        println!("\n=== {name} at {budget}: {} tokens\n{text}", Gauge::default().tokens(&text));
+        println!("\n=== {name} at {budget}: {} tokens\n{text}", TokenCounter::default().tokens(&text));
         for fact in document.facts.iter().filter(|fact| !fact.survives(&corpus::Kept::of(&text))) {
             println!("gone: {fact}");
         }

@@ -1,9 +1,9 @@
 //! Plain ways to cut a text to a budget, counted as the brief is.
 
-use milepost::brief::{Brief, Gauge, Kind};
+use milepost::brief::{Brief, Kind, TokenCounter};
 
 fn fits(text: &str, budget: u64) -> bool {
-    Gauge::default().tokens(text) <= budget
+    TokenCounter::default().tokens(text) <= budget
 }
 
 /// The largest n for which something fits; it gets larger with n.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use milepost::atomic;
+use milepost::fs::atomic;
 
 use super::Scope;
 use super::plan::{Action, Change, Plan};

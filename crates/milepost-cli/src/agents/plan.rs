@@ -239,7 +239,7 @@ fn restored(known: &Record) -> Option<String> {
 
 /// A file's text; `None` if it is not there.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Refusal> {
-    match milepost::small_file::read(path, SETTINGS_LIMIT) {
+    match milepost::fs::bounded::read(path, SETTINGS_LIMIT) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| Refusal::shape("it is not UTF-8 text")),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(Refusal::shape(&format!("it could not be read: {e}"))),

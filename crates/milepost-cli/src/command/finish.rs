@@ -27,7 +27,7 @@ pub(crate) fn run(args: FinishArgs, context: &Context<'_>) -> Result<(), Command
     let run = context.require_run(&mp)?;
     let mut save = context.plain_save();
     save.draft.task_summary = args.summary;
-    save.sighting = context.look(&mp, &run, Source::Manual)?;
+    save.capture = context.capture_if_due(&mp, &run, Source::Manual)?;
     let done = mp.finish(&run, FinishOptions { status: status.unwrap_or(Status::Completed), save })?;
     saved::present(context.output, "milepost.finish/1", &done)
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use milepost::Error;
 use milepost::engine::{ImportOptions, ImportReport, ImportStage, preview_import};
+use milepost::fs::atomic;
 use milepost::interop::Format;
 use milepost::redact::Redaction;
 use milepost::store::StoreError;
-use milepost::{Error, atomic};
 
 use crate::config::word;
 use crate::context::Context;

@@ -396,14 +396,14 @@ pub(super) fn from_brief(
     args: &ResumeArgs,
     context: &Context<'_>,
 ) -> Result<(), CommandError> {
-    use milepost::brief::{Brief, Fit, Gauge, Heuristic, Overflow};
+    use milepost::brief::{Brief, Fit, HeuristicTokenizer, Overflow, TokenCounter};
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
     })?;
     let how = Fit {
         budget: args.budget.unwrap_or(BUDGET),
         overflow: Overflow::Shrink,
-        gauge: Gauge::new(&Heuristic),
+        counter: TokenCounter::new(&HeuristicTokenizer),
         whole: (file != Path::new("-")).then(|| format!("cat {}", file.display())),
     };
     let fitted = brief.fit(&how).map_err(Error::from)?;

@@ -239,8 +239,8 @@ impl Keeper {
     fn await_late(self: &Arc<Self>, late: Late) {
         let keeper = self.clone();
         let wait = move || {
-            if let Ok(Some(sighting)) = late.recv() {
-                let kept = keeper.lock().late(sighting);
+            if let Ok(Some(capture)) = late.recv() {
+                let kept = keeper.lock().late(capture);
                 keeper.report(kept, true);
             }
         };

@@ -98,7 +98,7 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), CommandEr
             asked.fill_phase(&mut save, context.config.profile);
             save.draft.run_id = None;
             if asked.capture {
-                save.sighting = context.look_alone();
+                save.capture = context.capture_without_store();
             }
             match outbox.enqueue(&run, save, &settings, &SystemClock) {
                 Ok(queued) => saved::queued(context.output, &queued, &run, source, status),
@@ -144,7 +144,7 @@ fn into_store(
         asked.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
     }
     if asked.capture {
-        save.sighting = context.look(&mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
+        save.capture = context.capture_if_due(&mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
     }
     let brief = save.draft.brief.clone();
     let done = mp.save(&run, save)?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use milepost::small_file;
+use milepost::fs::bounded;
 use milepost::trust::user_id;
 
 use crate::error::CommandError;
@@ -34,7 +34,7 @@ pub(super) enum Found {
 impl File {
     /// Reads a file that belongs to this user or to root; with `any_owner`, to anybody.
     pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<Found, CommandError> {
-        let (bytes, about) = match small_file::read_with_metadata(&path, LIMIT) {
+        let (bytes, about) = match bounded::read_with_metadata(&path, LIMIT) {
             Ok(read) => read,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(Found::Nothing);
@@ -44,7 +44,7 @@ impl File {
             }
             Err(source) => return Err(milepost::Error::File { path, what: "read", source }.into()),
         };
-        let owner = small_file::owner(&about);
+        let owner = bounded::owner(&about);
         if let Some(owner) = owner.filter(|owner| *owner != 0 && Some(*owner) != user_id() && !any_owner) {
             return Ok(Found::Refused(format!("it belongs to another user (uid {owner})")));
         }

@@ -88,7 +88,7 @@ impl Trust {
         let repository = place.worktree.is_some().then_some(base.clone());
         let below = folder.filter(|folder| folder.starts_with(&base) && *folder != base);
         for path in below.into_iter().chain(repository) {
-            let owner = std::fs::metadata(&path).ok().as_ref().and_then(milepost::small_file::owner);
+            let owner = std::fs::metadata(&path).ok().as_ref().and_then(milepost::fs::bounded::owner);
             if let Some(owner) = owner.filter(|owner| Some(*owner) != milepost::trust::user_id()) {
                 return StoreTrust::Foreign(ForeignReason::OtherOwner { path, owner });
             }

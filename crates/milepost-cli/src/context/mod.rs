@@ -9,7 +9,7 @@ pub(crate) use self::store::lost_writes;
 use std::cell::{Cell, OnceCell};
 use std::path::PathBuf;
 
-use milepost::capture::{Scope, Sighting, Since};
+use milepost::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
 use milepost::clock::SystemClock;
 use milepost::engine::current::{self, RunResolution};
 use milepost::engine::outbox::QueuedSave;
@@ -127,36 +127,36 @@ impl<'a> Context<'a> {
     }
 
     /// Where to look at the workspace; `None` where that is turned off.
-    pub(crate) fn scope(&self) -> Option<Scope> {
+    pub(crate) fn scope(&self) -> Option<CaptureOptions> {
         let watching = &self.config.watching;
-        watching.capture.then(|| Scope {
+        watching.capture.then(|| CaptureOptions {
             root: self.config.place.root.clone(),
             watch: watching.watch.clone(),
             store: Some(self.url()),
             home: self.config.home.clone(),
             allow_home: watching.allow_home,
-            ..Scope::default()
+            ..CaptureOptions::default()
         })
     }
 
     /// Looks at the workspace for a checkpoint, if the run's profile wants that.
-    pub(crate) fn look(
+    pub(crate) fn capture_if_due(
         &self,
         mp: &Milepost,
         run: &RunId,
         source: Source,
-    ) -> Result<Option<Box<Sighting>>, Error> {
+    ) -> Result<Option<Box<WorkspaceCapture>>, Error> {
         let Some(mut scope) = self.scope() else { return Ok(None) };
         scope.process = mp.process_of(run)?;
-        Ok(mp.look(run, &scope, source, self.config.asked_profile)?.map(Box::new))
+        Ok(mp.capture_if_due(run, &scope, source, self.config.asked_profile)?.map(Box::new))
     }
 
     /// Looks at the workspace where no store tells what the run knows.
-    pub(crate) fn look_alone(&self) -> Option<Box<Sighting>> {
+    pub(crate) fn capture_without_store(&self) -> Option<Box<WorkspaceCapture>> {
         let scope = self.scope()?;
         let profile = self.config.profile.unwrap_or(Profile::Run);
         let wanted = profile.capture() != CaptureWhen::Never;
-        wanted.then(|| Box::new(milepost::capture::look(&scope, &Since::default())))
+        wanted.then(|| Box::new(milepost::capture::capture_workspace(&scope, &CaptureBaseline::default())))
     }
 
     /// What the engine decides by.
@@ -260,7 +260,8 @@ impl<'a> Context<'a> {
             Target::CurrentOrNew | Target::Current => self.run_for_outbox(),
         };
         let (settings, outbox) = (self.settings(), self.outbox());
-        waiting.sighting = changes.iter().find_map(trigger::boundary).and_then(|_| self.look_alone());
+        waiting.capture =
+            changes.iter().find_map(trigger::boundary).and_then(|_| self.capture_without_store());
         let posted = outbox.map(|o| o.enqueue(&run, waiting, &settings, &SystemClock));
         let queued = match posted {
             Some(Ok(queued)) => queued,
@@ -287,7 +288,7 @@ impl<'a> Context<'a> {
         };
         let mut save = self.plain_save();
         if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
-            save.sighting = self.look(&mp, &run, boundary.source)?;
+            save.capture = self.capture_if_due(&mp, &run, boundary.source)?;
         }
         let saved = mp.apply(&run, changes, save).map_err(given)?;
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })

@@ -7,7 +7,7 @@ mod wrap;
 use std::path::PathBuf;
 
 use milepost::Milepost;
-use milepost::brief::{Brief, Fit, Fitted, Gauge, Heuristic, Overflow};
+use milepost::brief::{Brief, Fit, Fitted, HeuristicTokenizer, Overflow, TokenCounter};
 use milepost::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
@@ -50,7 +50,7 @@ pub(crate) fn brief(
         let how = Fit {
             budget,
             overflow: Overflow::Shrink,
-            gauge: Gauge::new(&Heuristic),
+            counter: TokenCounter::new(&HeuristicTokenizer),
             whole: Some(show.clone()),
         };
         let fitted = whole.fit(&how).map_err(milepost::Error::from)?;

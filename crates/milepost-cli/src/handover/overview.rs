@@ -5,7 +5,7 @@ use std::path::Path;
 use milepost::Milepost;
 use milepost::brief::one_line;
 use milepost::capture::distance::Distance;
-use milepost::capture::{Scope, Since};
+use milepost::capture::{CaptureBaseline, CaptureOptions};
 use milepost::engine::RunAssessment;
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
@@ -170,7 +170,7 @@ fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
 
 /// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
 pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, String)> {
-    let seen = milepost::capture::look(&Scope::at(root), &Since::default());
+    let seen = milepost::capture::capture_workspace(&CaptureOptions::at(root), &CaptureBaseline::default());
     let git: GitFacts = seen.git;
     if git.error.is_some() {
         return None;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use milepost::capture::Sighting;
+use milepost::capture::WorkspaceCapture;
 use milepost::engine::{Due, FinishOptions, RunOptions, StartOptions};
 use milepost::model::{
     Change, FileRef, Interruption, InterruptionKind, Owner, RunId, RunRecord, Source, Status,
@@ -210,7 +210,7 @@ impl Hook<'_> {
             }
             Due::Yes => {
                 save.draft.source = Some(Source::Timer);
-                save.sighting = self.look(&mp)?;
+                save.capture = self.capture_workspace(&mp)?;
                 mp.save(&self.run, save)?;
             }
             Due::No => {}
@@ -219,10 +219,10 @@ impl Hook<'_> {
     }
 
     /// Looks at the workspace, but not for long: the agent waits.
-    fn look(&self, mp: &Milepost) -> Result<Option<Box<Sighting>>, CommandError> {
+    fn capture_workspace(&self, mp: &Milepost) -> Result<Option<Box<WorkspaceCapture>>, CommandError> {
         let Some(mut scope) = self.context.scope() else { return Ok(None) };
         scope.bounds.time = self.deadline.saturating_duration_since(Instant::now());
-        Ok(Some(Box::new(mp.look_now(&self.run, &scope)?)))
+        Ok(Some(Box::new(mp.capture_workspace(&self.run, &scope)?)))
     }
 
     /// What cannot be written waits in the outbox.
@@ -248,7 +248,7 @@ impl Hook<'_> {
             return Ok(None);
         }
         let mut save = self.save().reason("pre_compaction");
-        save.sighting = self.look(&mp)?;
+        save.capture = self.capture_workspace(&mp)?;
         save.draft.files.extend(self.transcript());
         mp.save(&self.run, save)?;
         if !ask {
@@ -268,7 +268,7 @@ impl Hook<'_> {
             let mut save = self.save();
             save.draft.source = (class != InterruptionKind::WaitingForUser).then_some(Source::ErrorBoundary);
             save.interruption = Some(interruption);
-            save.sighting = self.look(&mp)?;
+            save.capture = self.capture_workspace(&mp)?;
             mp.save(&self.run, save)?;
             return Ok(());
         }
@@ -292,7 +292,7 @@ impl Hook<'_> {
             .as_ref()
             .is_ok_and(|record| record.working.tasks.iter().any(|task| !task.has_ended()));
         let mut save = self.save();
-        save.sighting = self.look(&mp)?;
+        save.capture = self.capture_workspace(&mp)?;
         save.draft.files.extend(self.transcript());
         let status = if open { Status::Paused } else { Status::Completed };
         mp.finish(&self.run, FinishOptions { status, save })?;

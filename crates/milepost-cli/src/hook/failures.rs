@@ -58,7 +58,7 @@ fn append(noted: &Noted) -> std::io::Result<()> {
         let half = text.len() / 2;
         let rest = text.get(half..).unwrap_or_default().split_once('\n').map_or("", |(_, rest)| rest);
         let file = state.folder().join(FILE);
-        milepost::atomic::write(&file, rest.as_bytes(), milepost::atomic::Mode::Private)?;
+        milepost::fs::atomic::write(&file, rest.as_bytes(), milepost::fs::atomic::Mode::Private)?;
     }
     state.append(FILE, format!("{line}\n").as_bytes())
 }

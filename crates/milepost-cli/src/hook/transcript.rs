@@ -55,7 +55,7 @@ fn of_line(line: &[u8], call: &str) -> Option<Ended> {
 
 #[cfg(test)]
 mod tests {
-    use milepost::atomic;
+    use milepost::fs::atomic;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use milepost::capture::distance::distance;
 use milepost::engine::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport};
-use milepost::interop::{Format, Note, Skipped};
+use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
 use milepost::{Exit, ReasonCode};
 use serde::Serialize;
@@ -25,8 +25,8 @@ struct ImportDocument<'a> {
     format: Option<Format>,
     runs: BTreeSet<&'a RunId>,
     replaced: u64,
-    skipped: &'a [Skipped],
-    warnings: &'a [Note],
+    skipped: &'a [SkippedFile],
+    warnings: &'a [ImportNote],
     lost_fields: [&'a str; 0],
     dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub(crate) fn imported(
     Ok(())
 }
 
-fn notes(output: &Output, skipped: &[Skipped], warnings: &[Note]) {
+fn notes(output: &Output, skipped: &[SkippedFile], warnings: &[ImportNote]) {
     for one in skipped.iter().take(SHOWN) {
         let reason = clean(&one.reason);
         let code =
@@ -130,8 +130,8 @@ struct ExportDocument<'a> {
     run_id: &'a RunId,
     files: Vec<String>,
     bytes: u64,
-    skipped: &'a [Skipped],
-    warnings: &'a [Note],
+    skipped: &'a [SkippedFile],
+    warnings: &'a [ImportNote],
     lost_fields: &'a BTreeSet<String>,
     secrets: Vec<Secret<'a>>,
     dry_run: bool,
@@ -195,8 +195,8 @@ struct CopyDocument<'a> {
     copied: u64,
     unchanged: u64,
     runs: u64,
-    skipped: Vec<Skipped>,
-    warnings: [Note; 0],
+    skipped: Vec<SkippedFile>,
+    warnings: [ImportNote; 0],
     lost_fields: [&'a str; 0],
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Verified>,
@@ -205,7 +205,7 @@ struct CopyDocument<'a> {
 #[derive(Serialize)]
 struct Verified {
     checked: u64,
-    differences: Vec<Note>,
+    differences: Vec<ImportNote>,
 }
 
 /// What was copied, and whether it is the same.
@@ -217,9 +217,10 @@ pub(crate) fn copied(
     let skipped: Vec<_> = report
         .skipped
         .iter()
-        .map(|(path, reason)| Skipped { path: path.clone(), reason: reason.clone(), reason_code: None })
+        .map(|(path, reason)| SkippedFile { path: path.clone(), reason: reason.clone(), reason_code: None })
         .collect();
-    let note = |(path, message): &(String, String)| Note { path: path.clone(), message: message.clone() };
+    let note =
+        |(path, message): &(String, String)| ImportNote { path: path.clone(), message: message.clone() };
     output.record_change(format!("{} copied", counted(report.count.copied, "checkpoint")));
     let differences = compared.map_or(0, |compared| compared.differences.len());
     if output.json {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr3};
 
-use super::front::lines;
+use super::front_matter::lines;
 use super::parse::fence;
 
 /// What a block is.

@@ -42,7 +42,7 @@ pub(super) fn check(brief: &Brief) -> Check {
 
 /// The required fields of the front matter.
 fn header(brief: &Brief, check: &mut Check) {
-    if brief.front().is_none() {
+    if brief.front_matter().is_none() {
         check
             .errors
             .push(Warning::new(None, "there is no front matter: `checkpoint` and `created` are required"));
@@ -64,7 +64,7 @@ fn header(brief: &Brief, check: &mut Check) {
             Err(wrong) => check.errors.push(Warning::new(None, format!("created: {wrong}"))),
         },
     }
-    let known = brief.front().map(|front| front.fields.as_slice()).unwrap_or_default();
+    let known = brief.front_matter().map(|front| front.fields.as_slice()).unwrap_or_default();
     for (i, field) in known.iter().enumerate() {
         if known.iter().take(i).any(|other| other.key.eq_ignore_ascii_case(&field.key)) {
             let message = format!("{}: is given twice, and the first one counts", field.key);

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::artifact::plain_path;
 use super::blocks::{Block, Grain, blocks, code_span, normal, said};
-use super::front::written;
+use super::front_matter::written;
 use super::line::one_line;
 use super::{Brief, Kind};
 use crate::model::{
@@ -18,7 +18,7 @@ use crate::model::{
 
 /// What a brief is made of.
 #[derive(Debug, Clone, Default)]
-pub struct Facts<'a> {
+pub struct BriefFacts<'a> {
     /// The id that the brief gives itself.
     pub id: String,
     /// When it is made.
@@ -43,8 +43,8 @@ const NEWEST: usize = 20;
 const LONG: usize = 240;
 
 /// Makes a brief.
-pub fn compose(facts: &Facts<'_>) -> String {
-    let mut text = front(facts);
+pub fn compose(facts: &BriefFacts<'_>) -> String {
+    let mut text = front_matter(facts);
     section(&mut text, Kind::Problem, problem(facts), "no title, summary or prompt was recorded");
     section(&mut text, Kind::Intent, intent(facts), "no prompt, plan or criterion was recorded");
     let _ = write!(text, "\n## {}\n", Kind::Container);
@@ -67,9 +67,9 @@ pub fn compose(facts: &Facts<'_>) -> String {
 }
 
 /// Makes what carries a brief forward: what is known beyond problem, intent and rules, which people write.
-pub fn compose_update(facts: &Facts<'_>) -> String {
-    let mut text = front(facts);
-    type Lines = fn(&Facts<'_>) -> Vec<String>;
+pub fn compose_update(facts: &BriefFacts<'_>) -> String {
+    let mut text = front_matter(facts);
+    type Lines = fn(&BriefFacts<'_>) -> Vec<String>;
     let known: [(Kind, Lines); 6] = [
         (Kind::Decisions, decisions),
         (Kind::Technical, technical),
@@ -87,7 +87,7 @@ pub fn compose_update(facts: &Facts<'_>) -> String {
     text
 }
 
-fn front(facts: &Facts<'_>) -> String {
+fn front_matter(facts: &BriefFacts<'_>) -> String {
     let value = |text: &str| written(&one_line(text));
     let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", value(&facts.id), facts.created);
     if let Some(body) = facts.body {
@@ -155,12 +155,12 @@ fn phase_name(phase: &crate::model::Phase) -> String {
 }
 
 /// What the user said, as hooks note it in the log.
-fn prompts<'a>(facts: &Facts<'a>) -> Vec<&'a str> {
+fn prompts<'a>(facts: &BriefFacts<'a>) -> Vec<&'a str> {
     let log = facts.body.map(|body| body.log.as_slice()).unwrap_or_default();
     log.iter().filter_map(LogLine::prompt).collect()
 }
 
-fn problem(facts: &Facts<'_>) -> Vec<String> {
+fn problem(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(title) = facts.record.and_then(|record| record.title.as_deref()) {
         lines.push(format!("- {} (run title)", flat(title)));
@@ -174,7 +174,7 @@ fn problem(facts: &Facts<'_>) -> Vec<String> {
     lines
 }
 
-fn intent(facts: &Facts<'_>) -> Vec<String> {
+fn intent(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let prompts = prompts(facts);
     lines.extend(prompts.first().map(|prompt| format!("- {} (first prompt)", flat(prompt))));
@@ -196,7 +196,7 @@ fn intent(facts: &Facts<'_>) -> Vec<String> {
 }
 
 /// Decisions as they stand, each with those it replaced struck.
-fn decisions(facts: &Facts<'_>) -> Vec<String> {
+fn decisions(facts: &BriefFacts<'_>) -> Vec<String> {
     let all = facts.body.map(|body| body.decisions.as_slice()).unwrap_or_default();
     let replaces =
         |later: &Decision, text: &str| later.supersedes.as_deref().map(normal) == Some(normal(text));
@@ -227,7 +227,7 @@ fn decisions(facts: &Facts<'_>) -> Vec<String> {
     lines
 }
 
-fn technical(facts: &Facts<'_>) -> Vec<String> {
+fn technical(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for manifest in facts.manifests {
         lines.extend(
@@ -268,7 +268,7 @@ fn outcome(outcome: &Outcome) -> String {
     format!("{} {}{output}", outcome.kind, code_span(&flat(&outcome.name)))
 }
 
-fn play(facts: &Facts<'_>) -> Vec<String> {
+fn play(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut lines = Vec::new();
     for task in body.tasks.iter().filter(|task| task.has_ended()) {
@@ -294,7 +294,7 @@ fn play(facts: &Facts<'_>) -> Vec<String> {
     lines
 }
 
-fn artifacts(facts: &Facts<'_>) -> Vec<String> {
+fn artifacts(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     let mut known = HashSet::new();
@@ -342,7 +342,7 @@ fn artifacts(facts: &Facts<'_>) -> Vec<String> {
     lines
 }
 
-fn state(facts: &Facts<'_>) -> Vec<String> {
+fn state(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut lines = vec![format!("- Status: {} (checkpoint {})", body.status, body.snapshot_id)];
     lines.extend(body.phase.iter().map(|phase| format!("- Phase: {} (checkpoint)", phase_name(phase))));
@@ -403,7 +403,7 @@ fn tasks(body: &Body, label: &str, wanted: &dyn Fn(&Task) -> bool) -> Vec<String
     lines
 }
 
-fn next(facts: &Facts<'_>) -> Vec<String> {
+fn next(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut lines = Vec::new();
     let hints = body.step_state.as_ref().map(|step| &step.resume_hints);
@@ -435,7 +435,7 @@ fn next(facts: &Facts<'_>) -> Vec<String> {
     lines
 }
 
-fn rules(facts: &Facts<'_>) -> Vec<String> {
+fn rules(facts: &BriefFacts<'_>) -> Vec<String> {
     let digest = facts.body.and_then(|body| body.context_digest.as_ref());
     let protected = digest.map(|digest| digest.protected_artifacts.as_slice()).unwrap_or_default();
     protected.iter().map(|what| format!("- Keep in context: {} (context digest)", flat(what))).collect()

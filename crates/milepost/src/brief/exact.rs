@@ -1,14 +1,14 @@
-//! Exact counters, with the vocabularies that some models publish. A feature, since they take memory and time to load.
+//! ExactTokenizer counters, with the vocabularies that some models publish. A feature, since they take memory and time to load.
 
 use std::sync::LazyLock;
 
 use tiktoken_rs::CoreBPE;
 
-use super::{Counter, QUARTERS};
+use super::{QUARTERS, Tokenizer};
 
 /// A published vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exact {
+pub enum ExactTokenizer {
     /// `o200k_base`.
     O200k,
     /// `cl100k_base`.
@@ -18,7 +18,7 @@ pub enum Exact {
 static O200K: LazyLock<Option<CoreBPE>> = LazyLock::new(|| tiktoken_rs::o200k_base().ok());
 static CL100K: LazyLock<Option<CoreBPE>> = LazyLock::new(|| tiktoken_rs::cl100k_base().ok());
 
-impl Exact {
+impl ExactTokenizer {
     /// The counter of a name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -29,7 +29,7 @@ impl Exact {
     }
 }
 
-impl Counter for Exact {
+impl Tokenizer for ExactTokenizer {
     fn name(&self) -> &str {
         match self {
             Self::O200k => "o200k_base",
@@ -50,7 +50,7 @@ impl Counter for Exact {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Gauge, Heuristic};
+    use super::super::{HeuristicTokenizer, TokenCounter};
     use super::*;
 
     /// Texts of every kind that the default has to be safe with.
@@ -78,9 +78,9 @@ mod tests {
     #[test]
     fn the_default_errs_on_the_safe_side() {
         for (name, text) in TEXTS {
-            let ours = Gauge::new(&Heuristic).tokens(text) as f64;
-            for exact in [Exact::O200k, Exact::Cl100k] {
-                let tokens = Gauge::new(&exact).tokens(text) as f64;
+            let ours = TokenCounter::new(&HeuristicTokenizer).tokens(text) as f64;
+            for exact in [ExactTokenizer::O200k, ExactTokenizer::Cl100k] {
+                let tokens = TokenCounter::new(&exact).tokens(text) as f64;
                 assert!(ours >= 0.97 * tokens, "{name}: {ours}, {} {tokens}", exact.name());
             }
         }
@@ -90,9 +90,9 @@ mod tests {
     fn a_brief_fits_by_an_exact_count() {
         let brief = crate::brief::Brief::parse(include_str!("tests/example.md"));
         for budget in [100, 150, 200, 250, 300] {
-            let gauge = Gauge::new(&Exact::O200k);
+            let counter = TokenCounter::new(&ExactTokenizer::O200k);
             let how =
-                crate::brief::Fit { budget, overflow: crate::brief::Overflow::Shrink, gauge, whole: None };
+                crate::brief::Fit { budget, overflow: crate::brief::Overflow::Shrink, counter, whole: None };
             let fitted = brief.fit(&how).unwrap();
             assert!(fitted.tokens <= budget && fitted.counter == "o200k_base", "{fitted:?}");
         }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn counts_of_the_default_that_tests_without_this_feature_rely_on() {
         for (text, tokens) in crate::brief::tests::COUNTED {
-            assert_eq!(Gauge::new(&Exact::Cl100k).tokens(text), tokens, "{text}");
+            assert_eq!(TokenCounter::new(&ExactTokenizer::Cl100k).tokens(text), tokens, "{text}");
         }
     }
 }

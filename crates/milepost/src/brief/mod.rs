@@ -7,14 +7,14 @@ mod blocks;
 mod check;
 mod compose;
 mod fit;
-mod front;
+mod front_matter;
 mod headings;
 mod line;
 mod merge;
 mod parse;
 mod section;
+mod section_names;
 mod tokens;
-mod words;
 
 #[cfg(feature = "exact-tokens")]
 mod exact;
@@ -23,16 +23,16 @@ mod tests;
 
 pub(crate) use check::created;
 pub use check::{Check, Finding};
-pub use compose::{Facts, compose, compose_update};
+pub use compose::{BriefFacts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]
-pub use exact::Exact;
+pub use exact::ExactTokenizer;
 pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};
-pub use front::{Field, Front};
+pub use front_matter::{Field, FrontMatter};
 pub use line::{is_unsafe, one_line};
 pub use merge::Merged;
 pub use parse::Section;
 pub use section::{Kind, ORDER, REQUIRED};
-pub use tokens::{Counter, Gauge, Heuristic, QUARTERS};
+pub use tokens::{HeuristicTokenizer, QUARTERS, TokenCounter, Tokenizer};
 
 /// Something that reads oddly.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,13 +92,13 @@ impl Brief {
     }
 
     /// The front matter.
-    pub fn front(&self) -> Option<&Front> {
+    pub fn front_matter(&self) -> Option<&FrontMatter> {
         self.layout.front.as_ref()
     }
 
     /// A value of the front matter.
     pub fn value(&self, key: &str) -> Option<&str> {
-        self.front()?.get(key)
+        self.front_matter()?.get(key)
     }
 
     /// The id it gives itself.
@@ -169,7 +169,7 @@ impl std::fmt::Display for Brief {
 /// The id that a brief gives itself, without taking it apart.
 pub(crate) fn id_of(text: &str) -> Option<String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let front = front::read(text, 0, &mut Vec::new())?;
+    let front = front_matter::read(text, 0, &mut Vec::new())?;
     front.get("checkpoint").map(str::to_owned)
 }
 

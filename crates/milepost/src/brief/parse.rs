@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::front::{self, Front, lines};
+use super::front_matter::{self, FrontMatter, lines};
 use super::headings::{Heading, headings};
 use super::{Kind, Warning};
 
@@ -29,7 +29,7 @@ pub struct Section {
 /// Where everything lies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    pub(super) front: Option<Front>,
+    pub(super) front: Option<FrontMatter>,
     /// What stands after the front matter and before the first section.
     pub(super) preamble: Range<usize>,
     /// In their order, each beginning where the one before it ends.
@@ -47,7 +47,7 @@ pub(super) fn layout(text: &str) -> Layout {
         (start, end) = (inside.start, inside.end);
     }
     let whole = text.get(..end).unwrap_or(text);
-    let front = front::read(whole, start, &mut warnings);
+    let front = front_matter::read(whole, start, &mut warnings);
     let body = front.as_ref().map_or(start, |front| front.range.end);
     let mut sections: Vec<Section> = Vec::new();
     for heading in headings(whole, body) {

@@ -1,7 +1,7 @@
 //! Which sections there are, in which order they stand, what each is worth under pressure, and how headings name them.
 //! In: the text of a heading. Out: a kind. Headings in other words and languages are read, and known to be other words.
 
-use super::words;
+use super::section_names;
 use crate::model::closed_enum;
 
 closed_enum! {
@@ -89,7 +89,7 @@ impl Kind {
         if name == "delta" || name.starts_with("delta:") || name.starts_with("delta ") {
             return (Self::Delta, true);
         }
-        words::named(&name).map_or((Self::Other, true), |kind| (kind, false))
+        section_names::named(&name).map_or((Self::Other, true), |kind| (kind, false))
     }
 
     /// Whether nothing of it may be lost under pressure.

@@ -5,42 +5,42 @@
 pub const QUARTERS: u64 = 4;
 
 /// Counts tokens.
-pub trait Counter: Send + Sync {
+pub trait Tokenizer: Send + Sync {
     /// What it is called in results.
     fn name(&self) -> &str;
 
     /// How many quarters of a token a text takes. Lines counted one by one must not give less than lines together.
     fn quarters(&self, text: &str) -> u64;
 
-    /// Whether a text takes more than so many; a counter that adds up line by line need not read all of it.
+    /// Whether a text takes more than so many; a tokenizer that adds up line by line need not read all of it.
     fn exceeds(&self, text: &str, quarters: u64) -> bool {
         self.quarters(text) > quarters
     }
 }
 
-/// A counter and a factor for models whose tokenizer is not public.
+/// A tokenizer and a factor for models whose tokenizer is not public.
 #[derive(Clone, Copy)]
-pub struct Gauge<'a> {
-    counter: &'a dyn Counter,
+pub struct TokenCounter<'a> {
+    tokenizer: &'a dyn Tokenizer,
     scale: f64,
 }
 
-impl std::fmt::Debug for Gauge<'_> {
+impl std::fmt::Debug for TokenCounter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name())
     }
 }
 
-impl Default for Gauge<'_> {
+impl Default for TokenCounter<'_> {
     fn default() -> Self {
-        Self { counter: &Heuristic, scale: 1.0 }
+        Self { tokenizer: &HeuristicTokenizer, scale: 1.0 }
     }
 }
 
-impl<'a> Gauge<'a> {
-    /// Counts with this counter.
-    pub fn new(counter: &'a dyn Counter) -> Self {
-        Self { counter, scale: 1.0 }
+impl<'a> TokenCounter<'a> {
+    /// Counts with this tokenizer.
+    pub fn new(tokenizer: &'a dyn Tokenizer) -> Self {
+        Self { tokenizer, scale: 1.0 }
     }
 
     /// Counts so many times as much; `None` for a factor that is no positive number up to 1,000.
@@ -51,8 +51,8 @@ impl<'a> Gauge<'a> {
     /// What counts, and by which factor.
     pub fn name(&self) -> String {
         match self.scale {
-            1.0 => self.counter.name().to_owned(),
-            scale => format!("{} x{scale}", self.counter.name()),
+            1.0 => self.tokenizer.name().to_owned(),
+            scale => format!("{} x{scale}", self.tokenizer.name()),
         }
     }
 
@@ -62,13 +62,13 @@ impl<'a> Gauge<'a> {
     }
 
     pub(super) fn quarters(&self, text: &str) -> u64 {
-        self.counter.quarters(text)
+        self.tokenizer.quarters(text)
     }
 
     /// Whether a text takes more than so many tokens.
     pub(super) fn exceeds(&self, text: &str, tokens: u64) -> bool {
         match self.scale == 1.0 {
-            true => self.counter.exceeds(text, tokens.saturating_mul(QUARTERS)),
+            true => self.tokenizer.exceeds(text, tokens.saturating_mul(QUARTERS)),
             false => self.tokens(text) > tokens,
         }
     }
@@ -84,9 +84,9 @@ impl<'a> Gauge<'a> {
 
 /// The default: words by their length, digits by three, marks by two, other scripts by what their letters cost.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Heuristic;
+pub struct HeuristicTokenizer;
 
-impl Counter for Heuristic {
+impl Tokenizer for HeuristicTokenizer {
     fn name(&self) -> &str {
         "heuristic-1"
     }

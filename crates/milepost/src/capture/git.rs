@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{Bounds, Own, Sighting, Since, bytes_of, path_of, relative};
+use super::{Bounds, CaptureBaseline, Own, WorkspaceCapture, bytes_of, path_of, relative};
 use crate::git::{Git, GitError, is_object_name};
 use crate::model::{GitFacts, PathText, RenamedFile};
 use crate::store::Repository;
@@ -43,21 +43,21 @@ const EMPTY: [&str; 2] = [
 ];
 
 /// Looks at a repository, and adds what it finds.
-pub(super) fn look(
+pub(super) fn capture_git(
     repository: &Repository,
     root: &Path,
-    since: &Since,
+    since: &CaptureBaseline,
     own: &Own,
     bounds: &Bounds,
     deadline: Instant,
-    sighting: &mut Sighting,
+    capture: &mut WorkspaceCapture,
 ) {
     let names = Names { worktree: repository.worktree().to_owned(), root: root.to_owned() };
     let paths = bounds.paths;
     let git = match Git::new(repository, deadline) {
         Ok(git) => git,
         Err(e) => {
-            sighting.git.error = Some(said(e, bounds));
+            capture.git.error = Some(said(e, bounds));
             return;
         }
     };
@@ -66,20 +66,20 @@ pub(super) fn look(
     let read = move |out: &mut dyn BufRead| Status::read(out, &reader, &own_paths, paths);
     match answer(&git, &STATUS, deadline, bounds, read) {
         Ok((status, complaints)) => {
-            sighting.git = status.facts;
-            sighting.skipped.extend(complaints);
+            capture.git = status.facts;
+            capture.skipped.extend(complaints);
             if status.left_out > 0 {
-                sighting.skipped.push(format!("git: {} more paths than {paths}", status.left_out));
+                capture.skipped.push(format!("git: {} more paths than {paths}", status.left_out));
             }
         }
         Err(why) => {
-            sighting.git.error = Some(why);
+            capture.git.error = Some(why);
             return;
         }
     }
-    let Some(head) = sighting.git.head.clone() else {
+    let Some(head) = capture.git.head.clone() else {
         // No commit yet: there is nothing that could have been committed.
-        sighting.committed_known = true;
+        capture.committed_known = true;
         return;
     };
     let base = match &since.base {
@@ -88,14 +88,14 @@ pub(super) fn look(
         Some(base) if base.is_empty() => EMPTY[usize::from(head.len() > 40)],
         Some(base) if is_object_name(base) => base,
         Some(_) => {
-            sighting
+            capture
                 .skipped
                 .push("files of commits: the first commit of the run is not an object name".into());
             return;
         }
     };
     if since.head.as_ref() == Some(&head) || *base == head {
-        sighting.committed_known = true;
+        capture.committed_known = true;
         return;
     }
     let diff = [
@@ -116,13 +116,13 @@ pub(super) fn look(
     let read = move |out: &mut dyn BufRead| committed(out, &names, &own_paths, paths);
     match answer(&git, &diff, deadline, bounds, read) {
         Ok(((committed, left_out), _)) => {
-            sighting.committed = committed;
-            sighting.committed_known = true;
+            capture.committed = committed;
+            capture.committed_known = true;
             if left_out > 0 {
-                sighting.skipped.push(format!("commits: {left_out} more paths than {paths}"));
+                capture.skipped.push(format!("commits: {left_out} more paths than {paths}"));
             }
         }
-        Err(why) => sighting.skipped.push(format!("files of commits since {base}: {why}")),
+        Err(why) => capture.skipped.push(format!("files of commits since {base}: {why}")),
     }
 }
 

@@ -1,8 +1,8 @@
-//! From a sighting and what a run knows already to the workspace of a checkpoint, within its bounds. Pure.
+//! From a capture and what a run knows already to the workspace of a checkpoint, within its bounds. Pure.
 
 use std::collections::BTreeSet;
 
-use super::{Bounds, Sighting};
+use super::{Bounds, WorkspaceCapture};
 use crate::model::{MemoryUsage, PathText, Workspace};
 
 /// Bytes of a path in a list of JSON.
@@ -37,7 +37,7 @@ impl Budget {
     }
 }
 
-impl Sighting {
+impl WorkspaceCapture {
     /// The workspace of a checkpoint: what was seen, and every file touched since the run began. `before` is what the run
     /// knew of those, `peak` the largest resident set it has seen.
     pub fn joined(&self, before: &[PathText], peak: Option<u64>, bounds: &Bounds) -> Workspace {

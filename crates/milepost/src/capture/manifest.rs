@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
+use crate::fs::bounded;
 use crate::model::Manifest;
-use crate::small_file;
 
 /// The most that is read of one file.
 const MOST: u64 = 1 << 20;
@@ -108,7 +108,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
         Err(e) => return Err(said(e)),
     }
     let mut bytes = Vec::new();
-    let file = small_file::open(&path).map_err(said)?;
+    let file = bounded::open(&path).map_err(said)?;
     let size = file.metadata().map_err(said)?.len();
     file.take(MOST).read_to_end(&mut bytes).map_err(said)?;
     match String::from_utf8(bytes) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::kernel;
+use crate::fs::proc;
 use crate::model::MemoryUsage;
 
 /// Whose memory counts.
@@ -65,7 +65,7 @@ struct Used {
 
 fn used_by(pid: u32) -> Option<Used> {
     // What is asked for stands in its first half.
-    let status = kernel::read(&format!("/proc/{pid}/status"))?;
+    let status = proc::read(&format!("/proc/{pid}/status"))?;
     let value = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)

@@ -1,5 +1,5 @@
 //! What the workspace looks like: git, watched folders, memory. The only room that reads the workspace.
-//! In: where to look, and what a run remembers. Out: a sighting, whatever goes wrong on the way: what could not be seen is
+//! In: where to look, and what a run remembers. Out: a capture, whatever goes wrong on the way: what could not be seen is
 //! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
 
 pub mod distance;
@@ -30,7 +30,7 @@ pub const WATCHED: &str = ".aiwg";
 /// What `git.error` says outside of repositories.
 pub const NO_REPOSITORY: &str = "not a git repository";
 
-/// How much a sighting may hold and cost.
+/// How much a capture may hold and cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Paths of git's lists together, of the watched folders, and of the touched files.
@@ -49,7 +49,7 @@ impl Default for Bounds {
 
 /// Where to look.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub struct CaptureOptions {
     /// The project's root; paths are relative to it.
     pub root: PathBuf,
     /// Folders to watch, beside `.aiwg` where it exists: absolute, or relative to the root.
@@ -68,7 +68,7 @@ pub struct Scope {
     pub bounds: Bounds,
 }
 
-impl Scope {
+impl CaptureOptions {
     /// Looks at a project, with everything else as usual.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), ..Self::default() }
@@ -77,7 +77,7 @@ impl Scope {
 
 /// What a run remembers of earlier looks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Since {
+pub struct CaptureBaseline {
     /// The commit the run began at; empty where there was none.
     pub base: Option<String>,
     /// The commit up to which touched files are known.
@@ -86,7 +86,7 @@ pub struct Since {
 
 /// What was seen, before it is joined with what the run knows already.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sighting {
+pub struct WorkspaceCapture {
     /// What git said.
     pub git: GitFacts,
     /// Files that commits since the run's first one have changed.
@@ -103,8 +103,8 @@ pub struct Sighting {
     pub watch: Vec<String>,
 }
 
-impl Sighting {
-    /// A sighting of nothing, that says why.
+impl WorkspaceCapture {
+    /// A capture of nothing, that says why.
     pub fn nothing(why: impl Into<String>) -> Self {
         let why = why.into();
         let git = GitFacts { error: Some(why.clone()), ..GitFacts::default() };
@@ -112,7 +112,7 @@ impl Sighting {
     }
 }
 
-impl From<Workspace> for Sighting {
+impl From<Workspace> for WorkspaceCapture {
     /// What a checkpoint that was not saved yet had seen.
     fn from(seen: Workspace) -> Self {
         Self {
@@ -127,45 +127,45 @@ impl From<Workspace> for Sighting {
 }
 
 /// Looks. Git, the watched folders and memory are looked at side by side.
-pub fn look(scope: &Scope, since: &Since) -> Sighting {
+pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
     let deadline = Instant::now() + scope.bounds.time;
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
     let own = Own::of(scope.store.as_ref());
     let repository = repository(scope, &root);
     let folders = watch::folders(&root, scope);
-    let mut sighting = Sighting::default();
+    let mut capture = WorkspaceCapture::default();
     std::thread::scope(|threads| {
         let spawn =
             |work| std::thread::Builder::new().name("milepost-watch".into()).spawn_scoped(threads, work);
-        let watching = || watch::look(&root, &folders, &own, &scope.bounds, deadline);
+        let watching = || watch::list_files(&root, &folders, &own, &scope.bounds, deadline);
         // A thread of its own only where there is something to do meanwhile.
         let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
-        sighting.memory = memory::of(&scope.process);
+        capture.memory = memory::of(&scope.process);
         match &repository {
             Ok(repository) => {
-                git::look(repository, &root, since, &own, &scope.bounds, deadline, &mut sighting);
+                git::capture_git(repository, &root, since, &own, &scope.bounds, deadline, &mut capture);
             }
-            Err(why) => sighting.git.error = Some(why.clone()),
+            Err(why) => capture.git.error = Some(why.clone()),
         }
         let (watched, skipped) = match thread {
             Some(Ok(thread)) => thread.join().unwrap_or_default(),
             Some(Err(_)) | None => watching(),
         };
-        sighting.watched = watched;
-        sighting.skipped.extend(skipped);
+        capture.watched = watched;
+        capture.skipped.extend(skipped);
     });
-    sighting.watch = scope.watch_in_run.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
-    sighting
+    capture.watch = scope.watch_in_run.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    capture
 }
 
 /// Whether a look takes no time: there is no repository, and nothing is watched.
-pub fn is_quick(scope: &Scope) -> bool {
+pub fn is_quick(scope: &CaptureOptions) -> bool {
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
     watch::folders(&root, scope).is_empty() && repository(scope, &root).is_err()
 }
 
 /// The repository to look at, or why none is.
-fn repository(scope: &Scope, root: &Path) -> Result<Repository, String> {
+fn repository(scope: &CaptureOptions, root: &Path) -> Result<Repository, String> {
     let place = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = place.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();

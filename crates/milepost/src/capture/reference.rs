@@ -7,8 +7,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
+use crate::fs::bounded;
 use crate::model::{FileRef, RawJson};
-use crate::small_file;
 
 /// Size up to which a file is read for its digest.
 const LARGEST: u64 = 64 << 20;
@@ -18,7 +18,7 @@ const LARGEST: u64 = 64 << 20;
 /// no end, is refused.
 pub fn reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
     // Links on the way are the agent's own.
-    let mut file = small_file::open(&std::fs::canonicalize(path)?)?;
+    let mut file = bounded::open(&std::fs::canonicalize(path)?)?;
     let about = file.metadata()?;
     let mut reference = FileRef {
         path: path.to_string_lossy().into_owned(),

@@ -40,13 +40,13 @@ fn the_stores_own_files_are_no_work() {
 
 #[test]
 fn what_does_not_fit_is_said() {
-    let mut sighting = Sighting::default();
-    sighting.git.modified = paths(&["a", "b"]);
-    sighting.git.untracked = paths(&["c", "d"]);
-    sighting.watched.files = paths(&["w"]);
-    sighting.watched.sizes.insert("w".into(), 1);
+    let mut capture = WorkspaceCapture::default();
+    capture.git.modified = paths(&["a", "b"]);
+    capture.git.untracked = paths(&["c", "d"]);
+    capture.watched.files = paths(&["w"]);
+    capture.watched.sizes.insert("w".into(), 1);
     let room = |paths, bytes| {
-        sighting.joined(
+        capture.joined(
             &[PathText::Text("before".into())],
             None,
             &Bounds { paths, bytes, ..Bounds::default() },
@@ -66,16 +66,16 @@ fn what_does_not_fit_is_said() {
 
 #[test]
 fn a_peak_is_never_forgotten() {
-    let mut sighting = Sighting {
+    let mut capture = WorkspaceCapture {
         memory: Some(MemoryUsage { rss: Some(5), ..MemoryUsage::default() }),
-        ..Sighting::default()
+        ..WorkspaceCapture::default()
     };
-    let peak = |sighting: &Sighting, before| {
-        sighting.joined(&[], before, &Bounds::default()).memory.unwrap().peak_rss
+    let peak = |capture: &WorkspaceCapture, before| {
+        capture.joined(&[], before, &Bounds::default()).memory.unwrap().peak_rss
     };
-    assert_eq!(peak(&sighting, Some(9)), Some(9));
-    sighting.memory = None;
-    assert_eq!(peak(&sighting, Some(9)), Some(9));
+    assert_eq!(peak(&capture, Some(9)), Some(9));
+    capture.memory = None;
+    assert_eq!(peak(&capture, Some(9)), Some(9));
 }
 
 #[test]
@@ -115,11 +115,12 @@ fn time_that_is_up_leaves_the_rest_unlisted() {
     let root = std::fs::canonicalize(dir.path()).unwrap();
     std::fs::create_dir(root.join(WATCHED)).unwrap();
     std::fs::File::create(root.join(WATCHED).join("a")).unwrap();
-    let folders = watch::folders(&root, &Scope::at(&root));
-    let (watched, _) = watch::look(&root, &folders, &Own::of(None), &Bounds::default(), Instant::now());
+    let folders = watch::folders(&root, &CaptureOptions::at(&root));
+    let (watched, _) = watch::list_files(&root, &folders, &Own::of(None), &Bounds::default(), Instant::now());
     assert!(watched.files.is_empty() && watched.error.unwrap().contains("too long"));
     let one = Bounds { paths: 0, ..Bounds::default() };
-    let (watched, skipped) = watch::look(&root, &folders, &Own::of(None), &one, Instant::now() + one.time);
+    let (watched, skipped) =
+        watch::list_files(&root, &folders, &Own::of(None), &one, Instant::now() + one.time);
     assert!(watched.files.is_empty() && skipped == ["watched: 1 more files"]);
 }
 
@@ -143,12 +144,14 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
     symlink("deep/er", base.join("outside/inner")).unwrap();
     symlink("../project/own/mine", base.join("outside/back")).unwrap();
     let listed = |watch: &[&Path]| {
-        let scope =
-            Scope { watch: watch.iter().map(|path| path.to_path_buf()).collect(), ..Scope::at(&root) };
+        let scope = CaptureOptions {
+            watch: watch.iter().map(|path| path.to_path_buf()).collect(),
+            ..CaptureOptions::at(&root)
+        };
         let folders = watch::folders(&root, &scope);
         let bounds = Bounds::default();
         let (watched, skipped) =
-            watch::look(&root, &folders, &Own::of(None), &bounds, Instant::now() + bounds.time);
+            watch::list_files(&root, &folders, &Own::of(None), &bounds, Instant::now() + bounds.time);
         (watched.files, skipped)
     };
     let out = |name: &str| format!("watched: {name}: leads out of the project");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
-use super::{Bounds, Own, Scope, WATCHED, bytes_of, relative};
+use super::{Bounds, CaptureOptions, Own, WATCHED, bytes_of, relative};
 use crate::model::{PathText, WatchedFiles};
 
 /// Notes that are kept of one kind; of more, only how many.
@@ -32,7 +32,7 @@ pub(super) struct Folder {
 }
 
 /// The folders to watch: those that are asked for, and `.aiwg` where it exists.
-pub(super) fn folders(root: &Path, scope: &Scope) -> Vec<Folder> {
+pub(super) fn folders(root: &Path, scope: &CaptureOptions) -> Vec<Folder> {
     let usual = root.join(WATCHED);
     let mut folders: Vec<Folder> = Vec::new();
     if usual.is_dir() {
@@ -51,7 +51,7 @@ pub(super) fn folders(root: &Path, scope: &Scope) -> Vec<Folder> {
 }
 
 /// Lists what stands in the folders, and what was left out.
-pub(super) fn look(
+pub(super) fn list_files(
     root: &Path,
     folders: &[Folder],
     own: &Own,

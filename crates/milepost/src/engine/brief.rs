@@ -3,7 +3,7 @@
 
 use super::{Milepost, Reference, RunAssessment};
 use crate::Error;
-use crate::brief::{Brief, Facts, compose, compose_update};
+use crate::brief::{Brief, BriefFacts, compose, compose_update};
 use crate::model::{Body, FileRef, Manifest, RunId};
 use crate::store::{CheckpointEntry, CheckpointFilter, Cursor, Damage, HeaderQuery, Row};
 
@@ -102,7 +102,8 @@ impl Milepost {
                 let previous = Brief::parse(own);
                 let id = &shown.entry.header.snapshot_id;
                 let parent = previous.id().map_or_else(|| id.to_string(), str::to_owned);
-                let facts = Facts { id: named.id, created: now, parent: Some(parent), ..Facts::default() };
+                let facts =
+                    BriefFacts { id: named.id, created: now, parent: Some(parent), ..BriefFacts::default() };
                 let update = Brief::parse(compose_update(&facts));
                 (previous.merge(&update).brief.markdown(), Some(shown.entry.clone()))
             }
@@ -126,7 +127,7 @@ impl Milepost {
         let record = self.store.run(&body.run_id)?.and_then(|state| state.row.record.ok());
         let own = named.id == body.snapshot_id.as_str();
         let parent = if own { body.parent.as_ref() } else { Some(&body.snapshot_id) };
-        let mut facts = Facts {
+        let mut facts = BriefFacts {
             id: named.id.clone(),
             created: named.created,
             parent: parent.map(ToString::to_string),

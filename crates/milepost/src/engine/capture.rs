@@ -3,7 +3,7 @@
 
 use super::reference::Reference;
 use super::{Milepost, Save};
-use crate::capture::{self, Process, Scope, Sighting, Since};
+use crate::capture::{self, CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
 use crate::model::{CaptureHistory, CaptureWhen, PathText, Profile, RunId, RunRecord, Source, Workspace};
 use crate::owner::Liveness;
 use crate::redact::{AllowList, Redaction};
@@ -29,13 +29,13 @@ pub(super) struct Touched {
 impl Milepost {
     /// Looks at the workspace for a checkpoint of this source, if the run's profile wants that; `profile` is that of a run
     /// that is not there yet. Give the result to the save.
-    pub fn look(
+    pub fn capture_if_due(
         &self,
         run: &RunId,
-        scope: &Scope,
+        scope: &CaptureOptions,
         source: Source,
         profile: Option<Profile>,
-    ) -> Result<Option<Sighting>, Error> {
+    ) -> Result<Option<WorkspaceCapture>, Error> {
         let record = self.record_of(run)?;
         let profile = record.as_ref().map(|record| record.profile).or(profile).or(self.settings.profile);
         let captures = known_captures(record);
@@ -48,12 +48,12 @@ impl Milepost {
             }
             CaptureWhen::Always => true,
         };
-        Ok(wanted.then(|| look_since(scope, &captures)))
+        Ok(wanted.then(|| capture_since(scope, &captures)))
     }
 
     /// Looks at the workspace for a run, whatever its profile.
-    pub fn look_now(&self, run: &RunId, scope: &Scope) -> Result<Sighting, Error> {
-        Ok(look_since(scope, &known_captures(self.record_of(run)?)))
+    pub fn capture_workspace(&self, run: &RunId, scope: &CaptureOptions) -> Result<WorkspaceCapture, Error> {
+        Ok(capture_since(scope, &known_captures(self.record_of(run)?)))
     }
 
     /// The processes that work on a run, as far as its owner tells: what `run` has started, or the owner and all it has.
@@ -106,21 +106,24 @@ fn known_captures(record: Option<Box<RunRecord>>) -> CaptureHistory {
     record.filter(|record| !record.is_foreign()).map(|record| record.captures).unwrap_or_default()
 }
 
-fn look_since(scope: &Scope, captures: &CaptureHistory) -> Sighting {
+fn capture_since(scope: &CaptureOptions, captures: &CaptureHistory) -> WorkspaceCapture {
     let mut scope = scope.clone();
     for folder in &captures.watch {
         if !scope.watch_in_run.iter().any(|known| known.as_os_str() == folder.as_str()) {
             scope.watch_in_run.push(folder.into());
         }
     }
-    capture::look(&scope, &Since { base: captures.base.clone(), head: captures.head.clone() })
+    capture::capture_workspace(
+        &scope,
+        &CaptureBaseline { base: captures.base.clone(), head: captures.head.clone() },
+    )
 }
 
 impl Before {
     /// Gives a save the workspace that was seen.
-    pub(super) fn join(&self, save: &mut Save, sighting: &Sighting) {
+    pub(super) fn join(&self, save: &mut Save, capture: &WorkspaceCapture) {
         let bounds = capture::Bounds::default();
-        save.draft.workspace = Some(sighting.joined(&self.files, self.peak_rss, &bounds));
+        save.draft.workspace = Some(capture.joined(&self.files, self.peak_rss, &bounds));
     }
 }
 
@@ -128,24 +131,24 @@ impl Before {
 /// nothing could be replaced in it.
 pub(super) fn remember(
     captures: &mut CaptureHistory,
-    sighting: &Sighting,
+    capture: &WorkspaceCapture,
     redaction: Redaction,
     allow: &AllowList,
     now: jiff::Timestamp,
 ) {
     let may_stay = |folder: &str| redaction == Redaction::Off || allow.redact_text(folder).is_none();
     captures.at = Some(now);
-    let seen = sighting.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
+    let seen = capture.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
     captures.peak_rss = captures.peak_rss.max(seen);
-    for folder in &sighting.watch {
+    for folder in &capture.watch {
         if !captures.watch.contains(folder) && may_stay(folder) {
             captures.watch.push(folder.clone());
         }
     }
-    if sighting.git.error.is_none() {
-        let head = sighting.git.head.clone();
+    if capture.git.error.is_none() {
+        let head = capture.git.head.clone();
         captures.base.get_or_insert_with(|| head.clone().unwrap_or_default());
-        if sighting.committed_known {
+        if capture.committed_known {
             captures.head = head;
         }
     }

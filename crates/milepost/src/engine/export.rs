@@ -6,12 +6,15 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Milepost;
 use super::list::is_completed;
+use crate::Error;
+use crate::fs::atomic;
 use crate::interop::sealed::{self, Patch};
-use crate::interop::{self, ExportRun, File, Format, Held, InteropError, Note, Skipped};
+use crate::interop::{
+    self, ExportCheckpoint, ExportRun, File, Format, ImportNote, InteropError, SkippedFile,
+};
 use crate::model::RunId;
 use crate::redact::AllowList;
 use crate::store::{CheckpointEntry, EventQuery, HeaderQuery, Row, StoreError};
-use crate::{Error, atomic};
 
 /// What to export.
 #[derive(Debug, Clone)]
@@ -46,9 +49,9 @@ pub struct ExportReport {
     /// What the format cannot hold.
     pub lost_fields: BTreeSet<String>,
     /// Checkpoints that could not be read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// What to know about it.
-    pub warnings: Vec<Note>,
+    pub warnings: Vec<ImportNote>,
     /// How many events leave in a bundle.
     pub events: u64,
     /// Secrets in what leaves: where, and by which rule they were found.
@@ -108,7 +111,7 @@ impl Milepost {
         record: &crate::model::RunRecord,
         report: &mut ExportReport,
         progress: &mut interop::Progress<'_>,
-    ) -> Result<Vec<Held>, Error> {
+    ) -> Result<Vec<ExportCheckpoint>, Error> {
         let rows = match &what.only {
             Some(entry) => vec![Row::Intact(entry.clone())],
             None => {
@@ -132,7 +135,7 @@ impl Milepost {
                         sequence: entry.header.sequence,
                         source,
                     };
-                    held.push(Held {
+                    held.push(ExportCheckpoint {
                         body: verified.body().map_err(newer)?,
                         completed: is_completed(Some(record), &entry),
                         document: verified.bytes().to_vec(),
@@ -143,7 +146,7 @@ impl Milepost {
                     let reason_code = Some(e.reason());
                     let Error::Damaged(damage) = e else { continue };
                     let path = format!("{}@{}", what.run, damage.sequence.unwrap_or_default());
-                    report.skipped.push(Skipped { path, reason: damage.to_string(), reason_code });
+                    report.skipped.push(SkippedFile { path, reason: damage.to_string(), reason_code });
                 }
                 Err(e) => return Err(e),
             }

@@ -10,13 +10,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Milepost, RunOptions, Save, Saved, Settings};
-use crate::capture::{Bounds, Sighting};
+use crate::Error;
+use crate::capture::{Bounds, WorkspaceCapture};
 use crate::clock::Clock;
+use crate::fs::{atomic, bounded};
 use crate::model::{Change, CheckpointId, Draft, RawJson, RawObject, RunId};
 use crate::redact::Redaction;
 use crate::store::{StoreUrl, identity};
 use crate::trust::Key;
-use crate::{Error, atomic, small_file};
 
 /// Maximum size of an entry.
 const ENTRY_LIMIT: u64 = 16 << 20;
@@ -145,9 +146,9 @@ impl Outbox {
         settings: &Settings,
         clock: &dyn Clock,
     ) -> Result<QueuedSave, Error> {
-        let sighting = save.sighting.take();
-        if let Some(sighting) = &sighting {
-            save.draft.workspace = Some(sighting.joined(&[], None, &Bounds::default()));
+        let capture = save.capture.take();
+        if let Some(capture) = &capture {
+            save.draft.workspace = Some(capture.joined(&[], None, &Bounds::default()));
         }
         let redaction = save.redaction.unwrap_or(settings.redaction);
         if redaction == Redaction::On {
@@ -170,7 +171,7 @@ impl Outbox {
             tags: save.tags,
             last_of_session: save.last_of_session,
             changes: save.changes,
-            seen: sighting.is_some(),
+            seen: capture.is_some(),
             redaction: Some(redaction),
             draft: save.draft.to_fields()?,
         };
@@ -345,9 +346,9 @@ impl Outbox {
         if *left < ENTRY_LIMIT {
             return Err("the outbox holds more than one command reads".into());
         }
-        let (bytes, about) = small_file::read_with_metadata(file, ENTRY_LIMIT).map_err(|e| e.to_string())?;
+        let (bytes, about) = bounded::read_with_metadata(file, ENTRY_LIMIT).map_err(|e| e.to_string())?;
         *left -= bytes.len() as u64;
-        if small_file::owner(&about) != crate::trust::user_id() {
+        if bounded::owner(&about) != crate::trust::user_id() {
             return Err("it belongs to another user".into());
         }
         let envelope: Envelope = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
@@ -387,7 +388,7 @@ fn waiting(text: &str) -> Result<(RunId, Save), String> {
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
         interruption: None,
-        sighting: seen.map(|seen| Box::new(Sighting::from(seen))),
+        capture: seen.map(|seen| Box::new(WorkspaceCapture::from(seen))),
         redaction: waiting.redaction,
         only_new: false,
         condition: None,

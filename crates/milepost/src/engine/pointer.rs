@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::Milepost;
-use crate::atomic;
+use crate::fs::atomic;
+use crate::fs::bounded;
 use crate::git::{self, Git};
 use crate::model::{CheckpointId, RunId, Status};
 use crate::seal::strict;
-use crate::small_file;
 use crate::store::project_paths::ProjectPaths;
 use crate::store::{CheckpointFilter, HeaderQuery, Row, RunRow, StoreError};
 
@@ -109,7 +109,7 @@ impl Milepost {
     pub(super) fn pointed_id(&self) -> Option<CheckpointId> {
         let pointer = self.settings.pointer.as_ref()?;
         pointer.check_folder().ok()?;
-        let text = String::from_utf8(small_file::read(&pointer.file, LARGEST).ok()?).ok()?;
+        let text = String::from_utf8(bounded::read(&pointer.file, LARGEST).ok()?).ok()?;
         id_in(&text, &pointer.key)
     }
 
@@ -146,7 +146,7 @@ impl Pointer {
         self.check_folder()?;
         let _lock = self.lock()?;
         for _ in 0..TRIES {
-            let found = match small_file::read(&self.file, LARGEST) {
+            let found = match bounded::read(&self.file, LARGEST) {
                 Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => None,
                 Err(e) => return Err(e.to_string()),

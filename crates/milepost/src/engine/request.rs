@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{RunOptions, Settings, compose};
-use crate::capture::Sighting;
+use crate::capture::WorkspaceCapture;
 use crate::model::{
     Change, CheckpointId, Draft, Interruption, Item, Outcome, Profile, RawJson, RunId, Source, Status,
     ValidationError,
@@ -48,7 +48,7 @@ pub struct Save {
     /// Why the work does not go on from here.
     pub interruption: Option<Interruption>,
     /// What was seen of the workspace; `draft.workspace` is made of it.
-    pub sighting: Option<Box<Sighting>>,
+    pub capture: Option<Box<WorkspaceCapture>>,
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
     /// Only if the run is not there yet.
@@ -149,8 +149,8 @@ impl Save {
 
     /// Adds what was seen of the workspace.
     #[must_use]
-    pub fn sighting(mut self, sighting: Sighting) -> Self {
-        self.sighting = Some(Box::new(sighting));
+    pub fn capture(mut self, capture: WorkspaceCapture) -> Self {
+        self.capture = Some(Box::new(capture));
         self
     }
 

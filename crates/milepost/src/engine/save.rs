@@ -9,7 +9,7 @@ use super::capture::Before;
 use super::compose::{self, Frame};
 use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
-use crate::capture::Sighting;
+use crate::capture::WorkspaceCapture;
 use crate::clock::elapsed_ms;
 use crate::model::{
     CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RecentCommit, RunId, Source, Status,
@@ -64,7 +64,7 @@ struct Request<'a> {
 
 /// What was seen of the workspace, for the run to remember.
 struct Seen<'a> {
-    sighting: &'a Sighting,
+    capture: &'a WorkspaceCapture,
     /// The newest capture that it was joined with: another one since then has seen files of its own.
     only_after: Option<u64>,
 }
@@ -81,17 +81,17 @@ impl Milepost {
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
         // Every try that fails is a capture of somebody else's that was saved meanwhile.
         const TRIES: u32 = 100;
-        let Some(sighting) = save.sighting.take() else { return self.save_once(run, save, None) };
+        let Some(capture) = save.capture.take() else { return self.save_once(run, save, None) };
         let mut tries = 0;
         loop {
             tries += 1;
             // Of a run that must not be there yet there is nothing to know.
             let before = if save.only_new { Before::default() } else { self.captured_before(run)? };
             let mut save = save.clone();
-            before.join(&mut save, &sighting);
+            before.join(&mut save, &capture);
             // The last try takes what it has: a file too few in a list is better than no checkpoint.
             let only_after = (tries < TRIES).then_some(before.latest);
-            match self.save_once(run, save, Some(Seen { sighting: &sighting, only_after })) {
+            match self.save_once(run, save, Some(Seen { capture: &capture, only_after })) {
                 Err(Error::CaptureMoved) => {}
                 other => return other,
             }
@@ -232,7 +232,7 @@ fn decide_or_fail(
         }
         capture::remember(
             &mut record.captures,
-            seen.sighting,
+            seen.capture,
             request.redaction,
             &request.settings.redaction_allow,
             now,

@@ -141,6 +141,6 @@ impl Milepost {
 
     pub(super) fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
         let owner = record.owner.as_ref()?;
-        Some(owner::judge(owner, record.heartbeat, record.profile.interval(), self.now()))
+        Some(owner::liveness(owner, record.heartbeat, record.profile.interval(), self.now()))
     }
 }

@@ -7,10 +7,11 @@ use serde::de::DeserializeOwned;
 
 use super::Milepost;
 use super::reference::Reference;
+use crate::Error;
+use crate::fs::atomic;
 use crate::model::{RawJson, RunId};
 use crate::seal::Verified;
 use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
-use crate::{Error, atomic};
 
 /// The state of a run as of a checkpoint.
 #[derive(Debug, Clone)]

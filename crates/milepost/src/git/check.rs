@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::GitError;
-use crate::small_file;
+use crate::fs::bounded;
 use crate::store::Repository;
 
 /// Maximum size of files that git reads whole, by name: those of the git directory that worktrees share.
@@ -45,7 +45,7 @@ pub(super) fn readable(repository: &Repository) -> Result<(), GitError> {
                     return refused("is not a regular file".into());
                 }
                 Ok(about) if about.len() > *limit && about.is_file() => {
-                    return refused(format!("is larger than {}", small_file::shown(*limit)));
+                    return refused(format!("is larger than {}", bounded::shown(*limit)));
                 }
                 _ => {}
             }
@@ -84,7 +84,7 @@ pub(super) fn writable(repository: &Repository) -> Result<(), GitError> {
 
 /// The name of the ref that `HEAD` leads to.
 fn branch(repository: &Repository) -> Option<String> {
-    let head = small_file::read(&repository.git_dir().join("HEAD"), 4096).ok()?;
+    let head = bounded::read(&repository.git_dir().join("HEAD"), 4096).ok()?;
     let name = String::from_utf8(head.strip_prefix(b"ref:")?.trim_ascii().to_vec()).ok()?;
     let is_plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
     is_plain.then_some(name)

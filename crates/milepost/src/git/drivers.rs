@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::{Git, GitError};
-use crate::small_file;
+use crate::fs::bounded;
 use crate::store::Repository;
 
 /// The most that is read of a configuration file.
@@ -28,7 +28,7 @@ pub(super) fn may_be_defined(repository: &Repository) -> bool {
 }
 
 fn mentions(file: &Path) -> bool {
-    match small_file::read(file, LIMIT) {
+    match bounded::read(file, LIMIT) {
         Ok(mut text) => {
             text.make_ascii_lowercase();
             SECTIONS.iter().any(|word| text.windows(word.len()).any(|at| at == *word))

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub use program::Done;
+pub use program::GitOutput;
 
 use crate::store::Repository;
 
@@ -193,7 +193,7 @@ impl Git {
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
         deadline: Instant,
         read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
-    ) -> Result<Done<T>, GitError> {
+    ) -> Result<GitOutput<T>, GitError> {
         let mut command = self.command(true);
         command.args(args);
         program::run(&mut command, deadline, read)
@@ -205,7 +205,7 @@ impl Git {
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
         deadline: Instant,
         limit: u64,
-    ) -> Result<Done<Vec<u8>>, GitError> {
+    ) -> Result<GitOutput<Vec<u8>>, GitError> {
         let read = move |out: &mut dyn BufRead| {
             let mut bytes = Vec::new();
             out.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

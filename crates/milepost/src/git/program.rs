@@ -35,7 +35,7 @@ fn limit_memory(child: &Child) {
 
 /// What git left.
 #[derive(Debug)]
-pub struct Done<T> {
+pub struct GitOutput<T> {
     /// How it ended.
     pub status: ExitStatus,
     /// What its output was made into.
@@ -49,7 +49,7 @@ pub(super) fn run<T: Send + 'static>(
     command: &mut Command,
     deadline: Instant,
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
-) -> Result<Done<T>, GitError> {
+) -> Result<GitOutput<T>, GitError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(unix)]
     {
@@ -102,7 +102,7 @@ pub(super) fn run<T: Send + 'static>(
         }
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    Ok(Done { status, output, complaint: on_one_line(&complaints) })
+    Ok(GitOutput { status, output, complaint: on_one_line(&complaints) })
 }
 
 fn left(deadline: Instant) -> Duration {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::folder::{Folder, inside};
-use super::parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, lost_source, may,
-    need, pretty, take_time, time,
+use super::types::{
+    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, imported, lost, lost_of_run,
+    lost_source, may, need, pretty, take_time, time,
 };
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
@@ -26,7 +26,7 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 }
 
 /// Reads the numbered files; each session is a run of its own.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = Folder::open(path, progress)?;
     let place = inside(path, "checkpoints");
     for file in folder.files(&place, is_checkpoint) {
@@ -126,7 +126,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
             // What the import made of it is made again.
             home.push("snapshot_id");
         }
-        if super::parcel::own_metadata(held.body.metadata.as_ref()).is_none_or(|fields| fields.is_empty()) {
+        if super::types::own_metadata(held.body.metadata.as_ref()).is_none_or(|fields| fields.is_empty()) {
             home.push("metadata");
         }
         lost(held, &home, &mut out.lost);
@@ -137,7 +137,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     Ok(out)
 }
 
-fn foreign(held: &Held, out: &mut Export) -> Result<RawObject, ValidationError> {
+fn foreign(held: &ExportCheckpoint, out: &mut Export) -> Result<RawObject, ValidationError> {
     let body = &held.body;
     let mut kept = imported(body.metadata.as_ref(), FORMAT);
     let none = Workspace::default();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::parcel::Found;
+use super::types::ForeignData;
 use super::{InteropError, Progress};
 use crate::ReasonCode;
 use crate::model::{JsonPath, RawObject};
@@ -18,7 +18,7 @@ pub(super) struct Folder<'p, 'q> {
     pub(super) root: PathBuf,
     /// The same without links.
     real: PathBuf,
-    pub(super) found: Found,
+    pub(super) found: ForeignData,
     progress: &'p mut Progress<'q>,
     done: u64,
 }
@@ -27,7 +27,7 @@ impl<'p, 'q> Folder<'p, 'q> {
     pub(super) fn open(root: &Path, progress: &'p mut Progress<'q>) -> Result<Self, InteropError> {
         let real =
             fs::canonicalize(root).map_err(|source| InteropError::Read { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned(), real, found: Found::default(), progress, done: 0 })
+        Ok(Self { root: root.to_owned(), real, found: ForeignData::default(), progress, done: 0 })
     }
 
     /// The path as it is told: under the folder.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::folder::{Folder, file_name, inside};
-use super::parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, ForeignRun, Found, imported, lost, lost_of_run, lost_source,
-    safe_name, text, time,
+use super::types::{
+    Export, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignRun, imported, lost, lost_of_run,
+    lost_source, safe_name, text, time,
 };
 use super::{Format, InteropError, Progress};
-use crate::brief::{self, Brief, Facts, Kind, compose};
+use crate::brief::{self, Brief, BriefFacts, Kind, compose};
 use crate::model::{Draft, JsonPath, LogLine, RawJson, RawObject, Source, Status};
 
 const FORMAT: Format = Format::Markdown;
@@ -39,7 +39,7 @@ pub(super) fn is_brief(path: &Path) -> bool {
 }
 
 /// Reads one file, or a folder with `active/`, `archive/` and files of its own.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     if path.is_file() {
         let root = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut folder = Folder::open(root, progress)?;
@@ -95,7 +95,7 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
         return folder.found.skip(name, "it is larger than 1 MiB");
     }
     let brief = Brief::parse(source);
-    if brief.front().is_none() {
+    if brief.front_matter().is_none() {
         return folder.found.skip(name, "it has no front matter");
     }
     for warning in brief.warnings() {
@@ -127,7 +127,7 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
         }
     };
     let mut front = RawObject::default();
-    for field in brief.front().map(|front| front.fields.as_slice()).unwrap_or_default() {
+    for field in brief.front_matter().map(|front| front.fields.as_slice()).unwrap_or_default() {
         if let Ok(raw) = RawJson::of(&field.value) {
             front.set(&field.key, raw);
         }
@@ -241,12 +241,12 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
             Some(brief) => brief,
             // A run without any is told by one that is made of facts.
             None if none && n + 1 == run.checkpoints.len() => {
-                made = compose(&Facts {
+                made = compose(&BriefFacts {
                     id: held.body.snapshot_id.to_string(),
                     created: held.body.created_at,
                     body: Some(&held.body),
                     record: Some(run.record),
-                    ..Facts::default()
+                    ..BriefFacts::default()
                 });
                 out.lost.insert("brief".into());
                 &made
@@ -282,7 +282,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
             name = format!("{stem}-{n}");
         }
         // A brief without front matter gets the one that the format asks for.
-        let bytes = if parsed.front().is_some() {
+        let bytes = if parsed.front_matter().is_some() {
             brief.clone()
         } else {
             let at = time(held.body.created_at);

@@ -8,17 +8,17 @@ mod folder;
 pub mod markdown;
 pub mod nova26;
 pub mod pai;
-mod parcel;
 mod python;
 pub mod sealed;
 pub mod snapshot;
+mod types;
 
 use std::path::{Path, PathBuf};
 
 pub use detect::detect;
-pub use parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, ForeignRun, Found, Held, Note, Skipped,
-    safe_name,
+pub use types::{
+    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignEvent, ForeignRun,
+    ImportNote, SkippedFile, safe_name,
 };
 
 use crate::model::closed_enum;
@@ -94,7 +94,7 @@ pub enum InteropError {
 pub type Progress<'a> = dyn FnMut(u64) + 'a;
 
 /// Reads what is at a path: the folder itself, or its parent. Bundles and lines of sealed documents are `sealed`'s.
-pub fn read(format: Format, path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+pub fn read(format: Format, path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     match format {
         Format::Pai => pai::read(path, progress),
         Format::Nova26 => nova26::read(path, progress),

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::folder::{Folder, file_name, inside};
-use super::parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, ForeignEvent, Found, Held, Note, imported, lost, lost_of_run,
-    lost_source, may, need, own_metadata, pretty, safe_name, take_time, text, time,
+use super::types::{
+    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignEvent, ImportNote,
+    imported, lost, lost_of_run, lost_source, may, need, own_metadata, pretty, safe_name, take_time, text,
+    time,
 };
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
@@ -34,7 +35,7 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 }
 
 /// Reads checkpoints, the pointer to the current one, and events.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let root = around(path);
     let mut folder = Folder::open(&root, progress)?;
     let place = inside(&root, "checkpoints");
@@ -62,7 +63,7 @@ pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropEr
 fn checkpoint(
     mut fields: RawObject,
     path: &str,
-    found: &mut Found,
+    found: &mut ForeignData,
 ) -> Result<(String, ForeignCheckpoint), ValidationError> {
     let f = &mut fields;
     let mut kept = RawObject::default();
@@ -117,7 +118,7 @@ fn seed(folder: &mut Folder<'_, '_>, root: &Path) {
     }
     let Some((fields, text)) = folder.object(&file) else { return };
     let state = fields.get("state").and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
-    let pointed: Option<String> = state.and_then(|state| super::parcel::text(&state, "checkpointRef"));
+    let pointed: Option<String> = state.and_then(|state| super::types::text(&state, "checkpointRef"));
     let has = |id: &String, run: &super::ForeignRun| run.checkpoints.iter().any(|c| c.id == *id);
     let at = pointed.as_ref().and_then(|id| folder.found.runs.iter().position(|run| has(id, run)));
     if let (Some(id), None) = (&pointed, at) {
@@ -202,18 +203,18 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
                     "is not written: set state.checkpointRef to \"{}\"",
                     original(held_id(open), open)
                 );
-                out.warnings.push(Note { path: "seed.json".into(), message });
+                out.warnings.push(ImportNote { path: "seed.json".into(), message });
             }
         }
     }
     Ok(out)
 }
 
-fn held_id(held: &Held) -> RawObject {
+fn held_id(held: &ExportCheckpoint) -> RawObject {
     imported(held.body.metadata.as_ref(), FORMAT)
 }
 
-fn original(kept: RawObject, held: &Held) -> String {
+fn original(kept: RawObject, held: &ExportCheckpoint) -> String {
     text(&kept, "id").unwrap_or_else(|| held.body.snapshot_id.to_string())
 }
 
@@ -224,7 +225,7 @@ fn of_run(run: &ExportRun<'_>) -> RawObject {
     if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { RawObject::default() }
 }
 
-fn foreign(held: &Held, out: &mut Export) -> (RawObject, String) {
+fn foreign(held: &ExportCheckpoint, out: &mut Export) -> (RawObject, String) {
     let body = &held.body;
     let mut kept = held_id(held);
     let raw = |value: &dyn erased::Json| value.raw();
@@ -242,7 +243,7 @@ fn foreign(held: &Held, out: &mut Export) -> (RawObject, String) {
         (None, _) => {
             if !fits {
                 let message = "has no phase from 1 to 7: written as 1".to_owned();
-                out.warnings.push(Note { path: place, message });
+                out.warnings.push(ImportNote { path: place, message });
             }
             (raw(&word), raw(&number.filter(|_| fits).unwrap_or(1)))
         }

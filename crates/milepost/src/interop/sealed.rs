@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::parcel::{ExportRun, Found};
+use super::types::{ExportRun, ForeignData};
 use super::{Format, InteropError, Progress};
+use crate::ReasonCode;
+use crate::fs::bounded;
 use crate::model::{Body, Event, Item, Marks, RunRecord};
 use crate::seal::{self, SealError, Verified};
-use crate::{ReasonCode, small_file};
 
 /// The version of the bundle's own form.
 const VERSION: u64 = 1;
@@ -115,7 +116,7 @@ pub(super) fn detect(path: &Path) -> Option<Format> {
 
 /// Opens a regular file, whatever links lead to it: its path was given by a person.
 fn regular(path: &Path) -> io::Result<fs::File> {
-    small_file::open(&fs::canonicalize(path)?)
+    bounded::open(&fs::canonicalize(path)?)
 }
 
 /// One sealed document a line; one that goes over several lines as a JSON string.
@@ -203,10 +204,10 @@ pub fn read(
     format: Format,
     path: &Path,
     progress: &mut Progress<'_>,
-) -> Result<(Vec<Sealed>, Found), InteropError> {
+) -> Result<(Vec<Sealed>, ForeignData), InteropError> {
     let failed = |source| InteropError::Read { path: path.to_owned(), source };
     let mut reader = BufReader::new(regular(path).map_err(failed)?.take(u64::MAX));
-    let mut found = Found::default();
+    let mut found = ForeignData::default();
     let mut sealed =
         Sealed { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };
     let mut hasher = Sha256::new();
@@ -222,7 +223,7 @@ pub fn read(
         let broken =
             |why: String| InteropError::Nothing { path: path.to_owned(), why: format!("line {n}: {why}") };
         if bytes.len() as u64 == LONGEST && !bytes.ends_with(b"\n") {
-            let why = format!("longer than {}", small_file::shown(LONGEST));
+            let why = format!("longer than {}", bounded::shown(LONGEST));
             if format == Format::Bundle {
                 return Err(broken(why));
             }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::folder::{Folder, file_name, inside};
-use super::parcel::{
-    Export, ExportRun, File, ForeignCheckpoint, Found, Held, imported, lost, lost_of_run, may, need,
-    own_metadata, pretty, take_time, text, time,
-};
 use super::python::{Letters, canonical};
+use super::types::{
+    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, imported, lost, lost_of_run,
+    may, need, own_metadata, pretty, take_time, text, time,
+};
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
 use crate::model::{Draft, JsonPath, RawJson, RawObject, Source, Status, ValidationError};
@@ -24,7 +24,7 @@ pub(super) fn is_run(folder: &Path) -> bool {
 }
 
 /// Reads one run's folder, the tree of all runs, or the folder around it.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = Folder::open(path, progress)?;
     let runs: Vec<PathBuf> = if is_run(path) {
         vec![path.to_owned()]
@@ -118,7 +118,7 @@ fn checkpoint(
     mut fields: RawObject,
     path: &str,
     folder: &str,
-    found: &mut Found,
+    found: &mut ForeignData,
 ) -> Result<(String, ForeignCheckpoint), ValidationError> {
     let f = &mut fields;
     let mut kept = RawObject::default();
@@ -198,7 +198,7 @@ fn lenient(
     mut fields: RawObject,
     path: &str,
     kept: &mut RawObject,
-    found: &mut Found,
+    found: &mut ForeignData,
 ) -> Result<Draft, ValidationError> {
     loop {
         let error = match Draft::from_fields(fields.clone()) {
@@ -232,7 +232,7 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     Ok(out)
 }
 
-fn foreign(held: &Held) -> Result<(String, Vec<u8>), ValidationError> {
+fn foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError> {
     /// In the order in which the contract names them.
     const FIRST: [&str; 9] = [
         "snapshot_id",

@@ -5,9 +5,9 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::atomic;
+use crate::fs::atomic;
+use crate::fs::bounded;
 use crate::model::RunId;
-use crate::small_file;
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub fn take(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
 
 /// Whether somebody holds the lock of a run; never where there is no lock file, or locks do not work.
 pub fn is_held(folder: &Path, run: &RunId) -> bool {
-    let Ok(file) = small_file::open(&path_of(folder, run)) else { return false };
+    let Ok(file) = bounded::open(&path_of(folder, run)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 

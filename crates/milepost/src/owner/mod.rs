@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock;
-use crate::kernel;
+use crate::fs::proc;
 use crate::model::Owner;
 
 /// Whether an owner still runs.
@@ -57,7 +57,7 @@ fn owner(pid: u32, stat: Option<Stat>) -> Owner {
 }
 
 /// Judges a recorded owner. `interval` is how often its heartbeat is due.
-pub fn judge(
+pub fn liveness(
     owner: &Owner,
     heartbeat: Option<Timestamp>,
     interval: Option<Duration>,
@@ -108,7 +108,7 @@ pub fn ancestor_named(programs: &[&str]) -> Option<String> {
     let is_one = |name: &str| programs.contains(&name.rsplit('/').next().unwrap_or_default());
     lineage().find_map(|(pid, stat)| {
         let name = stat.map(|stat| stat.name).filter(|name| is_one(name));
-        let line = || kernel::read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = || proc::read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // The program and, for an interpreter, its script.
         let words = |line: &str| -> Option<String> {
             let words = line.split('\0').filter(|word| !word.starts_with('-')).take(2);
@@ -147,7 +147,7 @@ struct Stat {
 }
 
 fn stat(pid: u32) -> Option<Stat> {
-    kernel::read(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
+    proc::read(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
 }
 
 /// The name may hold anything, parentheses and spaces included: what follows counts from the last `)`.
@@ -169,7 +169,7 @@ fn pid_namespace() -> Option<String> {
 
 /// A stable identifier of this machine.
 pub(crate) fn machine_id() -> Option<String> {
-    let read = |path| kernel::read(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    let read = |path| proc::read(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
 }
 
@@ -194,24 +194,24 @@ mod tests {
     #[test]
     fn this_process_is_alive_and_a_recycled_pid_is_not() {
         let mut owner = describe(std::process::id()).unwrap();
-        assert_eq!(judge(&owner, None, None, now()), Liveness::Alive);
+        assert_eq!(liveness(&owner, None, None, now()), Liveness::Alive);
         owner.start_ticks = owner.start_ticks.map(|t| t + 1);
-        assert_eq!(judge(&owner, None, None, now()), Liveness::Dead);
+        assert_eq!(liveness(&owner, None, None, now()), Liveness::Dead);
     }
 
     #[test]
     fn a_killed_child_that_nobody_reaped_is_dead() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let owner = describe(child.id()).unwrap();
-        assert_eq!(judge(&owner, None, None, now()), Liveness::Alive);
+        assert_eq!(liveness(&owner, None, None, now()), Liveness::Alive);
         child.kill().unwrap();
-        while judge(&owner, None, None, now()) == Liveness::Alive {
+        while liveness(&owner, None, None, now()) == Liveness::Alive {
             std::thread::yield_now();
         }
         assert!(stat(child.id()).is_some(), "it is a zombie until it is waited for");
-        assert_eq!(judge(&owner, None, None, now()), Liveness::Dead);
+        assert_eq!(liveness(&owner, None, None, now()), Liveness::Dead);
         child.wait().unwrap();
-        assert_eq!(judge(&owner, None, None, now()), Liveness::Dead);
+        assert_eq!(liveness(&owner, None, None, now()), Liveness::Dead);
     }
 
     #[test]
@@ -219,20 +219,20 @@ mod tests {
         let here = describe(std::process::id()).unwrap();
         let mut other_boot = here.clone();
         other_boot.boot_id = Some("another".into());
-        assert_eq!(judge(&other_boot, None, None, now()), Liveness::Dead);
+        assert_eq!(liveness(&other_boot, None, None, now()), Liveness::Dead);
         let mut elsewhere = other_boot;
         elsewhere.machine_id = Some("another".into());
-        assert_eq!(judge(&elsewhere, None, None, now()), Liveness::Unknown);
+        assert_eq!(liveness(&elsewhere, None, None, now()), Liveness::Unknown);
         let minutes_ago = |n| Some(now() - jiff::SignedDuration::from_mins(n));
         let interval = Some(Duration::from_secs(120));
-        assert_eq!(judge(&elsewhere, minutes_ago(5), interval, now()), Liveness::Unknown);
-        assert_eq!(judge(&elsewhere, minutes_ago(7), interval, now()), Liveness::PresumedDead);
+        assert_eq!(liveness(&elsewhere, minutes_ago(5), interval, now()), Liveness::Unknown);
+        assert_eq!(liveness(&elsewhere, minutes_ago(7), interval, now()), Liveness::PresumedDead);
     }
 
     #[test]
     fn another_pid_namespace_of_this_boot_is_unknown() {
         let mut owner = describe(std::process::id()).unwrap();
         owner.pid_namespace = Some("pid:[1]".into());
-        assert_eq!(judge(&owner, None, None, now()), Liveness::Unknown);
+        assert_eq!(liveness(&owner, None, None, now()), Liveness::Unknown);
     }
 }

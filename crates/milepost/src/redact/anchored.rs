@@ -1,9 +1,9 @@
 //! Secrets that a piece in their middle or at their end gives away: `….atlasv1.…`, `…-us12`, signatures of Azure.
 //! The piece is looked for; what has to stand before it is then compared, within a bound.
 
+use super::secret_likelihood;
 use super::structures::Hit;
 use super::text::{Class, Text, is};
-use super::worth;
 
 pub(super) const RULES: [&str; 9] = [
     "azure_devops_token",
@@ -85,7 +85,7 @@ fn azure(text: &Text<'_>, at: usize) -> Option<Hit> {
     }
     let start = lead(text, at, Class::Base64, *before)?;
     let rule = if text.starts(at, b"AZDO") { "azure_devops_token" } else { "azure_key" };
-    worth::is_mixed(&text.text[start..end]).then_some((start, end, rule))
+    secret_likelihood::is_mixed(&text.text[start..end]).then_some((start, end, rule))
 }
 
 /// 32 hexadecimal digits and a data centre: `…-us12`.
@@ -165,5 +165,5 @@ fn facebook(text: &Text<'_>, at: usize) -> Option<Hit> {
     let edge = !text.before(start).is_some_and(|b| is(b, Class::Word));
     let secret = &text.text[at + 1..end];
     let whole = (15..=16).contains(&id) && (27..=40).contains(&secret.len()) && edge;
-    (whole && worth::is_mixed(secret)).then_some((start, end, "facebook_app_token"))
+    (whole && secret_likelihood::is_mixed(secret)).then_some((start, end, "facebook_app_token"))
 }

@@ -1,8 +1,8 @@
 //! Passwords in command lines: `mysql -pX`, `sshpass -p X`, `docker login -p X` and the like, in texts and in lists of
 //! arguments. A command is taken apart once, from its program to its end, so that the time is linear in the text.
 
+use super::secret_likelihood;
 use super::text::{Class, Text};
-use super::worth;
 
 /// How a flag takes its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +196,7 @@ impl Arguments {
 fn is_value(word: &str) -> bool {
     // Ports that a container publishes: `-p 8080:80`.
     let ports = word.contains(':') && word.bytes().all(|b| b.is_ascii_digit() || b == b':' || b == b'.');
-    !word.is_empty() && !ports && !worth::is_stand_in(word)
+    !word.is_empty() && !ports && !secret_likelihood::is_stand_in(word)
 }
 
 /// Whether the name of a program begins here.

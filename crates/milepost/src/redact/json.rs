@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::beside::Beside;
 use super::commands::Arguments;
+use super::keyword_values::Beside;
 use super::structures::password_of;
 use super::{AllowList, MARK, marked, scan};
 

@@ -4,11 +4,12 @@
 
 mod allow;
 mod anchored;
-mod beside;
 mod commands;
 mod json;
+mod keyword_values;
 mod netrc;
 mod scan;
+mod secret_likelihood;
 mod shape_table;
 mod shapes;
 mod structures;
@@ -16,7 +17,6 @@ mod structures;
 mod tests;
 mod text;
 mod vendors;
-mod worth;
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ pub fn rules() -> BTreeSet<&'static str> {
         .chain(structures::RULES)
         .chain(anchored::RULES)
         .chain(commands::rules())
-        .chain(beside::rules())
+        .chain(keyword_values::rules())
         .collect()
 }
 

@@ -1,8 +1,8 @@
 //! Passwords in a `.netrc` file, on one line or on several: `machine HOST login USER password PASSWORD`.
 
+use super::secret_likelihood;
 use super::structures::Hit;
 use super::text::{Class, Text};
-use super::worth;
 
 /// The password after the word `password`, which stands at `at`, if what stands before it is an entry of such a file.
 pub(super) fn password(text: &Text<'_>, at: usize) -> Option<Hit> {
@@ -17,7 +17,7 @@ pub(super) fn password(text: &Text<'_>, at: usize) -> Option<Hit> {
     let from = after + gap;
     let end = text.run(Class::Quoted, from);
     let value = &text.text[from..end];
-    if gap == 0 || value.is_empty() || worth::is_stand_in(value) {
+    if gap == 0 || value.is_empty() || secret_likelihood::is_stand_in(value) {
         return None;
     }
     let mut rest = &text.bytes[..at];

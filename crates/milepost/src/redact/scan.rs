@@ -1,7 +1,7 @@
 //! One pass over a text: a table of first bytes decides where anything is looked for at all. No backtracking: the time is
 //! linear in the text, whatever it holds.
 
-use super::beside::{self, Beside};
+use super::keyword_values::{self, Beside};
 use super::structures::Hit;
 use super::text::Text;
 use super::{AllowList, anchored, commands, shapes, structures};
@@ -22,7 +22,8 @@ static KINDS: [[u128; 4]; 128] = {
     while first < 128 {
         let byte = first as u8;
         let structures = structures::follows(byte) | anchored::follows(byte);
-        table[first] = [shapes::follows(byte), structures, commands::follows(byte), beside::follows(byte)];
+        table[first] =
+            [shapes::follows(byte), structures, commands::follows(byte), keyword_values::follows(byte)];
         first += 1;
     }
     table
@@ -74,7 +75,7 @@ pub(super) fn may_hold(json: &str) -> bool {
             may.shape && shapes::find(&text, at, pair[0]).is_some()
                 || may.structure && structures::may_begin(&text, at, pair[0])
                 || may.command && commands::may_begin(&text, at)
-                || may.keyword && beside::is_keyword(&text, at)
+                || may.keyword && keyword_values::is_keyword(&text, at)
         })
     })
 }
@@ -102,7 +103,7 @@ pub(super) fn scan(text: &str, beside: Option<Beside>, allow: &AllowList) -> Vec
             Some((start, end, known.unwrap_or(rule)))
         };
         let keyword = || {
-            let (start, end, rule) = beside::find(&text, at)?;
+            let (start, end, rule) = keyword_values::find(&text, at)?;
             Some((start, end, named(&text, start, end).unwrap_or(rule)))
         };
         let hit = may.shape.then(shape).flatten();

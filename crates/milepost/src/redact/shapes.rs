@@ -1,8 +1,8 @@
 //! Secrets that a prefix gives away: how a place in a text is compared with the table of shapes.
 
+use super::secret_likelihood;
 use super::shape_table::SHAPES;
 use super::text::{Class, Text};
-use super::worth;
 
 /// What else has to be true of what follows the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,10 +112,11 @@ impl Shape {
         let value = &text.text[from..end];
         let fits = match self.need {
             Need::Prefix | Need::Edge => true,
-            Need::Mixed => worth::is_mixed(value),
+            Need::Mixed => secret_likelihood::is_mixed(value),
             Need::Uuid => is_uuid(value),
             Need::Parts(lengths) => {
-                value.split('.').map(str::len).eq(lengths.iter().copied()) && worth::is_mixed(value)
+                value.split('.').map(str::len).eq(lengths.iter().copied())
+                    && secret_likelihood::is_mixed(value)
             }
         };
         fits.then_some(end)

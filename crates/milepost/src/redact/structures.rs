@@ -1,7 +1,7 @@
 //! Secrets that their structure gives away: key blocks, signed tokens, addresses with a password, dotted tokens.
 
 use super::text::{Class, Text, is};
-use super::{anchored, worth};
+use super::{anchored, secret_likelihood};
 
 /// A secret: from where to where, and its rule.
 pub(super) type Hit = (usize, usize, &'static str);
@@ -172,12 +172,12 @@ fn address(text: &Text<'_>, at: usize) -> Option<Hit> {
         return is_url_token(user).then_some((from, from + colon, "url_token"));
     }
     let password = text.text.get(from + colon + 1..from + host)?;
-    let plain = !password.is_empty() && !worth::is_stand_in(password);
+    let plain = !password.is_empty() && !secret_likelihood::is_stand_in(password);
     plain.then_some((from + colon + 1, from + host, "url_password"))
 }
 
 fn is_url_token(user: &str) -> bool {
-    user.len() >= 20 && worth::is_mixed(user)
+    user.len() >= 20 && secret_likelihood::is_mixed(user)
 }
 
 /// Eight to ten digits, a colon, and 35 more of which the first two are `AA`.
@@ -246,7 +246,7 @@ fn twitter(text: &Text<'_>, at: usize) -> Option<Hit> {
         return None;
     }
     let end = text.run(Class::Value, at);
-    let value = worth::head(&text.text[at..end]);
+    let value = secret_likelihood::head(&text.text[at..end]);
     (end - at >= 90 && value.contains('%')).then_some((at, end, "twitter_token"))
 }
 
@@ -279,7 +279,7 @@ fn otpauth(text: &Text<'_>, at: usize) -> Option<Hit> {
     let query = &text.text[from..text.text.floor_char_boundary(end)];
     let from = from + query.find(parameter)? + parameter.len();
     let end = text.run(Class::Value, from);
-    let secret = end - from >= 8 && !worth::is_stand_in(&text.text[from..end]);
+    let secret = end - from >= 8 && !secret_likelihood::is_stand_in(&text.text[from..end]);
     secret.then_some((from, end, "otpauth_secret"))
 }
 
@@ -307,7 +307,8 @@ fn basic_auth(text: &Text<'_>, at: usize) -> Option<Hit> {
 pub(super) fn password_of(pair: &str) -> Option<usize> {
     let colon = pair.bytes().take(256).position(|b| b == b':')? + 1;
     let password = pair.get(colon..)?;
-    let ordinary =
-        password.is_empty() || password.bytes().all(|b| b.is_ascii_digit()) || worth::is_stand_in(password);
+    let ordinary = password.is_empty()
+        || password.bytes().all(|b| b.is_ascii_digit())
+        || secret_likelihood::is_stand_in(password);
     (colon > 1 && !ordinary).then_some(colon)
 }

@@ -7,9 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::StoreUrl;
+use crate::fs::{atomic, bounded};
 use crate::model::StoreId;
+use crate::owner;
 use crate::trust::{StoreRecord, UserState, user_id};
-use crate::{atomic, owner, small_file};
 
 /// Maximum size of the file that holds an id.
 const ID_LIMIT: u64 = 256;
@@ -155,7 +156,7 @@ fn id_file(url: &StoreUrl) -> PathBuf {
 
 /// Reads a store's id; `None` where it has none.
 pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
-    match small_file::read_text(&id_file(url), ID_LIMIT) {
+    match bounded::read_text(&id_file(url), ID_LIMIT) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         other => Ok(other?.trim().parse().ok()),
     }
@@ -214,7 +215,7 @@ pub fn check_trust(
     {
         return (StoreTrust::New, None);
     }
-    let owned_by = small_file::owner(&metadata);
+    let owned_by = bounded::owner(&metadata);
     if let Some(owner) = owned_by.filter(|owner| Some(*owner) != user_id()) {
         return foreign(ForeignReason::OtherOwner { path: url.marker(), owner });
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::atomic;
+use crate::fs::atomic;
 
 /// Threads that wait for locks. Behind a holder that was stopped for hours they must not pile up without end.
 static WAITERS: AtomicUsize = AtomicUsize::new(0);

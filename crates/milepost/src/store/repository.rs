@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::small_file;
+use crate::fs::bounded;
 
 /// The most that is read of a file in a git directory.
 const LIMIT: u64 = 64 << 10;
@@ -120,12 +120,12 @@ fn is_there(path: &Path) -> bool {
 }
 
 fn text(path: &Path) -> Option<String> {
-    String::from_utf8(small_file::read(path, LIMIT).ok()?).ok()
+    String::from_utf8(bounded::read(path, LIMIT).ok()?).ok()
 }
 
 /// The path that a file of one line holds behind a prefix.
 fn path_in(file: &Path, prefix: &str) -> Option<PathBuf> {
-    let bytes = small_file::read(file, LIMIT).ok()?;
+    let bytes = bounded::read(file, LIMIT).ok()?;
     let path = bytes.strip_prefix(prefix.as_bytes())?.trim_ascii();
     (!path.is_empty() && !path.contains(&0)).then(|| path_of(path))?
 }

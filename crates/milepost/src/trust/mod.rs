@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use self::record::{StoreRecord, TrustedProject};
-use crate::atomic;
+use crate::fs::atomic;
+use crate::fs::bounded;
 use crate::model::StoreId;
-use crate::small_file;
 
 /// Name of the file that holds the key.
 const KEY: &str = "key";
@@ -61,7 +61,7 @@ impl UserState {
     pub fn at(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
         let nearest = folder.ancestors().find_map(|at| std::fs::metadata(at).ok());
-        let owner = nearest.as_ref().and_then(small_file::owner);
+        let owner = nearest.as_ref().and_then(bounded::owner);
         if owner == user_id() {
             return Ok(Self { folder });
         }
@@ -174,8 +174,8 @@ impl UserState {
 
     /// Reads a file of the user's own.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        let (bytes, metadata) = small_file::read_with_metadata(path, limit)?;
-        if small_file::owner(&metadata) != user_id() {
+        let (bytes, metadata) = bounded::read_with_metadata(path, limit)?;
+        if bounded::owner(&metadata) != user_id() {
             let why = format!("{} belongs to another user", path.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }

@@ -99,7 +99,7 @@ fn a_damaged_one_is_named_whichever_it_is(#[values(0, 1)] side: u64) {
     let path = world.dir.path().join(format!("store/r/history/{damaged}.json"));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[20] ^= 1;
-    milepost::atomic::write(&path, &bytes, milepost::atomic::Mode::Private).unwrap();
+    milepost::fs::atomic::write(&path, &bytes, milepost::fs::atomic::Mode::Private).unwrap();
     for (a, b) in [(1, 2), (2, 1)] {
         let error = world.mp.diff(&number("r", a), Some(&number("r", b)), None).unwrap_err();
         assert_eq!((error.exit(), error.reason()), (Exit::Damaged, ReasonCode::CheckpointIntegrityMismatch));

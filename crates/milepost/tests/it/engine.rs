@@ -302,7 +302,7 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None, "the same content is no loss");
-    milepost::atomic::write(&file, b"mine", milepost::atomic::Mode::Shared).unwrap();
+    milepost::fs::atomic::write(&file, b"mine", milepost::fs::atomic::Mode::Shared).unwrap();
     let refused = world.mp.restore(&state, &file, &plain).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::RestoreRefused);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
@@ -318,7 +318,8 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
 fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
-    milepost::atomic::write(&file, b"{\"v\": 1.0, \"state\": {}}\n", milepost::atomic::Mode::Shared).unwrap();
+    milepost::fs::atomic::write(&file, b"{\"v\": 1.0, \"state\": {}}\n", milepost::fs::atomic::Mode::Shared)
+        .unwrap();
     let (key, place) =
         (vec!["state".into(), "checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
     let pointer = Pointer { file: file.clone(), key, commit: false, place };
@@ -465,8 +466,12 @@ fn the_pointers_commit_holds_its_file_alone() {
     git(&["config", "user.name", "t"]);
     git(&["config", "user.email", "t@example.invalid"]);
     let write = |name: &str, text: &str| {
-        milepost::atomic::write(&dir.path().join(name), text.as_bytes(), milepost::atomic::Mode::Shared)
-            .unwrap();
+        milepost::fs::atomic::write(
+            &dir.path().join(name),
+            text.as_bytes(),
+            milepost::fs::atomic::Mode::Shared,
+        )
+        .unwrap();
     };
     write("other.txt", "one\n");
     git(&["add", "other.txt"]);

@@ -308,7 +308,7 @@ fn compressed_history_is_like_any_other() {
     let id = &mp.find(&Reference::Latest(49), Some(&run("r"))).unwrap().header.snapshot_id;
     let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().verified;
     let plain = folder.join(format!("history/{id}.json"));
-    milepost::atomic::write(&plain, document.bytes(), milepost::atomic::Mode::Private).unwrap();
+    milepost::fs::atomic::write(&plain, document.bytes(), milepost::fs::atomic::Mode::Private).unwrap();
     let mended = pruned(&mp);
     assert_eq!((mended.removed, mended.compressed), (0, 0));
     assert!(!plain.exists());
@@ -318,7 +318,7 @@ fn compressed_history_is_like_any_other() {
     let mut bytes = std::fs::read(&packed).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    milepost::atomic::write(&packed, &bytes, milepost::atomic::Mode::Private).unwrap();
+    milepost::fs::atomic::write(&packed, &bytes, milepost::fs::atomic::Mode::Private).unwrap();
     let damaged = mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged;
     assert_eq!(damaged.len(), 1);
     assert_eq!(damaged[0].snapshot_id.as_ref(), Some(id));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use milepost::capture::Scope;
+use milepost::capture::CaptureOptions;
 use milepost::engine::{Reference, Settings};
 use milepost::model::{Body, PathText, Source};
 use milepost::redact::Redaction;
@@ -235,20 +235,20 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
     let open = || Milepost::at(&url, &OpenOptions::new().create(true)).unwrap();
     open().save(&run("r"), Save::new().profile(Profile::Session)).unwrap();
     let (one, two) = (open(), open());
-    let look = |mp: &Milepost| mp.look_now(&run("r"), &Scope::at(root)).unwrap();
+    let look = |mp: &Milepost| mp.capture_workspace(&run("r"), &CaptureOptions::at(root)).unwrap();
     write(&root.join("a"), "x");
     let first = look(&one);
     std::fs::remove_file(root.join("a")).unwrap();
     write(&root.join("b"), "x");
     let second = look(&two);
     std::fs::remove_file(root.join("b")).unwrap();
-    two.save(&run("r"), Save::new().sighting(second)).unwrap();
-    one.save(&run("r"), Save::new().sighting(first)).unwrap();
+    two.save(&run("r"), Save::new().capture(second)).unwrap();
+    one.save(&run("r"), Save::new().capture(first)).unwrap();
     // Neither handle knows what the other has saved.
     for (mp, name) in [(&two, "c"), (&one, "d")] {
         write(&root.join(name), "x");
         let seen = look(mp);
-        mp.save(&run("r"), Save::new().summary(name).sighting(seen)).unwrap();
+        mp.save(&run("r"), Save::new().summary(name).capture(seen)).unwrap();
         std::fs::remove_file(root.join(name)).unwrap();
     }
     let shown = one.show(&Reference::Latest(0), Some(&run("r"))).unwrap();
@@ -261,7 +261,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
                 for i in 0..5 {
                     let mut seen = look(&mp);
                     seen.git.untracked = vec![PathText::Text(format!("t{n}-{i}"))];
-                    mp.save(&run("r"), Save::new().summary(format!("{n} {i}")).sighting(seen)).unwrap();
+                    mp.save(&run("r"), Save::new().summary(format!("{n} {i}")).capture(seen)).unwrap();
                 }
             });
         }
@@ -274,12 +274,18 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
 fn a_timer_that_does_not_look_confirms_what_was_seen() {
     let project = repository();
     let world = World::new(Kind::Files);
-    let seen = world.mp.look_now(&run("r"), &Scope::at(project.path())).unwrap();
-    world.mp.save(&run("r"), Save::new().summary("s").sighting(seen)).unwrap();
+    let seen = world.mp.capture_workspace(&run("r"), &CaptureOptions::at(project.path())).unwrap();
+    world.mp.save(&run("r"), Save::new().summary("s").capture(seen)).unwrap();
     world.wait(60_000);
     let timer = || world.mp.save(&run("r"), Save::new().summary("s").source(Source::Timer)).unwrap();
     assert!(timer().coalesced);
-    let due = |source| world.mp.look(&run("r"), &Scope::at(project.path()), source, None).unwrap().is_some();
+    let due = |source| {
+        world
+            .mp
+            .capture_if_due(&run("r"), &CaptureOptions::at(project.path()), source, None)
+            .unwrap()
+            .is_some()
+    };
     assert!(!due(Source::Timer) && due(Source::Manual));
     world.wait(30 * 60_000);
     assert!(due(Source::Timer), "once in half an hour");
@@ -293,18 +299,18 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::new(Kind::Sqlite);
     let outbox = crate::engine::outbox(dir.path());
-    let look = || world.mp.look_now(&run("r"), &Scope::at(root)).unwrap();
+    let look = || world.mp.capture_workspace(&run("r"), &CaptureOptions::at(root)).unwrap();
     write(&root.join("a"), "x");
-    world.mp.save(&run("r"), Save::new().sighting(look())).unwrap();
+    world.mp.save(&run("r"), Save::new().capture(look())).unwrap();
     std::fs::remove_file(root.join("a")).unwrap();
     write(&root.join("b"), "x");
-    let seen = milepost::capture::look(&Scope::at(root), &Default::default());
-    let waiting = Save::new().summary("waits").sighting(seen);
+    let seen = milepost::capture::capture_workspace(&CaptureOptions::at(root), &Default::default());
+    let waiting = Save::new().summary("waits").capture(seen);
     let settings = Settings { redaction: Redaction::On, ..Settings::default() };
     outbox.enqueue(&run("r"), waiting, &settings, &world.clock).unwrap();
     std::fs::remove_file(root.join("b")).unwrap();
     assert_eq!(outbox.deliver(&world.mp).unwrap().saved.len(), 1);
-    world.mp.save(&run("r"), Save::new().summary("after").sighting(look())).unwrap();
+    world.mp.save(&run("r"), Save::new().summary("after").capture(look())).unwrap();
     for n in [2, 3] {
         let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
         assert_eq!(touched(&shown.verified.body().unwrap()), ["a", "b"], "{n}");
@@ -314,7 +320,7 @@ fn what_waited_in_the_outbox_forgets_nothing() {
 /// What a record says, of an imported run or in a store that was adopted, neither steers git nor names folders to watch.
 #[test]
 fn a_record_from_elsewhere_does_not_steer_a_look() {
-    use milepost::capture::Scope;
+    use milepost::capture::CaptureOptions;
     use milepost::engine::current::{Caller, RunResolution};
     use milepost::model::RunOrigin;
     use milepost::store::{Commit, WriteDecision};
@@ -339,7 +345,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
             WriteDecision::Commit(Box::new(Commit::new(record)))
         };
         world.mp.store().write(&name, &mut { forge }).unwrap();
-        let seen = world.mp.look_now(&name, &Scope::at(dir.path())).unwrap();
+        let seen = world.mp.capture_workspace(&name, &CaptureOptions::at(dir.path())).unwrap();
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
         assert_eq!(seen.watch.is_empty(), origin.is_some(), "{:?}", seen.watch);
     }

@@ -92,7 +92,7 @@ impl Folder {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    milepost::atomic::write(path, bytes, milepost::atomic::Mode::Private).unwrap();
+    milepost::fs::atomic::write(path, bytes, milepost::fs::atomic::Mode::Private).unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `brief fit`: as much of a brief as fits a token budget.
 
-use milepost::brief::{Counter, Fit, Gauge, Heuristic, Omitted, Overflow};
+use milepost::brief::{Fit, HeuristicTokenizer, Omitted, Overflow, TokenCounter, Tokenizer};
 use milepost::model::ValidationError;
 use milepost::{Error, brief};
 use serde::Serialize;
@@ -52,10 +52,10 @@ pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), CommandEr
         Some(word) => word.parse().map_err(|source| value("--overflow", source))?,
         None => Overflow::default(),
     };
-    let counter = counter(args.counter.as_deref())?;
-    let gauge = scaled(Gauge::new(&*counter), args.token_scale.as_deref())?;
+    let tokenizer = tokenizer(args.counter.as_deref())?;
+    let counter = scaled(TokenCounter::new(&*tokenizer), args.token_scale.as_deref())?;
     let source = Source::read(&args.source, context)?;
-    let how = Fit { budget, overflow, gauge, whole: source.command.clone() };
+    let how = Fit { budget, overflow, counter, whole: source.command.clone() };
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
     let said = |what: &str| context.output.message(&format!("Warning: {what}"));
     if fitted.exceeds {
@@ -86,9 +86,9 @@ fn value(name: &str, source: ValidationError) -> Error {
     Error::Value { name: name.to_owned(), source }
 }
 
-fn scaled<'a>(gauge: brief::Gauge<'a>, scale: Option<&str>) -> Result<Gauge<'a>, Error> {
-    let Some(text) = scale else { return Ok(gauge) };
-    let scale = text.parse().ok().and_then(|scale: f64| gauge.scaled(scale));
+fn scaled<'a>(counter: brief::TokenCounter<'a>, scale: Option<&str>) -> Result<TokenCounter<'a>, Error> {
+    let Some(text) = scale else { return Ok(counter) };
+    let scale = text.parse().ok().and_then(|scale: f64| counter.scaled(scale));
     scale.ok_or_else(|| {
         let message = format!("\"{text}\" is not a number above 0 and at most 1000");
         value("--token-scale", ValidationError { path: "/token_scale".into(), message })
@@ -96,18 +96,18 @@ fn scaled<'a>(gauge: brief::Gauge<'a>, scale: Option<&str>) -> Result<Gauge<'a>,
 }
 
 #[cfg(feature = "exact-tokens")]
-fn exact(name: &str) -> Option<Box<dyn Counter>> {
-    brief::Exact::named(name).map(|counter| Box::new(counter) as Box<dyn Counter>)
+fn exact(name: &str) -> Option<Box<dyn Tokenizer>> {
+    brief::ExactTokenizer::named(name).map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>)
 }
 
 #[cfg(not(feature = "exact-tokens"))]
-fn exact(_: &str) -> Option<Box<dyn Counter>> {
+fn exact(_: &str) -> Option<Box<dyn Tokenizer>> {
     None
 }
 
-fn counter(name: Option<&str>) -> Result<Box<dyn Counter>, CommandError> {
+fn tokenizer(name: Option<&str>) -> Result<Box<dyn Tokenizer>, CommandError> {
     let known = match name {
-        None | Some("heuristic" | "heuristic-1") => Some(Box::new(Heuristic) as Box<dyn Counter>),
+        None | Some("heuristic" | "heuristic-1") => Some(Box::new(HeuristicTokenizer) as Box<dyn Tokenizer>),
         Some(name) => exact(name),
     };
     known.ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! `brief new`: a brief that continues a checkpoint, or the first one of a project.
 
-use milepost::brief::{Facts, compose};
+use milepost::brief::{BriefFacts, compose};
 use milepost::capture::manifests;
 use milepost::clock::{Clock, SystemClock};
 use milepost::engine::brief::fresh_id;
@@ -28,7 +28,12 @@ pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), Comma
         // The first brief of a project continues nothing.
         (Err(CommandError::Library(e)), None) if is_first(&e) => {
             let now = SystemClock.now();
-            let facts = Facts { id: fresh_id(now), created: now, manifests: &manifests, ..Facts::default() };
+            let facts = BriefFacts {
+                id: fresh_id(now),
+                created: now,
+                manifests: &manifests,
+                ..BriefFacts::default()
+            };
             let markdown = compose(&facts);
             return write(&markdown, None, None, context);
         }

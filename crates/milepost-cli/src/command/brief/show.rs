@@ -1,6 +1,6 @@
 //! `brief show`: a brief as it is; the part of `resume` that needs no store where it is a file.
 
-use milepost::brief::Gauge;
+use milepost::brief::TokenCounter;
 use serde::Serialize;
 
 use super::print;
@@ -40,7 +40,7 @@ pub(super) fn run(name: &str, context: &Context<'_>) -> Result<(), CommandError>
 pub(super) fn show(source: &Source, context: &Context<'_>) -> Result<(), CommandError> {
     let brief = &source.brief;
     if context.output.json {
-        let gauge = Gauge::default();
+        let counter = TokenCounter::default();
         let sections = brief.sections().iter().map(|section| Section {
             heading: &section.heading,
             kind: section.kind.as_str(),
@@ -52,8 +52,8 @@ pub(super) fn show(source: &Source, context: &Context<'_>) -> Result<(), Command
             checkpoint: brief.id(),
             snapshot_id: source.of.as_ref().map(|of| of.entry.header.snapshot_id.to_string()),
             composed: source.of.as_ref().is_some_and(|of| of.composed),
-            tokens: gauge.tokens(brief.text()),
-            counter: gauge.name(),
+            tokens: counter.tokens(brief.text()),
+            counter: counter.name(),
             sections: sections.collect(),
             warnings: FindingDocument::all(brief.warnings()),
         })?;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::super::Gauge;
+use super::super::TokenCounter;
 use super::super::artifact::Artifact;
 use super::Rank;
 use super::clip;
@@ -87,30 +87,30 @@ impl<'a> Entry<'a> {
     }
 
     /// Counts a line, as it is after all that was done to it.
-    pub(super) fn weigh(&mut self, gauge: &Gauge<'_>) {
+    pub(super) fn weigh(&mut self, counter: &TokenCounter<'_>) {
         if let Some(file) = &self.file {
             self.text = Cow::Owned(file.dense());
         } else if !self.text.ends_with('\n') {
             self.text = Cow::Owned([&self.text, "\n"].concat());
         }
-        self.cost = Some(gauge.quarters(&self.text));
+        self.cost = Some(counter.quarters(&self.text));
         for way in std::mem::take(&mut self.pending).into_iter().flatten() {
-            self.change(way, gauge);
+            self.change(way, counter);
         }
     }
 
     /// Does something to a line, now or when it is weighed.
-    pub(super) fn change(&mut self, way: Way, gauge: &Gauge<'_>) {
+    pub(super) fn change(&mut self, way: Way, counter: &TokenCounter<'_>) {
         if self.cost.is_none() {
             if let Some(free) = self.pending.iter_mut().find(|way| way.is_none()) {
                 *free = Some(way);
                 return;
             }
-            self.weigh(gauge);
+            self.weigh(counter);
         }
         let cost = self.cost();
         let Some(text) = way.of(&self.text) else { return };
-        let new = gauge.quarters(&text);
+        let new = counter.quarters(&text);
         // What is cut has to be cheaper for it.
         if way != Way::Joined {
             if new >= cost {
@@ -122,8 +122,8 @@ impl<'a> Entry<'a> {
     }
 
     /// What it would cost less after something, once it is weighed.
-    pub(super) fn saved(&self, way: Way, gauge: &Gauge<'_>) -> u64 {
-        way.of(&self.text).map_or(0, |text| self.cost().saturating_sub(gauge.quarters(&text)))
+    pub(super) fn saved(&self, way: Way, counter: &TokenCounter<'_>) -> u64 {
+        way.of(&self.text).map_or(0, |text| self.cost().saturating_sub(counter.quarters(&text)))
     }
 
     /// Shows a file in another way, which has not been weighed.

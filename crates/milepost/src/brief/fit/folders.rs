@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::super::Gauge;
+use super::super::TokenCounter;
 use super::super::blocks::code_span;
 use super::gather::in_one_line;
 use super::seeded::Map;
@@ -120,13 +120,13 @@ impl<'a> Folders<'a> {
     }
 
     /// What a name costs with its note, and what its folder costs where nothing in it was weighed before.
-    pub(super) fn weigh(&mut self, (folder, name): Place, gauge: &Gauge<'_>) -> (u64, u64) {
+    pub(super) fn weigh(&mut self, (folder, name): Place, counter: &TokenCounter<'_>) -> (u64, u64) {
         let Some(folder) = self.all.get_mut(folder) else { return (0, 0) };
         let Some(Some(name)) = folder.names.get(name) else { return (0, 0) };
         let mut cost = |parts: [&str; 4]| {
             self.line.clear();
             self.line.extend(parts);
-            gauge.quarters(&self.line)
+            counter.quarters(&self.line)
         };
         let colon = if name.note.is_empty() { "" } else { ": " };
         let name = cost(["; ", &name.name, colon, &name.note]);

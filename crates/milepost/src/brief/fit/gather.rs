@@ -17,8 +17,8 @@ use super::{Fit, PREAMBLE, Rank};
 pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
     // About as many lines as there are.
     let lines = brief.text().len() / 64;
-    let mut page = Page::new(how.gauge, how.budget, how.whole.as_deref(), lines);
-    if let Some(front) = brief.front() {
+    let mut page = Page::new(how.counter, how.budget, how.whole.as_deref(), lines);
+    if let Some(front) = brief.front_matter() {
         page.set_front(brief.slice(front.range.clone()));
     }
     let mut seen = Seen::with_capacity_and_hasher(lines, Seeded::default());

@@ -15,7 +15,7 @@ mod shrink;
 
 use std::ops::ControlFlow;
 
-use super::{Brief, Gauge, Kind};
+use super::{Brief, Kind, TokenCounter};
 use page::Page;
 
 /// What to do where that which must be kept does not fit.
@@ -54,7 +54,7 @@ pub struct Fit<'a> {
     /// What to do where that is too few.
     pub overflow: Overflow,
     /// What counts them.
-    pub gauge: Gauge<'a>,
+    pub counter: TokenCounter<'a>,
     /// The command that shows all of it.
     pub whole: Option<String>,
 }
@@ -108,12 +108,12 @@ pub struct OverBudget {
 }
 
 pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
-    if !how.gauge.exceeds(brief.text(), how.budget) {
+    if !how.counter.exceeds(brief.text(), how.budget) {
         return Ok(Fitted {
             markdown: brief.text().to_owned(),
-            tokens: how.gauge.tokens(brief.text()),
+            tokens: how.counter.tokens(brief.text()),
             budget: how.budget,
-            counter: how.gauge.name(),
+            counter: how.counter.name(),
             omitted: Vec::new(),
             shrunk: false,
             exceeds: false,
@@ -162,7 +162,7 @@ fn fitted(landing: Landing, how: &Fit<'_>) -> Fitted {
         markdown: landing.markdown,
         tokens: landing.tokens,
         budget: how.budget,
-        counter: how.gauge.name(),
+        counter: how.counter.name(),
         omitted: landing.omitted,
         shrunk: false,
         exceeds: false,
@@ -176,13 +176,13 @@ fn sizes(page: &Page<'_>, how: &Fit<'_>) -> Vec<(String, u64)> {
     for part in page.parts.iter().filter(|part| part.kind.must_keep()) {
         let quarters = part.verbatim.as_ref().map_or(0, |text| text.cost);
         kept += quarters;
-        let tokens = how.gauge.whole(quarters);
+        let tokens = how.counter.whole(quarters);
         match sizes.iter_mut().find(|(name, _)| *name == part.kind.as_str()) {
             Some((_, n)) => *n += tokens,
             None => sizes.push((part.kind.as_str().to_owned(), tokens)),
         }
     }
-    let rest = how.gauge.whole(page.total().saturating_sub(kept));
+    let rest = how.counter.whole(page.total().saturating_sub(kept));
     sizes.push(("what stands around them".to_owned(), rest));
     sizes
 }

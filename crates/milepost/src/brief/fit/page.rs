@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::super::{Gauge, Kind, QUARTERS};
+use super::super::{Kind, QUARTERS, TokenCounter};
 use super::entry::{Entry, Shown, Way};
 use super::folders::Folders;
 use super::notice::{Telling, notice, word};
@@ -38,7 +38,7 @@ pub(super) struct Part<'a> {
 /// Everything, as it stands.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
-    gauge: Gauge<'a>,
+    counter: TokenCounter<'a>,
     budget: u64,
     whole: Option<&'a str>,
     pub(super) front: Text<'a>,
@@ -54,11 +54,11 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(gauge: Gauge<'a>, budget: u64, whole: Option<&'a str>, lines: usize) -> Self {
+    pub(super) fn new(counter: TokenCounter<'a>, budget: u64, whole: Option<&'a str>, lines: usize) -> Self {
         // A name that is longer than what it leads to does not help.
-        let whole = whole.filter(|command| gauge.quarters(command) <= 4 * 28);
+        let whole = whole.filter(|command| counter.quarters(command) <= 4 * 28);
         Self {
-            gauge,
+            counter,
             budget,
             whole,
             front: Text { text: Cow::Borrowed(""), cost: 0 },
@@ -73,7 +73,7 @@ impl<'a> Page<'a> {
 
     fn text(&self, text: impl Into<Cow<'a, str>>) -> Text<'a> {
         let text = text.into();
-        Text { cost: self.gauge.quarters(&text), text }
+        Text { cost: self.counter.quarters(&text), text }
     }
 
     pub(super) fn set_front(&mut self, text: impl Into<Cow<'a, str>>) {
@@ -127,7 +127,7 @@ impl<'a> Page<'a> {
 
     /// Quarters of a token, as far as they are known: all of them once everything that is there is weighed.
     pub(super) fn total(&self) -> u64 {
-        self.total + self.notice().map_or(0, |notice| self.gauge.quarters(&notice))
+        self.total + self.notice().map_or(0, |notice| self.counter.quarters(&notice))
     }
 
     /// What is told of omissions, where there are some.
@@ -138,7 +138,7 @@ impl<'a> Page<'a> {
     }
 
     pub(super) fn tokens(&self) -> u64 {
-        self.gauge.whole(self.total())
+        self.counter.whole(self.total())
     }
 
     /// Sets the order in which entries are weighed, from the last to the first.
@@ -164,12 +164,12 @@ impl<'a> Page<'a> {
             Shown::Gone => {}
             Shown::Noted(place) | Shown::Path(place) => {
                 let Some(part) = self.parts.get_mut(entry.part) else { return };
-                let (name, folder) = part.folders.weigh(place, &self.gauge);
+                let (name, folder) = part.folders.weigh(place, &self.counter);
                 entry.set_cost(name);
                 self.total += name + folder;
             }
             Shown::Whole | Shown::Cut => {
-                entry.weigh(&self.gauge);
+                entry.weigh(&self.counter);
                 self.total += entry.cost();
                 self.lossy |= entry.shown == Shown::Cut;
             }
@@ -179,7 +179,7 @@ impl<'a> Page<'a> {
     /// Ends the descent where it fits.
     pub(super) fn landed(&mut self) -> Flow {
         // What is told of omissions costs something too, but is not worth its words before the rest fits.
-        while self.gauge.whole(self.total) <= self.budget {
+        while self.counter.whole(self.total) <= self.budget {
             if let Some(at) = self.unweighed.pop() {
                 self.weigh(at);
                 continue;
@@ -202,14 +202,14 @@ impl<'a> Page<'a> {
     pub(super) fn change(&mut self, at: usize, way: Way) {
         let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.shown.is_line()) else { return };
         let before = entry.cost();
-        entry.change(way, &self.gauge);
+        entry.change(way, &self.counter);
         self.total = self.total + entry.cost() - before;
         self.lossy |= entry.shown == Shown::Cut;
     }
 
     /// What an entry that is weighed costs less after something.
     pub(super) fn saved(&self, at: usize, way: Way) -> u64 {
-        self.entries.get(at).map_or(0, |entry| entry.saved(way, &self.gauge))
+        self.entries.get(at).map_or(0, |entry| entry.saved(way, &self.counter))
     }
 
     /// Lets the lines of a part stand on one line, under a heading of one word.
@@ -341,7 +341,7 @@ impl<'a> Page<'a> {
             part.folders.write(&mut out);
         }
         out.extend(self.notice());
-        Landing { tokens: self.gauge.tokens(&out), markdown: out, omitted: self.omitted() }
+        Landing { tokens: self.counter.tokens(&out), markdown: out, omitted: self.omitted() }
     }
 
     /// Counts section by section what is gone and what is cut.

@@ -1,11 +1,11 @@
 //! The front matter of two briefs: what the update gives, the keys of both, and where it came from.
 
-use super::super::front::{Field, written};
-use super::super::{Brief, Front};
+use super::super::front_matter::{Field, written};
+use super::super::{Brief, FrontMatter};
 
 /// Everything before the first section, with the front matter of both.
 pub(super) fn merged(previous: &Brief, update: &Brief, head: &str, crlf: bool) -> String {
-    let Some(new) = update.front() else { return head.to_owned() };
+    let Some(new) = update.front_matter() else { return head.to_owned() };
     let end = if crlf { "\r\n" } else { "\n" };
     let line = |key: &str, value: &str| format!("{key}: {}{end}", written(value));
     let source = |field: &Field| {
@@ -19,14 +19,15 @@ pub(super) fn merged(previous: &Brief, update: &Brief, head: &str, crlf: bool) -
         (Some(old), Some(id)) if old != id && update.value("parent").is_none() => Some(old),
         _ => None,
     };
-    let Some(old) = previous.front() else {
+    let Some(old) = previous.front_matter() else {
         let fields: String = new.fields.iter().map(source).collect();
         let parent = parent.map_or(String::new(), |id| line("parent", id));
         let mark = if head.starts_with('\u{feff}') { "\u{feff}" } else { "" };
         let rest = head.strip_prefix('\u{feff}').unwrap_or(head);
         return format!("{mark}---{end}{fields}{parent}---{end}{end}{rest}");
     };
-    let find = |front: &Front, key: &str| front.fields.iter().position(|f| f.key.eq_ignore_ascii_case(key));
+    let find =
+        |front: &FrontMatter, key: &str| front.fields.iter().position(|f| f.key.eq_ignore_ascii_case(key));
     let mut lines = String::new();
     let mut changed = false;
     let first = old.fields.first().map_or(old.inside.end, |field| field.lines.start);

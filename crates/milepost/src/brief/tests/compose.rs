@@ -15,7 +15,7 @@ fn body(more: &str) -> crate::model::Body {
 
 fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
     let created = body.created_at;
-    compose(&Facts {
+    compose(&BriefFacts {
         id: "chk-1".into(),
         created,
         parent: None,
@@ -145,7 +145,7 @@ fn nothing_is_invented() {
         assert!(content.trim().starts_with("Unknown: "), "{kind}: {content}");
     }
     assert!(text.contains("- Blocked: None\n") && !text.contains("## User Rules"));
-    let nothing = compose(&Facts { id: "feat: x".into(), ..Facts::default() });
+    let nothing = compose(&BriefFacts { id: "feat: x".into(), ..BriefFacts::default() });
     assert!(nothing.starts_with("---\ncheckpoint: \"feat: x\"\n"), "{nothing}");
 }
 
@@ -297,7 +297,7 @@ proptest! {
                 prop_assert!(line.starts_with("Unknown: "), "{line:?} in {text}");
             }
         }
-        let facts = Facts {
+        let facts = BriefFacts {
             id: texts[0].clone(),
             parent: Some(texts[0].clone()),
             created: body.created_at,

@@ -22,7 +22,7 @@ fn files_of_a_folder_share_its_name_and_say_what_became_of_them() {
          | `src/a.rs` | modified | parses |\n| `src/b.rs` | deleted | now in a.rs |\n| `src/c.rs` | moved | |\n\
          | `src/d.rs` | created | |\n"
     );
-    let nearly = Gauge::default().tokens(&text) * 3 / 4;
+    let nearly = TokenCounter::default().tokens(&text) * 3 / 4;
     let fitted = fit(&text, nearly, Overflow::Error).unwrap().markdown;
     let line = "- src/: b.rs: deleted: now in a.rs; c.rs: moved; a.rs: parses; d.rs\n";
     assert!(fitted.contains(line), "{fitted}");
@@ -209,6 +209,6 @@ fn nothing_goes_unsaid() {
     let fitted = fit(&text, 30, Overflow::Error).unwrap();
     assert_eq!(fitted.omitted.iter().map(|o| (o.entries, o.left_out)).collect::<Vec<_>>(), [(4, 4)]);
     let rules = format!("## User Rules\n{}", "- Ask before you push\n\n".repeat(20));
-    let shrunk = fit(&rules, Gauge::default().tokens(&rules) - 2, Overflow::Shrink).unwrap();
+    let shrunk = fit(&rules, TokenCounter::default().tokens(&rules) - 2, Overflow::Shrink).unwrap();
     assert!(shrunk.shrunk && shrunk.markdown.contains("# Left Out\nShrunk"), "{}", shrunk.markdown);
 }

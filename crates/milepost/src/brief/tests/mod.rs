@@ -226,7 +226,7 @@ fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget
 #[test]
 fn a_counter_of_ones_own_and_a_factor() {
     struct Letters;
-    impl Counter for Letters {
+    impl Tokenizer for Letters {
         fn name(&self) -> &str {
             "letters"
         }
@@ -234,27 +234,27 @@ fn a_counter_of_ones_own_and_a_factor() {
             QUARTERS * text.len() as u64
         }
     }
-    let gauge = Gauge::new(&Letters);
-    let how = Fit { budget: 900, overflow: Overflow::Shrink, gauge, ..Fit::default() };
+    let counter = TokenCounter::new(&Letters);
+    let how = Fit { budget: 900, overflow: Overflow::Shrink, counter, ..Fit::default() };
     let fitted = Brief::parse(EXAMPLE).fit(&how).unwrap();
     assert!(fitted.markdown.len() <= 900 && fitted.tokens == fitted.markdown.len() as u64);
     assert_eq!(fitted.counter, "letters");
-    let half = Fit { gauge: gauge.scaled(0.5).unwrap(), ..how };
+    let half = Fit { counter: counter.scaled(0.5).unwrap(), ..how };
     let more = Brief::parse(EXAMPLE).fit(&half).unwrap();
     assert!(more.markdown.len() > fitted.markdown.len() && more.markdown.len() <= 1800);
     assert_eq!(more.counter, "letters x0.5");
     for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
-        assert!(gauge.scaled(wrong).is_none());
+        assert!(counter.scaled(wrong).is_none());
     }
 }
 
 #[test]
 fn the_counter_adds_up_line_by_line_and_errs_on_the_safe_side() {
-    let counter = Heuristic;
+    let counter = HeuristicTokenizer;
     let by_line: u64 = EXAMPLE.split_inclusive('\n').map(|line| counter.quarters(line)).sum();
     assert_eq!(by_line, counter.quarters(EXAMPLE));
     for (text, exact) in COUNTED {
-        let counted = Gauge::default().tokens(text);
+        let counted = TokenCounter::default().tokens(text);
         assert!(counted >= exact, "{text} {counted} {exact}");
         assert!(counted <= 2 * exact + 4, "{text} {counted} {exact}");
     }

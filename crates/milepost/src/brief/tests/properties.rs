@@ -270,7 +270,7 @@ proptest! {
             prop_assert_eq!(&fitted, &fit(&text, budget, overflow));
             match fitted {
                 Ok(fitted) => {
-                    prop_assert!(fitted.tokens <= budget && Gauge::default().tokens(&fitted.markdown) == fitted.tokens);
+                    prop_assert!(fitted.tokens <= budget && TokenCounter::default().tokens(&fitted.markdown) == fitted.tokens);
                     let again = fit(&fitted.markdown, budget, overflow);
                     prop_assert_eq!(again.map(|f| f.markdown), Ok(fitted.markdown.clone()));
                     if !fitted.shrunk {
@@ -334,7 +334,7 @@ proptest! {
 
     #[test]
     fn lines_add_up(text in prop_oneof![nearly(), any::<String>()]) {
-        let by_line: u64 = text.split_inclusive('\n').map(|line| Heuristic.quarters(line)).sum();
-        prop_assert_eq!(by_line, Heuristic.quarters(&text));
+        let by_line: u64 = text.split_inclusive('\n').map(|line| HeuristicTokenizer.quarters(line)).sum();
+        prop_assert_eq!(by_line, HeuristicTokenizer.quarters(&text));
     }
 }

@@ -12,7 +12,7 @@ use self::sealed::write_sealed;
 use super::bookkeeping::{note_checkpoint, remember};
 use super::{Milepost, RunLocation};
 use crate::interop::sealed::Patch;
-use crate::interop::{self, ForeignRun, Format, Found, Note, Skipped};
+use crate::interop::{self, ForeignData, ForeignRun, Format, ImportNote, SkippedFile};
 use crate::model::{
     CheckpointId, Event, JsonPath, Marks, RawObject, RecentCommit, RunId, RunOrigin, RunRecord, WriteToken,
 };
@@ -60,9 +60,9 @@ pub struct ImportReport {
     /// How many secrets were replaced.
     pub replaced: u64,
     /// What could not be read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// What was odd.
-    pub warnings: Vec<Note>,
+    pub warnings: Vec<ImportNote>,
     /// What a bundle brought that was not committed.
     pub patch: Option<Patch>,
     /// The commit that a bundle's work stood on.
@@ -127,7 +127,7 @@ impl Milepost {
             self.import_sealed(format, import, &mut |n| progress(ImportStage::Read(n)), &mut report)?;
             return Ok(report);
         }
-        let Found { runs, skipped, warnings } =
+        let ForeignData { runs, skipped, warnings } =
             interop::read(format, &import.path, &mut |n| progress(ImportStage::Read(n)))?;
         let total = runs.iter().map(|run| run.checkpoints.len() as u64).sum();
         let mut written = 0;
@@ -147,7 +147,7 @@ impl Milepost {
             let continues = run.continues.as_ref().and_then(|name| newest.get(name).cloned());
             if let (Some(name), None) = (&run.continues, &continues) {
                 let message = format!("it continues \"{name}\", which is not here");
-                report.warnings.push(Note { path: run.id.clone(), message });
+                report.warnings.push(ImportNote { path: run.id.clone(), message });
             }
             if let Some(last) = run.checkpoints.last() {
                 newest.insert(run.id.clone(), derived(&run, last));
@@ -212,7 +212,7 @@ impl Milepost {
             let Some(state) = self.store.run(&id)? else {
                 if id.as_str() != run.id {
                     let message = format!("run \"{}\" is called {id} here", run.id);
-                    report.warnings.push(Note { path: run.id.clone(), message });
+                    report.warnings.push(ImportNote { path: run.id.clone(), message });
                 }
                 return Ok(id);
             };
@@ -274,7 +274,7 @@ impl Milepost {
                     parent = Some(name);
                 }
                 Err(Error::Schema(e)) => {
-                    report.skipped.push(Skipped {
+                    report.skipped.push(SkippedFile {
                         path: one.path.clone(),
                         reason: e.to_string(),
                         reason_code: Some(ReasonCode::CheckpointSchemaInvalid),

@@ -6,7 +6,7 @@ use super::super::bookkeeping::note_checkpoint;
 use super::super::transfer::{CopyProgress, content, portable};
 use super::super::{Milepost, RunLocation};
 use crate::Error;
-use crate::interop::Skipped;
+use crate::interop::SkippedFile;
 use crate::interop::sealed::{Sealed as Parcel, SealedLine};
 use crate::model::{Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::Verified;
@@ -20,7 +20,7 @@ pub(super) struct Written {
     pub(super) count: CopyProgress,
     pub(super) runs: Vec<RunId>,
     /// Lines whose checkpoint contradicts what is in the store; only of files without a bundle's head.
-    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped: Vec<SkippedFile>,
 }
 
 /// Writes what came in a file into a store. A bundle is written whole or refused; each line of other files counts for
@@ -87,7 +87,7 @@ fn take_one_by_one(
 ) -> Result<(), Error> {
     for one in batch {
         match engine.copy_checkpoints(record, documents(std::slice::from_ref(one)), &mut written.count) {
-            Err(e @ Error::Conflict { .. }) => written.skipped.push(Skipped {
+            Err(e @ Error::Conflict { .. }) => written.skipped.push(SkippedFile {
                 path: format!("line {}", one.line),
                 reason: e.to_string(),
                 reason_code: Some(e.reason()),

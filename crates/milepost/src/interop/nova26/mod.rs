@@ -11,7 +11,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 
 pub use self::write::write;
-use super::parcel::{ForeignCheckpoint, ForeignRun, Found};
+use super::types::{ForeignCheckpoint, ForeignData, ForeignRun};
 use super::{Format, InteropError, Progress};
 use crate::database;
 use crate::model::{Draft, FromRawJson, JsonPath, LogLine, Phase, RawJson, RawObject, Source, Status, Task};
@@ -78,7 +78,7 @@ fn database(path: &Path) -> Result<PathBuf, InteropError> {
 }
 
 /// Reads both tables in one transaction.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<Found, InteropError> {
+pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let path = database(path)?;
     if !path.is_file() {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -141,7 +141,7 @@ fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> 
     Ok(None)
 }
 
-fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<Found> {
+fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<ForeignData> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     // Of a file of others not even the index of its log is written.
     let foreign = how == OpenFlags::SQLITE_OPEN_READ_ONLY;
@@ -151,7 +151,7 @@ fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::R
     database::restrict(&connection)?;
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.execute_batch("BEGIN")?;
-    let mut found = Found::default();
+    let mut found = ForeignData::default();
     // Only a plain table: what a view, a virtual table or a generated column holds is computed, perhaps without end.
     let has = |table: &str| {
         connection.query_row(
@@ -210,7 +210,7 @@ fn set(fields: &mut RawObject, name: &str, value: &impl serde::Serialize) {
     }
 }
 
-fn checkpoint(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
+fn checkpoint(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     let (id, build) = (field(row, 0)?.unwrap_or_default(), field(row, 1)?.unwrap_or_default());
     let place = format!("checkpoints/{id}");
     let time = field(row, 2)?.unwrap_or_default();
@@ -273,7 +273,7 @@ fn list(
     name: &str,
     place: &str,
     kept: &mut RawObject,
-    found: &mut Found,
+    found: &mut ForeignData,
 ) -> Option<Vec<Task>> {
     let text = text?;
     let read = strict::check(text.as_bytes()).and_then(|text| Vec::<Task>::from_raw(text, &JsonPath::Root));
@@ -287,7 +287,7 @@ fn list(
     }
 }
 
-fn build_state(row: &Row<'_>, found: &mut Found) -> rusqlite::Result<()> {
+fn build_state(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     const COLUMNS: [&str; 9] = [
         "build_id",
         "prd_file",

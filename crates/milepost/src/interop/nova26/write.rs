@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::super::InteropError;
-use super::super::parcel::{
-    Export, ExportRun, Held, imported, lost, lost_of_run, lost_source, own_metadata, text, time,
+use super::super::types::{
+    Export, ExportCheckpoint, ExportRun, imported, lost, lost_of_run, lost_source, own_metadata, text, time,
 };
 use super::{FORMAT, SCHEMA};
 use crate::model::{JsonPath, RawObject, Task};
@@ -68,7 +68,7 @@ struct Foreign {
 }
 
 impl Foreign {
-    fn of(held: &Held) -> Self {
+    fn of(held: &ExportCheckpoint) -> Self {
         let body = &held.body;
         let kept = imported(body.metadata.as_ref(), FORMAT);
         let at = stamp(body.created_at);

@@ -14,7 +14,7 @@ pub use options::{INTERVAL, SessionOptions, SessionOverrides};
 
 use super::{Run, lock};
 use crate::Error;
-use crate::capture::{Process, Scope};
+use crate::capture::{CaptureOptions, Process};
 use crate::engine::{Milepost, Reference, Save, Saved, Summary};
 use crate::model::{Body, Profile, RunId, Status};
 use crate::store::StoreError;
@@ -77,7 +77,7 @@ struct Shared {
     run: RunId,
     url: String,
     title: Option<String>,
-    scope: Scope,
+    scope: CaptureOptions,
     heap: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     interval: Duration,
     session_id: Option<String>,
@@ -266,8 +266,8 @@ impl Shared {
     /// A save with what the workspace looks like now.
     fn seen(&self, run: &Run, save: Save) -> Result<Save, Error> {
         let heap_used = self.heap.as_ref().and_then(|used| catch_unwind(AssertUnwindSafe(used)).ok());
-        let scope = Scope { process: Process::Host { heap_used }, ..self.scope.clone() };
-        Ok(save.sighting(run.engine()?.look_now(&self.run, &scope)?))
+        let scope = CaptureOptions { process: Process::Host { heap_used }, ..self.scope.clone() };
+        Ok(save.capture(run.engine()?.capture_workspace(&self.run, &scope)?))
     }
 
     /// Saves, and reads what was saved; there is no body where others have removed it already.

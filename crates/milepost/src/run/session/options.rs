@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Listeners, Session, SessionEvent, Shared};
 use crate::Error;
-use crate::capture::Scope;
+use crate::capture::CaptureOptions;
 use crate::engine::Milepost;
 use crate::model::{Body, RunId};
 use crate::store::{OpenOptions, StoreUrl};
@@ -25,7 +25,7 @@ pub struct SessionOptions {
     session_id: Option<String>,
     run: Option<String>,
     title: Option<String>,
-    scope: Scope,
+    scope: CaptureOptions,
     heap: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
     listeners: Listeners,
 }
@@ -140,7 +140,7 @@ impl SessionOptions {
         let run = run.unwrap_or_else(|| RunId::generate(mp.now()));
         // The store says itself where it is, so that its files are left out.
         let url = mp.store().info()?.url;
-        let scope = Scope { root, store: url.parse().ok(), ..self.scope };
+        let scope = CaptureOptions { root, store: url.parse().ok(), ..self.scope };
         let interval = self.interval.unwrap_or(INTERVAL);
         Ok(Session {
             shared: Arc::new(Shared {

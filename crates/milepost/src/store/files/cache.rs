@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::log::{HEAD, pieces};
 use super::state::RunLog;
 use super::{FilesStore, read_error};
+use crate::fs::bounded;
 use crate::model::RunId;
-use crate::small_file;
 use crate::store::StoreError;
 
 /// Maximum size of a log. Logs are written anew long before they get there.
@@ -94,7 +94,7 @@ impl FilesStore {
         let path = history.log();
         let mut runs = self.runs.lock().unwrap_or_else(|e| e.into_inner());
         history.check_links().map_err(|e| read_error(&path, e))?;
-        let read = match small_file::open(&path) {
+        let read = match bounded::open(&path) {
             Ok(file) if file.metadata().is_ok_and(|meta| meta.len() > LOG_LIMIT) => {
                 let why = format!("larger than {LOG_LIMIT} bytes");
                 return Err(read_error(&path, io::Error::new(io::ErrorKind::FileTooLarge, why)));

@@ -10,7 +10,7 @@ use super::FilesStore;
 use super::history::{self, History};
 use super::log::Change;
 use super::state::{Live, RunLog};
-use crate::atomic;
+use crate::fs::atomic;
 use crate::model::{CheckpointId, RunId};
 use crate::seal::Verified;
 use crate::store::{MaintenanceReport, StoreError};

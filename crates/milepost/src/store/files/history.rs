@@ -12,9 +12,9 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 use super::state::Live;
-use crate::atomic::{self, Mode};
+use crate::fs::atomic::{self, Mode};
+use crate::fs::bounded;
 use crate::model::{CheckpointId, RunId};
-use crate::small_file;
 use crate::store::check::{checksum, hex};
 use crate::store::{Damage, Part, identity};
 
@@ -246,7 +246,7 @@ fn write_at(mut file: &File, at: u64, line: &[u8]) -> io::Result<()> {
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Unread> {
-    small_file::read(path, DOCUMENT_LIMIT).map_err(|e| match e.kind() {
+    bounded::read(path, DOCUMENT_LIMIT).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Unread::Gone,
         _ => Unread::Io(path.to_owned(), e),
     })

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::history::{self, History};
 use super::state::{Live, RowRef, RunLog};
 use super::{FilesStore, read_error, size_of_tree};
-use crate::atomic::{self, Mode};
+use crate::fs::atomic::{self, Mode};
 use crate::model::{CheckpointId, Marks, RunId, RunRecord, Status};
 use crate::seal::{Header, Verified};
 use crate::store::{CheckpointEntry, Maintenance, MaintenanceReport, Problem, ProblemKind, StoreError};

@@ -33,10 +33,10 @@ use super::{
     OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
     StoreUrl, StoredRun, WriteDecision,
 };
-use crate::atomic::{self, Mode};
+use crate::fs::atomic::{self, Mode};
+use crate::fs::bounded;
 use crate::model::RunId;
 use crate::seal::Verified;
-use crate::small_file;
 use crate::trust::UserState;
 
 /// The newest layout that this program reads and writes.
@@ -91,7 +91,7 @@ impl FilesStore {
     /// A newer program's store is left untouched, also when it became newer while this one was open.
     fn check_format(&self) -> Result<(), StoreError> {
         let path = self.root.join(".store").join("format");
-        let text = match small_file::read(&path, 64) {
+        let text = match bounded::read(&path, 64) {
             // A path through a file that is no folder holds no store either.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(StoreError::Missing { place: self.root.display().to_string() });

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::FilesStore;
 use super::state::RunLog;
-use crate::atomic::{self, Mode};
 use crate::clock;
-use crate::small_file;
+use crate::fs::atomic::{self, Mode};
+use crate::fs::bounded;
 use crate::store::check::{checksum, hex};
 use crate::store::{Part, StoreError};
 
@@ -57,7 +57,7 @@ impl FilesStore {
 }
 
 fn read(path: &Path) -> Vec<u8> {
-    small_file::read(path, 256).unwrap_or_default()
+    bounded::read(path, 256).unwrap_or_default()
 }
 
 fn text(n: u64) -> String {

@@ -11,7 +11,7 @@ use super::history::{self, History, NotAppended};
 use super::log::{Change, line};
 use super::state::{RowRef, RunLog};
 use super::{FilesStore, read_error};
-use crate::atomic::{self, Mode};
+use crate::fs::atomic::{self, Mode};
 use crate::model::{CheckpointId, RunId, RunRecord};
 use crate::seal::Verified;
 use crate::store::{

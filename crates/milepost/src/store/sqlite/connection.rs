@@ -10,7 +10,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
 use super::{beside, schema, wal};
-use crate::{atomic, database, small_file};
+use crate::database;
+use crate::fs::{atomic, bounded};
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +174,7 @@ impl Db {
         let folder = builder.tempdir().map_err(io)?;
         let copy = folder.path().join("copy.db");
         for suffix in ["", "-wal", "-journal"] {
-            match small_file::open(&beside(path, suffix)) {
+            match bounded::open(&beside(path, suffix)) {
                 Err(e) if !suffix.is_empty() && e.kind() == std::io::ErrorKind::NotFound => {}
                 from => {
                     let mut from = from.map_err(io)?.take(COPY_LIMIT);
@@ -247,7 +248,7 @@ impl Db {
             return Ok(());
         }
         let wal = beside(&self.path, "-wal");
-        small_file::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
+        bounded::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
     }
 
     /// Whether this connection is to the file with this number.

@@ -10,9 +10,9 @@ use rusqlite::{Connection, Result, params};
 
 use super::beside;
 use super::read::{bytes, integer, number, text};
+use crate::fs::{atomic, bounded};
 use crate::store::Part;
 use crate::store::check::checksum;
-use crate::{atomic, small_file};
 
 /// Writes that were acknowledged and are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
         }
     };
     let mut copied = || -> io::Result<()> {
-        let mut from = small_file::open(database)?;
+        let mut from = bounded::open(database)?;
         let result = io::copy(&mut from, &mut file);
         // Closing the database here would drop the locks that SQLite holds on it in this process.
         std::mem::forget(from);
@@ -124,7 +124,7 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
         let wal =
             atomic::open_private(&beside(&kept, "-wal"), options.write(true).create(true).truncate(true));
         let mut wal = wal?;
-        match small_file::open(&beside(database, "-wal")) {
+        match bounded::open(&beside(database, "-wal")) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             from => drop(io::copy(&mut from?, &mut wal)?),
         }

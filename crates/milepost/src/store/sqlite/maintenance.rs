@@ -7,7 +7,7 @@ use super::fresh::{self, Fresh};
 use super::read::number;
 use super::transact::{Outcome, transact};
 use super::{SqliteStore, frames, list, recover, rows, salvage};
-use crate::atomic;
+use crate::fs::atomic;
 use crate::model::Marks;
 use crate::seal;
 use crate::store::{

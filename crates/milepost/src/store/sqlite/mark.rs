@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::beside;
+use crate::fs::{atomic, bounded};
 use crate::model::StoreId;
 use crate::store::check::{checksum, hex};
 use crate::store::{Part, StoreUrl, identity};
-use crate::{atomic, small_file};
 
 /// Maximum size of the file.
 const LIMIT: u64 = 256;
@@ -74,7 +74,7 @@ impl Mark {
     /// Reads the mark. A reader does so before its transaction begins, so that the database cannot be older.
     pub(super) fn read(&self) -> Reading {
         let Some(id) = self.id() else { return Reading::Unused };
-        let text = small_file::read_text(&self.path, LIMIT).unwrap_or_default();
+        let text = bounded::read_text(&self.path, LIMIT).unwrap_or_default();
         parse(&text, id).unwrap_or(Reading::Missing)
     }
 

@@ -34,7 +34,7 @@ use super::{
     Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
     identity, project_paths,
 };
-use crate::atomic;
+use crate::fs::atomic;
 use crate::model::RunId;
 
 /// A store in one SQLite file.

@@ -16,10 +16,10 @@ use super::salvage;
 use super::transact::{Outcome, transact};
 use super::wal::{self, Unproven};
 use super::{SqliteStore, beside, frames, rows};
+use crate::fs::{atomic, bounded};
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Verified;
 use crate::store::{EventQuery, Slot, StoreError};
-use crate::{atomic, small_file};
 
 /// Maximum size of a WAL that is rebuilt in memory.
 const WAL_LIMIT: u64 = 1 << 30;
@@ -91,7 +91,7 @@ pub(super) fn recover(store: &SqliteStore, db: &mut Db) -> std::result::Result<R
 /// Looks for lost writes in the kept copy. What cannot be read is not there.
 fn search(store: &SqliteStore, loss: &Loss, copy: &Path) -> BTreeMap<RunId, Found> {
     let mut found = BTreeMap::new();
-    let Ok(wal) = small_file::read(&beside(copy, "-wal"), WAL_LIMIT) else { return found };
+    let Ok(wal) = bounded::read(&beside(copy, "-wal"), WAL_LIMIT) else { return found };
     // With and without the damaged frames: each may show what the other hides, and every checkpoint proves itself.
     for unproven in [Unproven::Skip, Unproven::Use] {
         let _ = search_rebuilt(store, loss, copy, &wal, unproven, &mut found);
@@ -158,7 +158,7 @@ fn tail(connection: &Connection, fresh: &Fresh, run: &RunId) -> Option<Tail> {
 fn page_size(database: &Path) -> std::io::Result<usize> {
     use std::io::Read as _;
     let mut header = [0; 18];
-    small_file::open(database)?.read_exact(&mut header)?;
+    bounded::open(database)?.read_exact(&mut header)?;
     Ok(match u16::from_be_bytes([header[16], header[17]]) {
         1 => 65536,
         size => usize::from(size),

@@ -134,7 +134,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
     for suffix in ["-turn", "-lock", "-id", "-mark"] {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
-    crate::atomic::sync_folder(crate::atomic::folder_of(&store.path)).map_err(failed)?;
+    crate::fs::atomic::sync_folder(crate::fs::atomic::folder_of(&store.path)).map_err(failed)?;
     Ok(kept)
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use crate::small_file;
+use crate::fs::bounded;
 
 /// Bytes of the file's header, and of the header of a frame.
 const HEADER: usize = 32;
@@ -95,7 +95,7 @@ fn is_page_size(size: usize) -> bool {
 /// again. Readers see the same bytes at every moment. The caller keeps other writers away.
 pub(super) fn rewrite(path: &Path) -> io::Result<u64> {
     let mut options = File::options();
-    let mut file = match small_file::open_with(path, options.read(true).write(true)) {
+    let mut file = match bounded::open_with(path, options.read(true).write(true)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
         file => file?,
     };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn set(path: &Path, bytes: &[u8]) {
-        crate::atomic::write(path, bytes, crate::atomic::Mode::Private).unwrap();
+        crate::fs::atomic::write(path, bytes, crate::fs::atomic::Mode::Private).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Front matter: `key: value` lines between two lines of `---`. Values are raw strings, never dates or numbers.
+//! FrontMatter matter: `key: value` lines between two lines of `---`. Values are raw strings, never dates or numbers.
 //! In: the start of a document. Out: where the block lies and what it says; what reads oddly is read and warned of.
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub struct Field {
 
 /// The block at the start of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Front {
+pub struct FrontMatter {
     /// What it says, in its order.
     pub fields: Vec<Field>,
     /// The whole block, both lines of dashes included.
@@ -27,7 +27,7 @@ pub struct Front {
     pub(super) inside: Range<usize>,
 }
 
-impl Front {
+impl FrontMatter {
     /// The value of a key; an empty one counts as not given.
     pub fn get(&self, key: &str) -> Option<&str> {
         let field = self.fields.iter().find(|field| field.key.eq_ignore_ascii_case(key))?;
@@ -36,14 +36,14 @@ impl Front {
 }
 
 /// Finds front matter in `text` at `start`.
-pub(super) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Option<Front> {
+pub(super) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Option<FrontMatter> {
     let mut lines = lines(text, start).skip_while(|(_, line)| line.trim().is_empty());
     let (open, first) = lines.next()?;
     if first.trim_end() != "---" {
         return None;
     }
     let inside = open + first.len();
-    let mut front = Front { range: open..inside, inside: inside..inside, ..Front::default() };
+    let mut front = FrontMatter { range: open..inside, inside: inside..inside, ..FrontMatter::default() };
     let mut said = false;
     for (at, line) in self::lines(text, inside) {
         let bare = line.trim_end();
@@ -164,7 +164,7 @@ pub(super) fn written(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> (Option<Front>, usize) {
+    fn of(text: &str) -> (Option<FrontMatter>, usize) {
         let mut warnings = Vec::new();
         (read(text, 0, &mut warnings), warnings.len())
     }

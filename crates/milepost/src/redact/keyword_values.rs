@@ -1,8 +1,8 @@
 //! Values that stand beside a word such as `password` or `token`: in text, after the name of a member, after a flag.
 
+use super::secret_likelihood::{self, Weight};
 use super::structures::Hit;
 use super::text::{Class, Text, is};
-use super::worth::{self, Weight};
 use super::{netrc, vendors};
 
 /// A word that speaks of a secret.
@@ -160,7 +160,11 @@ pub(super) fn find(text: &Text<'_>, at: usize) -> Option<Hit> {
             let from = after + blanks(text, after);
             let end = text.run(Class::Value, from);
             let value = &text.text[from..end];
-            (from > after && value.len() >= 16 && worth::is_mixed(value)).then_some((from, end, keyword.rule))
+            (from > after && value.len() >= 16 && secret_likelihood::is_mixed(value)).then_some((
+                from,
+                end,
+                keyword.rule,
+            ))
         }
         Kind::Cookie => {
             if text.before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
@@ -180,7 +184,11 @@ pub(super) fn find(text: &Text<'_>, at: usize) -> Option<Hit> {
             let (from, _) = separated(text, at, after)?;
             let end = text.run(Class::Base64, from);
             let whole = !text.before(at).is_some_and(|b| b.is_ascii_alphanumeric());
-            (whole && worth::is_encoded_pair(&text.text[from..end])).then_some((from, end, keyword.rule))
+            (whole && secret_likelihood::is_encoded_pair(&text.text[from..end])).then_some((
+                from,
+                end,
+                keyword.rule,
+            ))
         }
         Kind::Vendor => {
             let (from, end) = value_beside(text, at, after, Weight::Usual)?;
@@ -226,9 +234,9 @@ fn value_beside(text: &Text<'_>, name: usize, name_end: usize, weight: Weight) -
     let plain = weight == Weight::Heavy
         && from == name_end + 1
         && text.at(name_end) == Some(b'=')
-        && worth::is_plain_password(value)
+        && secret_likelihood::is_plain_password(value)
         && (opened(text, name, b"--") || is_connection(text, name, end));
-    (!code && (plain || worth::is_secret(value, weight, quoted))).then_some((from, end))
+    (!code && (plain || secret_likelihood::is_secret(value, weight, quoted))).then_some((from, end))
 }
 
 /// Whether `name=value` is a part of a connection string, such as `Server=db;Uid=sa;Pwd=…;`.
@@ -322,17 +330,17 @@ fn credentials(text: &Text<'_>, from: usize) -> (usize, usize) {
 
 fn is_credential(value: &str) -> bool {
     let plain = value.bytes().all(|b| b.is_ascii_lowercase() || b == b'-' || b == b'_' || b == b'.');
-    value.len() >= 8 && !plain && !worth::is_stand_in(value)
+    value.len() >= 8 && !plain && !secret_likelihood::is_stand_in(value)
 }
 
 fn is_cookie(value: &str) -> bool {
-    let head = worth::head(value);
+    let head = secret_likelihood::head(value);
     let name = head.bytes().take_while(|b| is(*b, Class::Word)).count();
     head.len() >= 8
         && name > 0
         && head.as_bytes().get(name) == Some(&b'=')
         && !head.contains("[redacted:")
-        && !worth::is_stand_in(head)
+        && !secret_likelihood::is_stand_in(head)
 }
 
 /// What the name of a member, or a flag, says about the value that follows it.
@@ -389,10 +397,10 @@ impl Beside {
         match self.kind {
             Kind::Value(weight) => {
                 let one = !value.bytes().any(|b| matches!(b, b' ' | b'\t' | b'\n'));
-                (one && worth::is_secret(value, weight, true)).then_some(whole)
+                (one && secret_likelihood::is_secret(value, weight, true)).then_some(whole)
             }
             Kind::Cookie => is_cookie(value).then_some(whole),
-            Kind::Encoded => worth::is_encoded_pair(value).then_some(whole),
+            Kind::Encoded => secret_likelihood::is_encoded_pair(value).then_some(whole),
             Kind::Vendor => None,
             Kind::Authorization | Kind::Bearer => {
                 let text = Text::new(value);

@@ -15,7 +15,7 @@ use crate::model::{
 
 /// Something that was not read, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedFile {
     /// The file, or a place in it.
     pub path: String,
     /// Why.
@@ -27,7 +27,7 @@ pub struct Skipped {
 
 /// Something odd that was read all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Note {
+pub struct ImportNote {
     /// The file, or a place in it.
     pub path: String,
     /// What is odd about it.
@@ -36,27 +36,27 @@ pub struct Note {
 
 /// What was found at a path.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ForeignData {
     /// The runs, in the order of their first checkpoint.
     pub runs: Vec<ForeignRun>,
     /// What was not read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// What was odd.
-    pub warnings: Vec<Note>,
+    pub warnings: Vec<ImportNote>,
 }
 
-impl Found {
+impl ForeignData {
     pub(super) fn skip(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        self.skipped.push(Skipped { path: path.into(), reason: reason.into(), reason_code: None });
+        self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: None });
     }
 
     /// Skips a document whose content is not valid.
     pub(super) fn refuse(&mut self, path: impl Into<String>, code: ReasonCode, reason: impl Into<String>) {
-        self.skipped.push(Skipped { path: path.into(), reason: reason.into(), reason_code: Some(code) });
+        self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: Some(code) });
     }
 
     pub(super) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.warnings.push(Note { path: path.into(), message: message.into() });
+        self.warnings.push(ImportNote { path: path.into(), message: message.into() });
     }
 
     /// The run of this name, which is begun if it is not there.
@@ -173,7 +173,7 @@ pub struct ExportRun<'a> {
     /// Its record.
     pub record: &'a RunRecord,
     /// Its checkpoints, oldest first.
-    pub checkpoints: &'a [Held],
+    pub checkpoints: &'a [ExportCheckpoint],
     /// Its events.
     pub events: &'a [Event],
     /// What waits for its next checkpoint.
@@ -182,7 +182,7 @@ pub struct ExportRun<'a> {
 
 /// A checkpoint as the store holds it.
 #[derive(Debug)]
-pub struct Held {
+pub struct ExportCheckpoint {
     /// Its body.
     pub body: Body,
     /// Its marks.
@@ -210,7 +210,7 @@ pub struct Export {
     /// Fields that the format cannot hold.
     pub lost: BTreeSet<String>,
     /// What to know about it.
-    pub warnings: Vec<Note>,
+    pub warnings: Vec<ImportNote>,
 }
 
 /// What an import left in `metadata.imported`, if it came from this format.
@@ -266,7 +266,7 @@ pub(super) fn time(at: Timestamp) -> String {
 }
 
 /// Names of members of a body that hold something and are not among these.
-pub(super) fn lost(held: &Held, has_a_home: &[&str], into: &mut BTreeSet<String>) {
+pub(super) fn lost(held: &ExportCheckpoint, has_a_home: &[&str], into: &mut BTreeSet<String>) {
     const NEVER: [&str; 3] = ["sequence", "run_id", "parent"];
     for (name, raw) in held.body.members().unwrap_or_default() {
         let empty = matches!(raw.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
@@ -286,7 +286,7 @@ pub(super) fn lost(held: &Held, has_a_home: &[&str], into: &mut BTreeSet<String>
 }
 
 /// The source, where an import would make another of the file.
-pub(super) fn lost_source(held: &Held, made: &[&str], into: &mut BTreeSet<String>) {
+pub(super) fn lost_source(held: &ExportCheckpoint, made: &[&str], into: &mut BTreeSet<String>) {
     if held.body.source_details != made {
         into.extend(["source", "source_details"].map(ToOwned::to_owned));
     }

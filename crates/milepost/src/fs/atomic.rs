@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::small_file;
+use crate::fs::bounded;
 
 /// How the names of temporary files begin, so that a sweep can find what a crash left.
 pub const TEMP_PREFIX: &str = ".milepost-tmp-";
@@ -65,7 +65,7 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
         };
     };
     let holds_expected =
-        |path: &Path| small_file::read(path, expected.len() as u64).is_ok_and(|found| found == expected);
+        |path: &Path| bounded::read(path, expected.len() as u64).is_ok_and(|found| found == expected);
     let mut temp = create_temp(folder, Mode::Private)?;
     temp.write_all(bytes)?;
     match fs::symlink_metadata(path) {
@@ -202,7 +202,7 @@ pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    small_file::open_with(path, options)
+    bounded::open_with(path, options)
 }
 
 /// Finds temporary files that a crash left in `folder`.
