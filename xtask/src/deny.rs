@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use toml::Table;
 
-use crate::shell::{cargo, has, pass, read, root};
+use crate::shell::{cargo, is_installed, read_output, root, run_program};
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 const CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
@@ -34,7 +34,8 @@ fn check_metadata() -> Result<()> {
         .iter()
         .filter_map(|ban| Some(ban.get("name")?.as_str()?.to_owned()))
         .collect();
-    let text = read(cargo().args(["metadata", "--format-version", "1", "--locked", "--all-features"]))?;
+    let text =
+        read_output(cargo().args(["metadata", "--format-version", "1", "--locked", "--all-features"]))?;
     let metadata: Value = serde_json::from_str(&text)?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let mut violations = Vec::new();
@@ -106,15 +107,15 @@ fn one<'a, 'w>(words: &'a [&'w str], allowed: &BTreeSet<String>) -> (bool, &'a [
 }
 
 fn run_cargo_deny() -> Result<()> {
-    if !has("cargo-deny") {
-        pass(cargo().args(["install", "--quiet", "--locked", "cargo-deny"]))?;
+    if !is_installed("cargo-deny") {
+        run_program(cargo().args(["install", "--quiet", "--locked", "cargo-deny"]))?;
     }
-    pass(cargo().args(["deny", "--all-features", "check"]).args(CHECKS))?;
-    if let Err(e) = read(cargo().args(["deny", "fetch", "db"])) {
+    run_program(cargo().args(["deny", "--all-features", "check"]).args(CHECKS))?;
+    if let Err(e) = read_output(cargo().args(["deny", "fetch", "db"])) {
         println!("advisories: skipped, because their database cannot be fetched ({})", first_line(&e));
         return Ok(());
     }
-    pass(cargo().args(["deny", "--all-features", "check", "advisories"]))
+    run_program(cargo().args(["deny", "--all-features", "check", "advisories"]))
 }
 
 fn first_line(e: &anyhow::Error) -> String {

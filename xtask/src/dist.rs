@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell::{cargo, pass, read, root};
+use crate::shell::{cargo, read_output, root, run_program};
 
 pub fn run() -> Result<()> {
     let binary = build()?;
@@ -17,7 +17,7 @@ pub fn run() -> Result<()> {
 
 /// Builds the packaged binary and gives its path.
 pub fn build() -> Result<PathBuf> {
-    let host = read(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned();
+    let host = read_output(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned();
     let is_glibc = host.ends_with("linux-gnu");
     let mut build = cargo();
     build.args(["build", "--profile", "dist", "--package", "milepost-cli"]);
@@ -26,7 +26,7 @@ pub fn build() -> Result<PathBuf> {
     if is_glibc {
         build.env("RUSTFLAGS", "-C target-feature=+crt-static");
     }
-    pass(&mut build)?;
+    run_program(&mut build)?;
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let binary = folder.join(&host).join("dist").join("milepost");
     if is_glibc {
@@ -37,8 +37,9 @@ pub fn build() -> Result<PathBuf> {
 
 /// A static binary has no interpreter; one whose address can be randomised is of type DYN and flagged PIE.
 fn check_linkage(binary: &std::path::Path) -> Result<()> {
-    let about =
-        read(Command::new("readelf").args(["--file-header", "--program-headers", "--dynamic"]).arg(binary))?;
+    let about = read_output(
+        Command::new("readelf").args(["--file-header", "--program-headers", "--dynamic"]).arg(binary),
+    )?;
     ensure!(about.contains("DYN (Position-Independent Executable"), "the binary is not position-independent");
     ensure!(!about.contains("INTERP") && !about.contains("(NEEDED)"), "the binary needs shared libraries");
     println!("linked statically, position-independent");

@@ -23,7 +23,7 @@ const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--f
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    if let Some(part) = bench::part(&args) {
+    if let Some(part) = bench::run_child(&args) {
         return part;
     }
     match args.as_slice() {

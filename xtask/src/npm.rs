@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell::pass;
+use crate::shell::run_program;
 
 /// Where a package is, installed if it is not there. The folder should name the version: what is there is not looked at.
 pub fn install(folder: &Path, package: &str) -> Result<PathBuf> {
@@ -18,7 +18,7 @@ pub fn install(folder: &Path, package: &str) -> Result<PathBuf> {
         npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
             .arg(folder)
             .arg(package);
-        pass(&mut npm).with_context(|| format!("{package} could not be installed"))?;
+        run_program(&mut npm).with_context(|| format!("{package} could not be installed"))?;
         std::fs::write(done, package)?;
     }
     Ok(modules)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{has, is_root, pass};
+use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that has it, and what cannot be tried without it.
 const NEEDED: [(&str, &str, &str); 5] = [
@@ -17,12 +17,12 @@ const NEEDED: [(&str, &str, &str); 5] = [
 ];
 
 pub fn run() -> Result<()> {
-    let missing: Vec<_> = NEEDED.iter().filter(|(program, ..)| !has(program)).collect();
+    let missing: Vec<_> = NEEDED.iter().filter(|(program, ..)| !is_installed(program)).collect();
     if missing.is_empty() {
         println!("setup: everything is there");
         return Ok(());
     }
-    if !is_root() || !has("apt-get") {
+    if !is_root() || !is_installed("apt-get") {
         let why = if is_root() { "there is no apt-get" } else { "not root" };
         for (program, _, without) in missing {
             println!(
@@ -36,11 +36,11 @@ pub fn run() -> Result<()> {
         command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");
         command
     };
-    if let Err(e) = pass(apt().arg("update")) {
+    if let Err(e) = run_program(apt().arg("update")) {
         println!("setup: {e:#}; going on with the package lists that are there");
     }
     for (program, package, without) in missing {
-        match pass(apt().args(["install", "-y", "--no-install-recommends", package])) {
+        match run_program(apt().args(["install", "-y", "--no-install-recommends", package])) {
             Ok(()) => println!("setup: {program} installed"),
             Err(e) => println!("setup: {program} is missing ({e:#}): skipped will be {without}"),
         }

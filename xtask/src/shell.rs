@@ -21,7 +21,7 @@ pub fn cargo() -> Command {
 }
 
 /// Runs to the end, its output passed on.
-pub fn pass(command: &mut Command) -> Result<()> {
+pub fn run_program(command: &mut Command) -> Result<()> {
     let line = line(command);
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
     if !status.success() {
@@ -31,7 +31,7 @@ pub fn pass(command: &mut Command) -> Result<()> {
 }
 
 /// Runs to the end and gives what it wrote to stdout.
-pub fn read(command: &mut Command) -> Result<String> {
+pub fn read_output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))?;
@@ -43,7 +43,7 @@ pub fn read(command: &mut Command) -> Result<String> {
 }
 
 /// Whether a program is on the path, or where administrators' programs are.
-pub fn has(program: &str) -> bool {
+pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.into_iter().any(|folder| folder.join(program).is_file())
@@ -51,7 +51,7 @@ pub fn has(program: &str) -> bool {
 
 /// Whether this process may mount file systems and install packages.
 pub fn is_root() -> bool {
-    read(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+    read_output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
 fn line(command: &Command) -> String {

@@ -5,21 +5,29 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, pass};
+use crate::shell::{cargo, run_program};
 use crate::{agents, architecture, bench, deny, faults, mcp, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
     let is_full = matches!(size, faults::Size::Full);
     step("setup", setup::run)?;
-    step("format", || pass(cargo().args(["fmt", "--all", "--check"])))?;
+    step("format", || run_program(cargo().args(["fmt", "--all", "--check"])))?;
     step("architecture", architecture::run)?;
     step("dependencies", || deny::run(is_full))?;
     step("packages", package)?;
     step("lints", || {
-        pass(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+        run_program(cargo().args([
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
     })?;
-    step("tests", || pass(cargo().args(["test", "--quiet", "--workspace"])))?;
+    step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
     // The clients and the agents come from the network, and are large: not for every run.
     if is_full {
@@ -39,7 +47,7 @@ pub fn run(size: faults::Size) -> Result<()> {
 /// Packs every crate that is published, as `cargo publish` would, without building it again.
 fn package() -> Result<()> {
     let args = ["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty", "--no-verify"];
-    pass(cargo().args(args))
+    run_program(cargo().args(args))
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {

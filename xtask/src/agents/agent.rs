@@ -7,10 +7,10 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use super::endpoint::Mood;
-use super::place::{Place, Scope};
+use super::endpoint::ModelScript;
+use super::sandbox::{Sandbox, Scope};
 use crate::npm;
-use crate::shell::{read, root};
+use crate::shell::{read_output, root};
 
 pub(super) struct Agent {
     /// As `milepost agents` calls it.
@@ -19,9 +19,9 @@ pub(super) struct Agent {
     version: &'static str,
     program: &'static str,
     /// Writes what must stand in its files before it starts.
-    prepare: fn(&Place, Scope) -> Result<()>,
+    prepare: fn(&Sandbox, Scope) -> Result<()>,
     /// Adds what it must be told: the endpoint's address, and what it shall do.
-    tell: fn(&mut Command, address: &str, prompt: &str, scope: Scope),
+    add_arguments: fn(&mut Command, address: &str, prompt: &str, scope: Scope),
 }
 
 /// Every agent. Claude Code is the newest that runs on Node 20.
@@ -32,7 +32,7 @@ pub(super) static AGENTS: [Agent; 4] = [
         version: "2.1.197",
         program: "claude",
         prepare: |_, _| Ok(()),
-        tell: claude,
+        add_arguments: claude,
     },
     Agent {
         name: "gemini",
@@ -40,7 +40,7 @@ pub(super) static AGENTS: [Agent; 4] = [
         version: "0.61.0",
         program: "gemini",
         prepare: prepare_gemini,
-        tell: gemini,
+        add_arguments: gemini,
     },
     Agent {
         name: "codex",
@@ -48,7 +48,7 @@ pub(super) static AGENTS: [Agent; 4] = [
         version: "0.166.0",
         program: "codex",
         prepare: |_, _| Ok(()),
-        tell: codex,
+        add_arguments: codex,
     },
     Agent {
         name: "opencode",
@@ -56,7 +56,7 @@ pub(super) static AGENTS: [Agent; 4] = [
         version: "1.18.33",
         program: "opencode",
         prepare: prepare_opencode,
-        tell: opencode,
+        add_arguments: opencode,
     },
 ];
 
@@ -83,20 +83,31 @@ impl Agent {
             get(OPENCODE_PLUGIN)?;
         }
         let home = tempfile::tempdir()?;
-        let said = read(Command::new(program).arg("--version").env("HOME", home.path()))?;
-        let said = said.trim();
-        ensure!(said.contains(self.version), "{} says it is {said:?}, not {}", self.program, self.version);
-        Ok(said.to_owned())
+        let output_file = read_output(Command::new(program).arg("--version").env("HOME", home.path()))?;
+        let output_file = output_file.trim();
+        ensure!(
+            output_file.contains(self.version),
+            "{} says it is {output_file:?}, not {}",
+            self.program,
+            self.version
+        );
+        Ok(output_file.to_owned())
     }
 
-    pub(super) fn prepare(&self, place: &Place, scope: Scope) -> Result<()> {
-        (self.prepare)(place, scope)
+    pub(super) fn prepare(&self, sandbox: &Sandbox, scope: Scope) -> Result<()> {
+        (self.prepare)(sandbox, scope)
     }
 
     /// The command that runs it once with a prompt.
-    pub(super) fn command(&self, place: &Place, mood: Mood, prompt: &str, scope: Scope) -> Command {
-        let mut command = place.command(&self.modules().join(".bin").join(self.program));
-        (self.tell)(&mut command, &place.endpoint.address(mood), prompt, scope);
+    pub(super) fn command(
+        &self,
+        sandbox: &Sandbox,
+        script: ModelScript,
+        prompt: &str,
+        scope: Scope,
+    ) -> Command {
+        let mut command = sandbox.command(&self.modules().join(".bin").join(self.program));
+        (self.add_arguments)(&mut command, &sandbox.endpoint.address(script), prompt, scope);
         command
     }
 }
@@ -109,9 +120,9 @@ fn claude(command: &mut Command, address: &str, prompt: &str, _: Scope) {
 }
 
 /// How it is paid for must be chosen before it starts.
-fn prepare_gemini(place: &Place, _: Scope) -> Result<()> {
+fn prepare_gemini(sandbox: &Sandbox, _: Scope) -> Result<()> {
     let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
-    write(&place.home.join(".gemini/settings.json"), &settings.to_string())
+    write(&sandbox.home.join(".gemini/settings.json"), &settings.to_string())
 }
 
 /// A model by name: else another model is asked first which one is right.
@@ -140,11 +151,11 @@ fn codex(command: &mut Command, address: &str, prompt: &str, scope: Scope) {
     command.args(["--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", prompt]);
 }
 
-fn prepare_opencode(place: &Place, scope: Scope) -> Result<()> {
+fn prepare_opencode(sandbox: &Sandbox, scope: Scope) -> Result<()> {
     let from = Agent::folder(OPENCODE_PLUGIN, AGENTS[3].version);
-    let mut folders = vec![place.home.join(".config/opencode")];
+    let mut folders = vec![sandbox.home.join(".config/opencode")];
     if matches!(scope, Scope::Project) {
-        folders.push(place.project.join(".opencode"));
+        folders.push(sandbox.project.join(".opencode"));
     }
     for folder in folders {
         std::fs::create_dir_all(&folder)?;

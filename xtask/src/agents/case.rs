@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::agent::Agent;
-use super::endpoint::{COMMAND, COMPLAINT, FILE, Mood, OPEN};
-use super::place::{Place, Scope};
+use super::endpoint::{COMMAND, COMPLAINT, FILE, ModelScript, OPEN};
+use super::sandbox::{Sandbox, Scope};
 
 /// How long an agent may take for what the model tells it, and for what its hooks do after that.
 const WORK: Duration = Duration::from_secs(180);
@@ -22,49 +22,52 @@ const LEAD: &str = "Milepost: earlier work";
 
 pub(super) struct Case {
     pub(super) worker: &'static Agent,
-    pub(super) heir: &'static Agent,
+    pub(super) successor: &'static Agent,
     pub(super) scope: Scope,
 }
 
 impl Case {
     pub(super) fn name(&self) -> String {
-        match (self.worker.name == self.heir.name, self.scope) {
+        match (self.worker.name == self.successor.name, self.scope) {
             (true, Scope::User) => self.worker.name.to_owned(),
             (true, Scope::Project) => format!("{} --project", self.worker.name),
-            (false, _) => format!("{} -> {}", self.worker.name, self.heir.name),
+            (false, _) => format!("{} -> {}", self.worker.name, self.successor.name),
         }
     }
 
     /// Prints a line for everything that held; where something did not, the files stay and are named.
     pub(super) fn run(&self, milepost: &Path) -> Result<()> {
-        let place = Place::new(milepost)?;
-        let Err(failure) = self.play(&place) else { return Ok(()) };
-        Err(failure.context(format!("its files are in {}", place.keep().display())))
+        let sandbox = Sandbox::new(milepost)?;
+        let Err(failure) = self.run_steps(&sandbox) else { return Ok(()) };
+        Err(failure.context(format!("its files are in {}", sandbox.keep().display())))
     }
 
-    fn play(&self, place: &Place) -> Result<()> {
-        self.set_up(place)?;
-        let run = self.work(place).context("works")?;
-        self.is_interrupted(place, &run).context("interrupted")?;
-        self.is_told(place).context("told")?;
-        self.goes_on(place, &run).context("goes on")
+    fn run_steps(&self, sandbox: &Sandbox) -> Result<()> {
+        self.set_up(sandbox)?;
+        let run = self.work_until_killed(sandbox).context("works")?;
+        self.check_interrupted(sandbox, &run).context("interrupted")?;
+        self.check_first_request(sandbox).context("told")?;
+        self.check_continued(sandbox, &run).context("goes on")
     }
 
-    fn held(&self, what: &str, detail: &str) {
+    fn report(&self, what: &str, detail: &str) {
         println!("{:<32} {what:<11} ok: {detail}", self.name());
     }
 
-    fn set_up(&self, place: &Place) -> Result<()> {
-        let agents =
-            if self.worker.name == self.heir.name { vec![self.heir] } else { vec![self.worker, self.heir] };
+    fn set_up(&self, sandbox: &Sandbox) -> Result<()> {
+        let agents = if self.worker.name == self.successor.name {
+            vec![self.successor]
+        } else {
+            vec![self.worker, self.successor]
+        };
         for agent in agents {
-            agent.prepare(place, self.scope)?;
+            agent.prepare(sandbox, self.scope)?;
             let mut words = vec!["agents", "install", agent.name, "--yes"];
             words.extend((self.scope == Scope::Project).then_some("--project"));
-            place.milepost(&words).context("set up")?;
+            sandbox.milepost(&words).context("set up")?;
         }
         let named = |all: &Value| all["agents"].as_array().into_iter().flatten().cloned().collect::<Vec<_>>();
-        let standing = named(&place.ask(&["agents", "status"])?);
+        let standing = named(&sandbox.query(&["agents", "status"])?);
         let standing = standing.iter().find(|agent| agent["agent"] == self.worker.name);
         let scope = if self.scope == Scope::Project { "project" } else { "user" };
         let scopes = standing.and_then(|agent| agent["scopes"].as_array()).into_iter().flatten();
@@ -76,27 +79,28 @@ impl Case {
             !states.is_empty() && states.iter().all(|state| state == "current"),
             "set up: expected every part to be current, but they are {states:?}"
         );
-        self.held("set up", &format!("{} parts for the {scope}", states.len()));
+        self.report("set up", &format!("{} parts for the {scope}", states.len()));
         Ok(())
     }
 
     /// Lets the worker work until its model answers no more and its hooks have told everything; then kills it. Gives its run.
-    fn work(&self, place: &Place) -> Result<String> {
-        let mut agent = place.start(self.worker.command(place, Mood::Work, PROMPT, self.scope), "worker")?;
+    fn work_until_killed(&self, sandbox: &Sandbox) -> Result<String> {
+        let mut agent =
+            sandbox.start(self.worker.command(sandbox, ModelScript::Work, PROMPT, self.scope), "worker")?;
         let asked = || {
             let hangs = |request: &Value| request["answer"]["hang"] == true;
-            Ok(place.endpoint.requests()?.iter().any(hangs).then_some(()))
+            Ok(sandbox.endpoint.requests()?.iter().any(hangs).then_some(()))
         };
-        agent.until(WORK, "a to-do list, a file and a command", asked)?;
+        agent.wait_until(WORK, "a to-do list, a file and a command", asked)?;
         let mut missing = String::new();
-        let told = agent.until(HOOKS, "everything in the store", || {
-            let status = place.ask(&["status"])?;
+        let told = agent.wait_until(HOOKS, "everything in the store", || {
+            let status = sandbox.query(&["status"])?;
             let Some(run) = status["live"][0]["run_id"].as_str() else {
                 missing = format!("expected a live run, but status is {status}");
                 return Ok(None);
             };
-            let resume = place.ask(&["resume", run])?;
-            Ok(match arrived(&resume) {
+            let resume = sandbox.query(&["resume", run])?;
+            Ok(match check_recorded_work(&resume) {
                 Ok(failed) => Some((run.to_owned(), failed)),
                 Err(e) => {
                     missing = e.to_string();
@@ -107,24 +111,24 @@ impl Case {
         let (run, failed) = told.with_context(|| missing)?;
         let starts = format!("{}-", self.worker.name);
         ensure!(run.starts_with(&starts), "expected a run of {}, but it is {run}", self.worker.name);
-        self.held("hooks", &run);
-        self.held("outcomes", &failed);
-        self.held("files", FILE);
-        self.held("tasks", &OPEN.join(", "));
+        self.report("hooks", &run);
+        self.report("outcomes", &failed);
+        self.report("files", FILE);
+        self.report("tasks", &OPEN.join(", "));
         let status = agent.kill()?;
-        self.held("killed", &status.to_string());
+        self.report("killed", &status.to_string());
         Ok(run)
     }
 
-    fn is_interrupted(&self, place: &Place, run: &str) -> Result<()> {
-        let mut status = place.ask(&["status"])?;
+    fn check_interrupted(&self, sandbox: &Sandbox, run: &str) -> Result<()> {
+        let mut status = sandbox.query(&["status"])?;
         // What was killed with the head of the group may take a moment to go.
         for _ in 0..50 {
             if status["live"] == json!([]) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(100));
-            status = place.ask(&["status"])?;
+            status = sandbox.query(&["status"])?;
         }
         let stopped = &status["stopped"][0];
         ensure!(
@@ -132,29 +136,32 @@ impl Case {
             "expected {run} to be stopped by a process_crash, but status is {status}"
         );
         ensure!(status["hook_failures"] == json!([]), "expected no hook to fail, but status is {status}");
-        let resume = place.ask(&["resume"])?;
+        let resume = sandbox.query(&["resume"])?;
         let decision = &resume["decision"];
         ensure!(
             decision["run_id"] == run && decision["eligible"] == true,
             "expected {run} to be resumable, but it is {decision}"
         );
-        arrived(&resume)?;
-        self.held("interrupted", "process_crash, resume_allowed");
+        check_recorded_work(&resume)?;
+        self.report("interrupted", "process_crash, resume_allowed");
         Ok(())
     }
 
-    /// Starts the heir, and looks at the first request of its conversation.
-    fn is_told(&self, place: &Place) -> Result<()> {
-        let before = place.endpoint.requests()?.len();
-        let mut agent = place.start(self.heir.command(place, Mood::Talk, NEXT_PROMPT, self.scope), "heir")?;
-        agent.end(WORK)?;
-        let requests = place.endpoint.requests()?.split_off(before);
+    /// Starts the successor, and looks at the first request of its conversation.
+    fn check_first_request(&self, sandbox: &Sandbox) -> Result<()> {
+        let before = sandbox.endpoint.requests()?.len();
+        let mut agent = sandbox.start(
+            self.successor.command(sandbox, ModelScript::Talk, NEXT_PROMPT, self.scope),
+            "successor",
+        )?;
+        agent.wait_for_end(WORK)?;
+        let requests = sandbox.endpoint.requests()?.split_off(before);
         // What makes up a title has no tools.
         let first =
             requests.iter().find(|request| request["tools"].as_array().is_some_and(|all| !all.is_empty()));
         let first =
             first.with_context(|| format!("expected a request to the model, but there was {requests:?}"))?;
-        let text = words(&first["body"]);
+        let text = collect_texts(&first["body"]);
         let brief = text.find(LEAD).map_or("nothing of Milepost", |at| &text[at..]);
         let end = brief.char_indices().nth(3000).map_or(brief.len(), |(at, _)| at);
         for wanted in [NEXT_PROMPT, LEAD, FILE, OPEN[0], OPEN[1], COMMAND, COMPLAINT] {
@@ -164,34 +171,34 @@ impl Case {
                 &brief[..end]
             );
         }
-        self.held("told", "the first request names the file, the open to-dos and the failed command");
+        self.report("told", "the first request names the file, the open to-dos and the failed command");
         Ok(())
     }
 
-    /// The heir's run goes on with the dead one, which is offered to nobody else.
-    fn goes_on(&self, place: &Place, run: &str) -> Result<()> {
-        let claimed = place.ask(&["resume", run])?;
+    /// The successor's run goes on with the dead one, which is offered to nobody else.
+    fn check_continued(&self, sandbox: &Sandbox, run: &str) -> Result<()> {
+        let claimed = sandbox.query(&["resume", run])?;
         ensure!(
             claimed["decision"]["reason_code"] == "resume_claimed",
             "expected {run} to be claimed, but it is {}",
             claimed["decision"]
         );
-        let status = place.ask(&["status"])?;
+        let status = sandbox.query(&["status"])?;
         let next = status["stopped"][0]["run_id"].as_str().unwrap_or_default().to_owned();
         ensure!(
-            next.starts_with(self.heir.name) && next != run,
-            "expected the heir's run, but status is {status}"
+            next.starts_with(self.successor.name) && next != run,
+            "expected the successor's run, but status is {status}"
         );
         // Whoever comes after it must be told the same.
-        arrived(&place.ask(&["resume", &next])?)?;
+        check_recorded_work(&sandbox.query(&["resume", &next])?)?;
         ensure!(status["hook_failures"] == json!([]), "expected no hook to fail, but status is {status}");
-        self.held("goes on", &next);
+        self.report("goes on", &next);
         Ok(())
     }
 }
 
 /// Whether a run holds what the model has done; gives what failed.
-fn arrived(resume: &Value) -> Result<String> {
+fn check_recorded_work(resume: &Value) -> Result<String> {
     let failed = resume["about"]["failed"].as_str().unwrap_or_default();
     let wanted = format!("{COMMAND} (exit_1)");
     ensure!(
@@ -207,11 +214,11 @@ fn arrived(resume: &Value) -> Result<String> {
 }
 
 /// All texts of a document, one after the other.
-fn words(value: &Value) -> String {
+fn collect_texts(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),
-        Value::Array(all) => all.iter().map(words).collect(),
-        Value::Object(all) => all.values().map(words).collect(),
+        Value::Array(all) => all.iter().map(collect_texts).collect(),
+        Value::Object(all) => all.values().map(collect_texts).collect(),
         _ => String::new(),
     }
 }

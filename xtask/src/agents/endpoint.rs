@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What the model does: it is in the path, so that an agent that starts again gets another one.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Mood {
+pub(super) enum ModelScript {
     /// Sets a to-do list, writes a file, runs a command that fails, and answers no more.
     Work,
     /// Says a sentence.
@@ -57,12 +57,12 @@ impl Endpoint {
     }
 
     /// The address that an agent is given instead of its provider's.
-    pub(super) fn address(&self, mood: Mood) -> String {
-        let mood = match mood {
-            Mood::Work => "script",
-            Mood::Talk => "talk",
+    pub(super) fn address(&self, script: ModelScript) -> String {
+        let script = match script {
+            ModelScript::Work => "script",
+            ModelScript::Talk => "talk",
         };
-        format!("http://127.0.0.1:{}/{mood}", self.port)
+        format!("http://127.0.0.1:{}/{script}", self.port)
     }
 
     /// What was asked so far, oldest first.

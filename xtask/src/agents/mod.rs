@@ -6,7 +6,7 @@ mod agent;
 mod case;
 mod endpoint;
 mod offline;
-mod place;
+mod sandbox;
 
 use std::time::Instant;
 
@@ -14,21 +14,21 @@ use anyhow::{Result, bail, ensure};
 
 use self::agent::{AGENTS, Agent};
 use self::case::Case;
-use self::place::Scope;
-use crate::shell::{cargo, has, pass, root};
+use self::sandbox::Scope;
+use crate::shell::{cargo, is_installed, root, run_program};
 
 /// The first word of the arguments of the process that has no network.
 const INSIDE: &str = "--inside";
 
 pub fn run(names: &[&str]) -> Result<()> {
     if let [INSIDE, names @ ..] = names {
-        return try_all(&chosen(names)?);
+        return run_cases(&chosen(names)?);
     }
     let agents = chosen(names)?;
     for program in ["npm", "node", "git"] {
-        ensure!(has(program), "{program} is needed and not there");
+        ensure!(is_installed(program), "{program} is needed and not there");
     }
-    pass(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
+    run_program(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for agent in agents {
         match agent.install() {
@@ -42,22 +42,22 @@ pub fn run(names: &[&str]) -> Result<()> {
             }
         }
     }
-    without_network(&there)?;
+    run_without_network(&there)?;
     ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
     Ok(())
 }
 
 /// Starts this program again where there is no network, and tries the agents there.
-fn without_network(agents: &[&'static Agent]) -> Result<()> {
+fn run_without_network(agents: &[&'static Agent]) -> Result<()> {
     if agents.is_empty() {
         return Ok(());
     }
     let Some(mut inside) = offline::command() else {
         println!("agents: unshare or ip is missing, or not allowed: the network is not cut off");
-        return try_all(agents);
+        return run_cases(agents);
     };
     let names = agents.iter().map(|agent| agent.name);
-    pass(inside.arg(std::env::current_exe()?).args(["agents", INSIDE]).args(names))
+    run_program(inside.arg(std::env::current_exe()?).args(["agents", INSIDE]).args(names))
 }
 
 fn chosen(names: &[&str]) -> Result<Vec<&'static Agent>> {
@@ -71,17 +71,17 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Agent>> {
 /// Each agent after itself, set up for the user and for the project; and each after the one before it.
 fn cases(agents: &[&'static Agent]) -> Vec<Case> {
     let own = |agent: &&'static Agent| {
-        [Scope::User, Scope::Project].map(|scope| Case { worker: agent, heir: agent, scope })
+        [Scope::User, Scope::Project].map(|scope| Case { worker: agent, successor: agent, scope })
     };
     let mut cases: Vec<_> = agents.iter().flat_map(own).collect();
     if let [first, .., last] = agents {
         let after = agents.windows(2).map(|pair| (pair[0], pair[1])).chain([(*last, *first)]);
-        cases.extend(after.map(|(worker, heir)| Case { worker, heir, scope: Scope::User }));
+        cases.extend(after.map(|(worker, successor)| Case { worker, successor, scope: Scope::User }));
     }
     cases
 }
 
-fn try_all(agents: &[&'static Agent]) -> Result<()> {
+fn run_cases(agents: &[&'static Agent]) -> Result<()> {
     let start = Instant::now();
     let mut failed = Vec::new();
     let cases = cases(agents);

@@ -1,4 +1,4 @@
-//! Who may know whom: crates by `cargo metadata`, rooms of the library by what their sources name.
+//! Who may know whom: crates by `cargo metadata`, modules of the library by what their sources name.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Tree;
-use crate::shell::{cargo, read};
+use crate::shell::{cargo, read_output};
 
 /// A crate of the workspace, what it may depend on, and what its tests may use besides.
 const CRATES: [(&str, &[&str], &[&str]); 4] = [
@@ -19,10 +19,10 @@ const CRATES: [(&str, &[&str], &[&str]); 4] = [
 /// What must not be in the library's tree.
 const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "openssl"];
 
-/// A room of the library and what it may name; `room::Type` is that type alone.
+/// A module of the library and what it may name; `module::Type` is that type alone.
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
-const ROOMS: &[(&str, &[&str])] = &[
+const MODULES: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("fs", &[]),
     ("clock", &["model", "fs"]),
@@ -83,19 +83,19 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 pub fn crates(_: &Tree) -> Result<Vec<String>> {
-    let text = read(cargo().args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
+    let text = read_output(cargo().args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
     let metadata: Value = serde_json::from_str(&text)?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
     let ours: BTreeSet<_> = packages.iter().map(name).collect();
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     for package in packages {
         let from = name(package);
         if from == "xtask" {
             continue;
         }
         let Some((_, may, tests_may)) = CRATES.iter().find(|(known, ..)| *known == from) else {
-            breaches.push(format!("the crate {from} has no line in xtask/src/architecture/edges.rs"));
+            violations.push(format!("the crate {from} has no line in xtask/src/architecture/edges.rs"));
             continue;
         };
         for edge in package["dependencies"].as_array().into_iter().flatten() {
@@ -103,38 +103,47 @@ pub fn crates(_: &Tree) -> Result<Vec<String>> {
             let in_tests = edge["kind"] == "dev";
             let allowed = may.contains(&to.as_str()) || in_tests && tests_may.contains(&to.as_str());
             if ours.contains(&to) && !allowed {
-                breaches.push(format!("{from} must not depend on {to}"));
+                violations.push(format!("{from} must not depend on {to}"));
             }
         }
     }
-    Ok(breaches)
+    Ok(violations)
 }
 
 pub fn no_runtime(_: &Tree) -> Result<Vec<String>> {
-    let text =
-        read(cargo().args(["tree", "-p", "milepost", "-e", "normal", "--prefix", "none", "--offline"]))?;
+    let text = read_output(cargo().args([
+        "tree",
+        "-p",
+        "milepost",
+        "-e",
+        "normal",
+        "--prefix",
+        "none",
+        "--offline",
+    ]))?;
     let there = |banned: &&&str| text.lines().any(|line| line.split(' ').next() == Some(**banned));
     Ok(BANNED.iter().filter(there).map(|banned| format!("the library's tree has {banned}")).collect())
 }
 
-pub fn rooms(tree: &Tree) -> Result<Vec<String>> {
-    let mut breaches = Vec::new();
+pub fn modules(tree: &Tree) -> Result<Vec<String>> {
+    let mut violations = Vec::new();
     for file in tree.modules() {
         let Some(inside) = file.strip_prefix("crates/milepost/src/") else { continue };
-        let room = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-        let Some((_, may)) = ROOMS.iter().find(|(known, _)| *known == room) else {
-            breaches.push(format!("{file}: the room {room} has no line in xtask/src/architecture/edges.rs"));
+        let module = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let Some((_, may)) = MODULES.iter().find(|(known, _)| *known == module) else {
+            violations
+                .push(format!("{file}: the module {module} has no line in xtask/src/architecture/edges.rs"));
             continue;
         };
         for named in named(&tree.text(file)?) {
             let first = named.split("::").next().unwrap_or_default();
             let macros = ["closed_enum"].contains(&first);
-            if first != room && !macros && !may.contains(&first) && !may.contains(&named.as_str()) {
-                breaches.push(format!("{file}: the room {room} must not know {named}"));
+            if first != module && !macros && !may.contains(&first) && !may.contains(&named.as_str()) {
+                violations.push(format!("{file}: the module {module} must not know {named}"));
             }
         }
     }
-    Ok(breaches)
+    Ok(violations)
 }
 
 /// Every `crate::…` of a source, two names deep, with braces taken apart.

@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md against the repository: what it names exists, and every crate and room is named.
+//! ARCHITECTURE.md against the repository: what it names exists, and every crate and module is named.
 
 use std::collections::BTreeSet;
 
@@ -19,17 +19,17 @@ pub fn check(tree: &Tree) -> Result<Vec<String>> {
     }
     let named: BTreeSet<&str> = text.lines().flat_map(paths).collect();
     let in_tables: BTreeSet<&str> = rows().flat_map(paths).collect();
-    let mut breaches: Vec<_> = named
+    let mut violations: Vec<_> = named
         .iter()
         .filter(|path| !root().join(path).exists())
         .map(|path| format!("{MAP} names {path}, which is not there"))
         .collect();
-    for folder in rooms(tree) {
+    for folder in modules(tree) {
         if !in_tables.contains(folder.as_str()) {
-            breaches.push(format!("{folder} is in no table of {MAP}"));
+            violations.push(format!("{folder} is in no table of {MAP}"));
         }
     }
-    Ok(breaches)
+    Ok(violations)
 }
 
 /// What stands in code style and looks like a path.
@@ -45,12 +45,12 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Every crate, and every folder below its sources.
-fn rooms(tree: &Tree) -> BTreeSet<String> {
-    let mut rooms = BTreeSet::new();
+fn modules(tree: &Tree) -> BTreeSet<String> {
+    let mut modules = BTreeSet::new();
     for file in tree.modules() {
         let parts: Vec<_> = file.split('/').collect();
-        rooms.insert(parts[..2].join("/"));
-        rooms.extend((4..parts.len()).map(|n| parts[..n].join("/")));
+        modules.insert(parts[..2].join("/"));
+        modules.extend((4..parts.len()).map(|n| parts[..n].join("/")));
     }
-    rooms
+    modules
 }

@@ -1,5 +1,5 @@
-//! What the code's shape must be, checked on every test run: the map, the edges between crates and rooms, the sources.
-//! In: the files that git knows. Out: every breach, each in one line that says what to do.
+//! What the code's shape must be, checked on every test run: the map, the edges between crates and modules, the sources.
+//! In: the files that git knows. Out: every violation, each in one line that says what to do.
 
 mod edges;
 mod map;
@@ -9,18 +9,18 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::shell::{read, root};
+use crate::shell::{read_output, root};
 
-/// A check gives its breaches.
+/// A check gives its violations.
 type Check = fn(&Tree) -> Result<Vec<String>>;
 
 const CHECKS: [(&str, Check); 6] = [
     ("ARCHITECTURE.md names what is there", map::check),
     ("crates depend in one direction", edges::crates),
     ("the library needs no async runtime and no network", edges::no_runtime),
-    ("rooms of the library know only what they may", edges::rooms),
+    ("modules of the library know only what they may", edges::modules),
     ("sources keep the rules", sources::check),
-    ("nothing of a machine is in the repository", sources::machine),
+    ("nothing of a machine is in the repository", sources::machine_paths),
 ];
 
 /// The files of the repository, with forward slashes, that exist.
@@ -32,7 +32,7 @@ impl Tree {
     fn read() -> Result<Self> {
         let mut git = Command::new("git");
         git.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-        let listed = read(&mut git)?;
+        let listed = read_output(&mut git)?;
         let files = listed.split('\0').filter(|f| !f.is_empty() && root().join(f).is_file());
         Ok(Self { files: files.map(str::to_owned).collect() })
     }
@@ -53,15 +53,15 @@ pub fn run() -> Result<()> {
     let tree = Tree::read()?;
     let mut broken = 0;
     for (name, check) in CHECKS {
-        let breaches = check(&tree)?;
-        println!("{} {name}", if breaches.is_empty() { "ok    " } else { "FAILED" });
-        for breach in &breaches {
-            println!("       {breach}");
+        let violations = check(&tree)?;
+        println!("{} {name}", if violations.is_empty() { "ok    " } else { "FAILED" });
+        for violation in &violations {
+            println!("       {violation}");
         }
-        broken += breaches.len();
+        broken += violations.len();
     }
     if broken > 0 {
-        bail!("{broken} breaches of the architecture");
+        bail!("{broken} violations of the architecture");
     }
     Ok(())
 }

@@ -43,47 +43,47 @@ const MACHINE: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 const REGISTRIES: [&str; 4] = ["[source.", "[registries", "[registry", "replace-with"];
 
 pub fn check(tree: &Tree) -> Result<Vec<String>> {
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     let sources = tree.files.iter().filter(|f| f.ends_with(".rs"));
     for file in sources {
         let text = tree.text(file)?;
         let module = file.starts_with("crates/") && file.contains("/src/");
         if !text.starts_with("//!") && (module || file.starts_with("xtask/")) {
-            breaches.push(format!("{file} does not open with //! lines that say its job"));
+            violations.push(format!("{file} does not open with //! lines that say its job"));
         }
         let lines = text.lines().count();
         if lines > LINES {
-            breaches.push(format!("{file} has {lines} lines, more than {LINES}: split it"));
+            violations.push(format!("{file} has {lines} lines, more than {LINES}: split it"));
         }
         let tests_from = text.lines().position(|line| line == "mod tests {").unwrap_or(usize::MAX);
         for (n, line) in text.lines().enumerate() {
             let at = format!("{file}:{}", n + 1);
             let is_test = file.ends_with("/tests.rs") || file.contains("/tests/") || n > tests_from;
             if module && !is_test && file != GIT_FILE && line.contains(GIT) {
-                breaches.push(format!("{at}: git is run by {GIT_FILE} alone"));
+                violations.push(format!("{at}: git is run by {GIT_FILE} alone"));
             }
             let for_people = module && !is_test && !file.starts_with("crates/milepost-testkit/");
             if for_people && DEBUG.iter().any(|form| line.contains(form)) {
-                breaches.push(format!("{at}: Debug output in a message; write the value with Display"));
+                violations.push(format!("{at}: Debug output in a message; write the value with Display"));
             }
             for word in NOWHERE.iter().chain(&UNSAFE).filter(|word| line.contains(**word)) {
-                breaches.push(format!("{at}: {word} has no place here"));
+                violations.push(format!("{at}: {word} has no place here"));
             }
             let code = line.split("//").next().unwrap_or_default();
             if module && !file.contains("/tests") && !file.starts_with("crates/milepost-cli/src/present/") {
                 for word in PRINTING.iter().filter(|word| calls(code, word)) {
-                    breaches.push(format!("{at}: {word} belongs to milepost-cli's present/"));
+                    violations.push(format!("{at}: {word} belongs to milepost-cli's present/"));
                 }
             }
             let may_read_path = file == PATH_FILE && code.contains("var_os(\"PATH\")");
             if module && !file.starts_with("crates/milepost-cli/src/config/") && !may_read_path {
                 for word in ENVIRONMENT.iter().filter(|word| code.contains(**word)).take(1) {
-                    breaches.push(format!("{at}: {word} belongs to milepost-cli's config/"));
+                    violations.push(format!("{at}: {word} belongs to milepost-cli's config/"));
                 }
             }
         }
     }
-    Ok(breaches)
+    Ok(violations)
 }
 
 /// Whether a macro is called, and not another that ends like it.
@@ -92,22 +92,22 @@ fn calls(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| before(at).is_none_or(|c| !c.is_alphanumeric() && c != '_'))
 }
 
-pub fn machine(tree: &Tree) -> Result<Vec<String>> {
-    let mut breaches = Vec::new();
+pub fn machine_paths(tree: &Tree) -> Result<Vec<String>> {
+    let mut violations = Vec::new();
     for file in &tree.files {
         for (n, line) in tree.text(file)?.lines().enumerate() {
             let at = format!("{file}:{}", n + 1);
             for path in MACHINE.iter().filter(|path| line.contains(**path)) {
-                breaches.push(format!("{at}: {path} is a path of one machine"));
+                violations.push(format!("{at}: {path} is a path of one machine"));
             }
             let registry = file == "Cargo.lock"
                 && line.contains("registry+")
                 && !line.contains("/rust-lang/crates.io-index");
             let settings = file.starts_with(".cargo/") && REGISTRIES.iter().any(|word| line.contains(word));
             if registry || settings {
-                breaches.push(format!("{at}: a registry of one machine"));
+                violations.push(format!("{at}: a registry of one machine"));
             }
         }
     }
-    Ok(breaches)
+    Ok(violations)
 }

@@ -5,9 +5,9 @@ use std::hint::black_box;
 use anyhow::{Context, Result};
 use milepost::brief::{Brief, Fit, Overflow, TokenCounter};
 
-use super::measure::{Line, pairs};
+use super::measure::{Row, pairs};
 
-pub fn fit(short: bool) -> Result<Vec<Line>> {
+pub fn fit(short: bool) -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     for (size, bound) in [(10, 5.0), (200, 20.0)] {
         let text = document(size * 1024);
@@ -29,7 +29,7 @@ pub fn fit(short: bool) -> Result<Vec<Line>> {
             )?;
             let what =
                 format!("parse and fit of a {size} KB brief to {budget} tokens, beside one count of it");
-            lines.push(Line::times(what, ours.median(), floor.median(), bound));
+            lines.push(Row::times(what, ours.median(), floor.median(), bound));
         }
     }
     Ok(lines)

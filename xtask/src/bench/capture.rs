@@ -13,8 +13,8 @@ use milepost::model::{Profile, Source};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
 
-use super::measure::{Floor, Line, Sample, binary, folder, pairs};
-use super::process::{count, ok};
+use super::measure::{Floor, Row, Sample, binary, folder, pairs};
+use super::process::{count_fsyncs, run_successfully};
 
 /// How much longer than git a capture may take.
 const ALLOWED: Duration = Duration::from_millis(20);
@@ -28,7 +28,7 @@ fn git(root: &Path) -> Command {
 
 /// A repository with so many tracked files, some of them changed, and a watched folder.
 fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> Result<()> {
-    ok(git(root).args(["init", "-q", "-b", "main"]))?;
+    run_successfully(git(root).args(["init", "-q", "-b", "main"]))?;
     for n in 0..tracked {
         let folder = root.join(format!("src/part{:03}", n % 200));
         if n < 200 {
@@ -36,8 +36,8 @@ fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> R
         }
         fs::write(folder.join(format!("file{n:05}.rs")), format!("// {n}\n"))?;
     }
-    ok(git(root).args(["add", "-A"]))?;
-    ok(git(root).args(["commit", "-q", "-m", "all"]))?;
+    run_successfully(git(root).args(["add", "-A"]))?;
+    run_successfully(git(root).args(["commit", "-q", "-m", "all"]))?;
     for n in 0..modified {
         fs::write(root.join(format!("src/part{:03}/file{n:05}.rs", n % 200)), "// changed, and longer\n")?;
     }
@@ -48,7 +48,7 @@ fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> R
     fs::write(root.join(".gitignore"), ".aiwg\n")?;
     // Files and index of the same second would be read anew each time.
     std::thread::sleep(Duration::from_millis(1100));
-    ok(git(root).args(["status"]))
+    run_successfully(git(root).args(["status"]))
 }
 
 fn open(file: &Path) -> Result<Milepost> {
@@ -56,7 +56,7 @@ fn open(file: &Path) -> Result<Milepost> {
     Ok(Milepost::at(&StoreUrl::Sqlite(file.to_owned()), &options)?)
 }
 
-pub fn capture(short: bool) -> Result<Vec<Line>> {
+pub fn capture(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let root = folder.path().join("repository");
     fs::create_dir(&root)?;
@@ -66,12 +66,12 @@ pub fn capture(short: bool) -> Result<Vec<Line>> {
         n += 1;
         let mut command = Command::new(&binary);
         command.arg("-C").arg(&root).args(["save", "--run", "bench", "--summary", &n.to_string()]);
-        ok(command.stdout(Stdio::null()))
+        run_successfully(command.stdout(Stdio::null()))
     };
     let rounds = if short { 10 } else { 40 };
-    let (ours, floor) = pairs(rounds, save, || ok(git(&root).arg("status")))?;
+    let (ours, floor) = pairs(rounds, save, || run_successfully(git(&root).arg("status")))?;
     let (ours, floor) = (ours.median(), floor.median());
-    let mut lines = vec![Line::times("`save` with a capture, beside a bare `git status`", ours, floor, 0.0)];
+    let mut lines = vec![Row::times("`save` with a capture, beside a bare `git status`", ours, floor, 0.0)];
     lines[0].bound = (floor + ALLOWED).as_secs_f64() / floor.as_secs_f64();
     lines.extend(history(&root, folder.path(), if short { 60 } else { 500 })?);
     Ok(lines)
@@ -88,7 +88,7 @@ fn captured(mp: &Milepost, run: &str, scope: &CaptureOptions, n: usize) -> Resul
     Ok(entry.header.size)
 }
 
-fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Line>> {
+fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Row>> {
     let scope = CaptureOptions::at(root);
     let mp = open(&folder.join("long.db"))?;
     for n in 0..captures {
@@ -104,13 +104,13 @@ fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Line>> {
     }
     let what = format!("capture {captures} of a run, beside capture 1");
     Ok(vec![
-        Line::times(format!("{what}: time"), late.median(), first.median(), 1.2),
-        Line::count(format!("{what}: bytes of the document"), sizes.0 as f64, sizes.1 as f64, 1.2),
+        Row::times(format!("{what}: time"), late.median(), first.median(), 1.2),
+        Row::count(format!("{what}: bytes of the document"), sizes.0 as f64, sizes.1 as f64, 1.2),
     ])
 }
 
 /// `run -- true` in a folder without git, beside a shell that starts and waits for `true`.
-pub fn run(short: bool) -> Result<Vec<Line>> {
+pub fn run(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let command = || {
         let mut command = Command::new(&binary);
@@ -121,9 +121,9 @@ pub fn run(short: bool) -> Result<Vec<Line>> {
         command.current_dir("/").stdout(Stdio::null());
         command
     };
-    let ours = || ok(&mut command());
+    let ours = || run_successfully(&mut command());
     ours()?;
-    let bare = || ok(Command::new("sh").args(["-c", "/bin/true; exit $?"]));
+    let bare = || run_successfully(Command::new("sh").args(["-c", "/bin/true; exit $?"]));
     let mut floor = Floor::new(folder.path())?;
     let (mut runs, mut bares, mut fsync) = (Sample::default(), Sample::default(), Sample::default());
     for _ in 0..if short { 20 } else { 100 } {
@@ -132,10 +132,10 @@ pub fn run(short: bool) -> Result<Vec<Line>> {
         fsync.time(|| floor.write(&[b'x'; 4096]))?;
     }
     let (ours, bare) = (runs, bares);
-    let syncs = count(&mut command()).unwrap_or(3);
+    let syncs = count_fsyncs(&mut command()).unwrap_or(3);
     let allowed = bare.median() * 3 + fsync.median() * u32::try_from(syncs)?;
     let base = bare.median() + fsync.median() * u32::try_from(syncs)?;
-    let mut line = Line::times("`run -- true` without git", ours.median(), base, 3.0);
+    let mut line = Row::times("`run -- true` without git", ours.median(), base, 3.0);
     line.bound = allowed.as_secs_f64() / base.as_secs_f64();
     let micros = bare.median().as_secs_f64() * 1e6;
     line.floor.push_str(&format!(" (a shell that does the same {micros:.0} µs, {syncs} fsyncs)"));

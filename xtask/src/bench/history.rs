@@ -9,7 +9,7 @@ use milepost::model::{Profile, RunId, RunRecord};
 use milepost::seal::{self, Unsealed};
 use milepost::store::{Commit, OpenOptions, StoreUrl, WriteDecision};
 
-use super::measure::{Line, folder, pairs};
+use super::measure::{Row, folder, pairs};
 
 /// Fills a store in large commits, which is what an import does.
 pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
@@ -54,7 +54,7 @@ pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
     Ok(engine)
 }
 
-pub fn latest_and_list(short: bool) -> Result<Vec<Line>> {
+pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {
     let folder = folder()?;
     let (few, many) = (folder.path().join("few.db"), folder.path().join("many.db"));
     let large = if short { 5_000 } else { 100_000 };
@@ -77,7 +77,7 @@ pub fn latest_and_list(short: bool) -> Result<Vec<Line>> {
     let (c, d) = pairs(rounds, || list(&many), || list(&few))?;
     let what = |verb: &str| format!("open and {verb} at {large} checkpoints, beside the same at 1000");
     Ok(vec![
-        Line::times(what("latest"), a.median(), b.median(), 1.5),
-        Line::times(what("list of 50"), c.median(), d.median(), 1.5),
+        Row::times(what("latest"), a.median(), b.median(), 1.5),
+        Row::times(what("list of 50"), c.median(), d.median(), 1.5),
     ])
 }

@@ -61,17 +61,17 @@ pub fn pairs(
 }
 
 /// A line of the table.
-pub struct Line {
+pub struct Row {
     pub what: String,
     pub measured: String,
     pub floor: String,
     pub ratio: f64,
     pub bound: f64,
     /// Holds although the ratio does not: a bound in other terms.
-    pub excused: bool,
+    pub meets_other_bound: bool,
 }
 
-impl Line {
+impl Row {
     /// A line that compares two durations.
     pub fn times(what: impl Into<String>, ours: Duration, floor: Duration, bound: f64) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Line {
             floor: micros(floor),
             ratio: ours.as_secs_f64() / floor.as_secs_f64(),
             bound,
-            excused: false,
+            meets_other_bound: false,
         }
     }
 
@@ -92,16 +92,16 @@ impl Line {
             floor: format!("{floor:.2}"),
             ratio: measured / floor,
             bound,
-            excused: false,
+            meets_other_bound: false,
         }
     }
 
     pub fn holds(&self) -> bool {
-        self.excused || self.ratio <= self.bound
+        self.meets_other_bound || self.ratio <= self.bound
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.holds() { "" } else { "**missed**" };
         let Self { what, measured, floor, ratio, bound, .. } = self;

@@ -14,20 +14,20 @@ mod writers;
 
 use anyhow::{Result, bail};
 
-use measure::Line;
+use measure::Row;
 
-type Bench = (&'static str, fn(bool) -> Result<Vec<Line>>);
+type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
 const ALL: [Bench; 12] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
-    ("process", process::whole),
+    ("process", process::whole_process),
     ("hook", process::hook),
     ("history", history::latest_and_list),
     ("space", space::bytes),
-    ("writers", writers::eight),
+    ("writers", writers::eight_writers),
     ("prune", prune::prune),
-    ("redact", redact::texts),
+    ("redact", redact::redact_texts),
     ("capture", capture::capture),
     ("run", capture::run),
     ("brief", brief::fit),
@@ -55,10 +55,10 @@ pub fn run(args: &[&str]) -> Result<()> {
 }
 
 /// Processes that a bench starts: this program under another name.
-pub fn part(args: &[&str]) -> Option<Result<()>> {
+pub fn run_child(args: &[&str]) -> Option<Result<()>> {
     match args {
         ["saver", size, saves] => Some(process::saver(size, saves)),
-        ["crowd", folder, saves] => Some(writers::member(folder, saves)),
+        ["writer", folder, saves] => Some(writers::writer(folder, saves)),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::measure::{Floor, Line, Sample, Work, binary, folder, open, pairs, store};
+use super::measure::{Floor, Row, Sample, Work, binary, folder, open, pairs, store};
 
 fn save(binary: &Path, folder: &Path, input: &Path) -> Command {
     let mut command = Command::new(binary);
@@ -24,14 +24,14 @@ fn write_input(path: &Path, work: &mut Work) -> Result<()> {
     Ok(write!(file, "{{\"state\":{}}}", work.json())?)
 }
 
-pub(super) fn ok(command: &mut Command) -> Result<()> {
+pub(super) fn run_successfully(command: &mut Command) -> Result<()> {
     let status = command.status()?;
     ensure!(status.success(), "{command:?} failed: {status}");
     Ok(())
 }
 
 /// Whole-process `save` beside a process that does nothing, and the median of its own fsyncs.
-pub fn whole(short: bool) -> Result<Vec<Line>> {
+pub fn whole_process(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let mut work = Work::new(4 * 1024);
     let (before, rounds) = (60, if short { 30 } else { 200 });
@@ -45,31 +45,32 @@ pub fn whole(short: bool) -> Result<Vec<Line>> {
     }
     let measured = inputs.split_off(before);
     for input in &inputs {
-        ok(&mut save(&binary, folder.path(), input))?;
+        run_successfully(&mut save(&binary, folder.path(), input))?;
     }
     let mut floor = Floor::new(folder.path())?;
     let (mut saves, mut fsyncs, mut bare) = (Sample::default(), Sample::default(), Sample::default());
     for input in &measured {
-        bare.time(|| ok(Command::new("true").stdout(Stdio::null())))?;
-        saves.time(|| ok(&mut save(&binary, folder.path(), input)))?;
+        bare.time(|| run_successfully(Command::new("true").stdout(Stdio::null())))?;
+        saves.time(|| run_successfully(&mut save(&binary, folder.path(), input)))?;
         fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
     }
     let allowed = bare.median() * 4 + fsyncs.median();
     let base = bare.median() + fsyncs.median();
-    let mut line = Line::times("whole process: `save --no-capture`, 4 KB", saves.median(), base, 4.0);
+    let mut line = Row::times("whole process: `save --no-capture`, 4 KB", saves.median(), base, 4.0);
     line.bound = allowed.as_secs_f64() / base.as_secs_f64();
     line.floor.push_str(&format!(" (a bare process {:.0} µs, one fsync)", bare.median().as_secs_f64() * 1e6));
     let show = || {
         let mut command = Command::new(&binary);
         command.arg("-C").arg(folder.path()).arg("--store").arg(store(folder.path()).to_string());
-        ok(command.args(["show", "latest"]).stdout(Stdio::null()))
+        run_successfully(command.args(["show", "latest"]).stdout(Stdio::null()))
     };
-    let (shows, bares) = pairs(rounds, show, || ok(Command::new("true").stdout(Stdio::null())))?;
-    Ok(vec![line, Line::times("whole process: `show latest`, 4 KB", shows.median(), bares.median(), 4.0)])
+    let (shows, bares) =
+        pairs(rounds, show, || run_successfully(Command::new("true").stdout(Stdio::null())))?;
+    Ok(vec![line, Row::times("whole process: `show latest`, 4 KB", shows.median(), bares.median(), 4.0)])
 }
 
 /// The whole process of a hook after the use of a tool, on a store with a long history.
-pub fn hook(short: bool) -> Result<Vec<Line>> {
+pub fn hook(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let history = if short { 200 } else { 10_000 };
     let database = folder.path().join("bench.db");
@@ -89,7 +90,7 @@ pub fn hook(short: bool) -> Result<Vec<Line>> {
         command.arg("-C").arg(folder.path()).arg("--store").arg(format!("sqlite:{}", database.display()));
         command.args(["hook", "claude-code", "--strict"]).stdin(fs::File::open(&payload)?);
         command.env("XDG_STATE_HOME", folder.path());
-        ok(command.stdout(Stdio::null()).stderr(Stdio::null()))
+        run_successfully(command.stdout(Stdio::null()).stderr(Stdio::null()))
     };
     for _ in 0..40 {
         hook()?;
@@ -97,21 +98,21 @@ pub fn hook(short: bool) -> Result<Vec<Line>> {
     let mut floor = Floor::new(folder.path())?;
     let (mut hooks, mut fsyncs, mut bare) = (Sample::default(), Sample::default(), Sample::default());
     for _ in 0..if short { 30 } else { 200 } {
-        bare.time(|| ok(Command::new("true").stdout(Stdio::null())))?;
+        bare.time(|| run_successfully(Command::new("true").stdout(Stdio::null())))?;
         hooks.time(hook)?;
         fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
     }
     let allowed = bare.median() * 3 + fsyncs.median();
     let base = bare.median() + fsyncs.median();
     let what = format!("whole process: `hook` after a tool, {history} checkpoints in the store");
-    let mut line = Line::times(what, hooks.median(), base, 3.0);
+    let mut line = Row::times(what, hooks.median(), base, 3.0);
     line.bound = allowed.as_secs_f64() / base.as_secs_f64();
     line.floor.push_str(&format!(" (a bare process {:.0} µs, one fsync)", bare.median().as_secs_f64() * 1e6));
     Ok(vec![line])
 }
 
 /// Counts fsyncs: on an open store by its library, and of one-shot saves.
-pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
+pub fn fsyncs(short: bool) -> Result<Vec<Row>> {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
         println!("| fsyncs | skipped: strace is missing, `cargo xtask setup` installs it | | | | |");
         return Ok(Vec::new());
@@ -123,35 +124,35 @@ pub fn fsyncs(short: bool) -> Result<Vec<Line>> {
         let input = folder.path().join("input.json");
         let mut work = Work::new(size * 1024);
         write_input(&input, &mut work)?;
-        ok(&mut save(&binary, folder.path(), &input))?;
+        run_successfully(&mut save(&binary, folder.path(), &input))?;
         let rounds = if short { 40 } else { 200 };
         let mut total = 0;
         for _ in 0..rounds {
             write_input(&input, &mut work)?;
-            total += count(&mut save(&binary, folder.path(), &input))?;
+            total += count_fsyncs(&mut save(&binary, folder.path(), &input))?;
         }
         let what = format!("fsyncs of a one-shot `save`, {size} KB, mean of {rounds}");
-        lines.push(Line::count(what, total as f64 / f64::from(rounds), 1.0, 2.2));
+        lines.push(Row::count(what, total as f64 / f64::from(rounds), 1.0, 2.2));
     }
     let me = std::env::current_exe()?;
     for size in ["4", "64"] {
         // The saver does the given number of saves on one open store; the difference of two runs is what saves cost.
-        let saves = |n: &str| count(Command::new(&me).args(["saver", size, n]).stdout(Stdio::null()));
+        let saves = |n: &str| count_fsyncs(Command::new(&me).args(["saver", size, n]).stdout(Stdio::null()));
         let (few, many) = (saves("1")?, saves("201")?);
         let what = format!("fsyncs of a save on an open store, {size} KB, mean of 200");
-        lines.push(Line::count(what, (many - few) as f64 / 200.0, 1.0, 1.05));
+        lines.push(Row::count(what, (many - few) as f64 / 200.0, 1.0, 1.05));
     }
     Ok(lines)
 }
 
 /// Runs a command under strace and counts its fsyncs.
-pub(super) fn count(command: &mut Command) -> Result<u64> {
+pub(super) fn count_fsyncs(command: &mut Command) -> Result<u64> {
     let log = tempfile::NamedTempFile::new()?;
     let mut traced = Command::new("strace");
     traced.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(log.path()).arg(command.get_program());
     traced.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
     traced.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    ok(&mut traced).context("strace is needed: `cargo xtask setup` installs it")?;
+    run_successfully(&mut traced).context("strace is needed: `cargo xtask setup` installs it")?;
     Ok(fs::read_to_string(log.path())?.lines().filter(|line| line.contains("sync(")).count() as u64)
 }
 

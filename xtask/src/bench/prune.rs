@@ -12,7 +12,7 @@ use milepost::store::{Maintenance, OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
 
 use super::history::seed;
-use super::measure::{Floor, Line, Sample, Work, folder, pairs};
+use super::measure::{Floor, Row, Sample, Work, folder, pairs};
 
 const ALL: usize = 1000;
 const LEFT: usize = 50;
@@ -26,7 +26,7 @@ fn open(url: &StoreUrl, keep_last: KeepCount) -> Result<Milepost> {
     Ok(Milepost::at(url, &options)?.with_settings(keeping(keep_last)))
 }
 
-pub fn prune(short: bool) -> Result<Vec<Line>> {
+pub fn prune(short: bool) -> Result<Vec<Row>> {
     let mut lines = counts()?;
     if !short {
         lines.extend(saves()?);
@@ -59,7 +59,7 @@ fn pruned(mp: &Milepost, removed: usize) -> Result<()> {
 }
 
 /// What is left after a prune, and the bytes it takes beside a store that never held more.
-fn counts() -> Result<Vec<Line>> {
+fn counts() -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     let (large, small) = (folder()?, folder()?);
     for ((name, long), (_, lean)) in urls(large.path()).into_iter().zip(urls(small.path())) {
@@ -69,20 +69,20 @@ fn counts() -> Result<Vec<Line>> {
         pruned(&mp, 3 * LEFT)?;
         let left = mp.runs(&Default::default())?.first().map_or(0, |run| run.checkpoints);
         let what = format!("checkpoints left by `prune --keep-last 50` of 200, {name}");
-        lines.push(Line::count(what, left as f64, LEFT as f64, 1.0));
+        lines.push(Row::count(what, left as f64, LEFT as f64, 1.0));
         let lean = open(&lean, KeepCount::Last(LEFT as u64))?;
         fill(&lean, LEFT)?;
         lean.store().maintain(Maintenance::Compact)?;
         let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes as f64);
         let what = format!("bytes after that, beside a store that never held more than 50, {name}");
         // Both keep their events, of which the pruned one has four times as many.
-        lines.push(Line::count(what, bytes(&mp)?, bytes(&lean)?, 2.0));
+        lines.push(Row::count(what, bytes(&mp)?, bytes(&lean)?, 2.0));
     }
     Ok(lines)
 }
 
 /// A save that removes the oldest, beside one that removes nothing, on open stores.
-fn saves() -> Result<Vec<Line>> {
+fn saves() -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     for history in [LEFT as u64, 10_000] {
         let folder = folder()?;
@@ -91,7 +91,7 @@ fn saves() -> Result<Vec<Line>> {
         let off = seed(&off, history)?.with_settings(keeping(KeepCount::All));
         let ratio = beside(&on, &off)?;
         let what = format!("save into a run of {history}, prune on beside prune off, SQLite");
-        lines.push(Line::times(what, ratio.0.median(), ratio.1.median(), 1.5));
+        lines.push(Row::times(what, ratio.0.median(), ratio.1.median(), 1.5));
     }
     let folder = folder()?;
     let on = open(&StoreUrl::Files(folder.path().join("on")), KeepCount::Last(LEFT as u64))?;
@@ -100,7 +100,7 @@ fn saves() -> Result<Vec<Line>> {
     fill(&off, LEFT)?;
     let ratio = beside(&on, &off)?;
     let what = "save into a run of 50, prune on beside prune off, files";
-    lines.push(Line::times(what, ratio.0.median(), ratio.1.median(), 1.5));
+    lines.push(Row::times(what, ratio.0.median(), ratio.1.median(), 1.5));
     Ok(lines)
 }
 
@@ -145,7 +145,7 @@ fn rounds(
     Ok((ours, floors))
 }
 
-fn sqlite() -> Result<Line> {
+fn sqlite() -> Result<Row> {
     let folder = folder()?;
     let db = folder.path().join("full.db");
     let full = StoreUrl::Sqlite(db.clone());
@@ -165,10 +165,10 @@ fn sqlite() -> Result<Line> {
     let what = format!(
         "prune of 950 out of 1,000, SQLite, beside one durable write of the {remain} bytes that remain"
     );
-    Ok(Line::times(what, ours.median(), floors.median(), 10.0))
+    Ok(Row::times(what, ours.median(), floors.median(), 10.0))
 }
 
-fn files() -> Result<Line> {
+fn files() -> Result<Row> {
     let folder = folder()?;
     let root = folder.path().join("full");
     let copy = |place: &Path| {
@@ -190,7 +190,7 @@ fn files() -> Result<Line> {
         }
         Ok(start.elapsed())
     })?;
-    Ok(Line::times(
+    Ok(Row::times(
         "prune of 950 out of 1,000, files, beside 950 bare unlinks",
         ours.median(),
         floors.median(),

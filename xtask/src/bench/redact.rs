@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::measure::{Line, Sample, Work};
+use super::measure::{Row, Sample, Work};
 
 /// What 100 KB may take.
 const ALLOWED: Duration = Duration::from_millis(10);
 const SIZE: usize = 100 * 1024;
 
-pub fn texts(short: bool) -> Result<Vec<Line>> {
+pub fn redact_texts(short: bool) -> Result<Vec<Row>> {
     let rounds = if short { 20 } else { 100 };
     let document = Work::new(SIZE).json();
     let log: String =
@@ -39,7 +39,7 @@ pub fn texts(short: bool) -> Result<Vec<Line>> {
             for _ in 0..rounds {
                 sample.time(|| Ok(black_box(milepost::redact::json(black_box(&json), "state"))))?;
             }
-            Ok(Line::times(format!("redaction of 100 KB: {what}"), sample.median(), ALLOWED, 1.0))
+            Ok(Row::times(format!("redaction of 100 KB: {what}"), sample.median(), ALLOWED, 1.0))
         })
         .collect()
 }

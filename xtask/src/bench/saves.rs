@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 use milepost::Save;
 
-use super::measure::{Floor, Line, Work, folder, open, pairs};
+use super::measure::{Floor, Row, Work, folder, open, pairs};
 
-pub fn saves(short: bool) -> Result<Vec<Line>> {
+pub fn saves(short: bool) -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     for (size, bound, allowance) in [(4, 1.25, 0), (64, 1.6, 500)] {
         let folder = folder()?;
@@ -37,8 +37,8 @@ pub fn saves(short: bool) -> Result<Vec<Line>> {
             || bodies.next().map_or(Ok(()), |json| floor.write(json.as_bytes())),
         )?;
         let what = format!("durable save on an open store, {size} KB of which 5% changes");
-        let mut line = Line::times(what, ours.median(), floors.median(), bound);
-        line.excused = ours.median() <= floors.median() + Duration::from_micros(allowance);
+        let mut line = Row::times(what, ours.median(), floors.median(), bound);
+        line.meets_other_bound = ours.median() <= floors.median() + Duration::from_micros(allowance);
         lines.push(line);
     }
     Ok(lines)

@@ -5,9 +5,9 @@ use milepost::Save;
 use milepost::model::Profile;
 use milepost::store::Maintenance;
 
-use super::measure::{Line, Work, folder, open};
+use super::measure::{Row, Work, folder, open};
 
-pub fn bytes(short: bool) -> Result<Vec<Line>> {
+pub fn bytes(short: bool) -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     for (size, bound) in [(4, f64::INFINITY), (64, 2.5)] {
         let folder = folder()?;
@@ -31,7 +31,7 @@ pub fn bytes(short: bool) -> Result<Vec<Line>> {
         let grown = engine.store().info()?.bytes - before;
         let each = |n: f64| n / saves as f64;
         let what = format!("bytes a checkpoint in the file, {size} KB, beside the bytes that changed");
-        lines.push(Line::count(what, each(grown as f64), each(changed as f64), bound));
+        lines.push(Row::count(what, each(grown as f64), each(changed as f64), bound));
     }
     Ok(lines)
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use milepost::Save;
 
-use super::measure::{Line, Sample, Work, folder, open};
+use super::measure::{Row, Sample, Work, folder, open};
 
-pub fn eight(short: bool) -> Result<Vec<Line>> {
+pub fn eight_writers(short: bool) -> Result<Vec<Row>> {
     let saves = if short { 40 } else { 200 };
-    let one = crowd(1, saves)?;
-    let eight = crowd(8, saves)?;
-    let mut line = Line::times(
+    let one = run_writers(1, saves)?;
+    let eight = run_writers(8, saves)?;
+    let mut line = Row::times(
         format!("8 processes × {saves} saves of 4 KB into one run: p99, beside the median of one alone"),
         eight.at(0.99),
         one.median(),
@@ -22,13 +22,13 @@ pub fn eight(short: bool) -> Result<Vec<Line>> {
     Ok(vec![line])
 }
 
-fn crowd(processes: usize, saves: usize) -> Result<Sample> {
+fn run_writers(processes: usize, saves: usize) -> Result<Sample> {
     let folder = folder()?;
     drop(open(folder.path())?);
     let me = std::env::current_exe()?;
     let path = folder.path().display().to_string();
     let children = (0..processes)
-        .map(|_| Command::new(&me).args(["crowd", &path, &saves.to_string()]).stdout(Stdio::piped()).spawn())
+        .map(|_| Command::new(&me).args(["writer", &path, &saves.to_string()]).stdout(Stdio::piped()).spawn())
         .collect::<std::io::Result<Vec<_>>>()?;
     let mut sample = Sample::default();
     for child in children {
@@ -42,9 +42,9 @@ fn crowd(processes: usize, saves: usize) -> Result<Sample> {
 }
 
 /// `cargo xtask crowd FOLDER N`: one of the processes; prints what each save took.
-pub fn member(folder: &str, saves: &str) -> Result<()> {
+pub fn writer(folder: &str, saves: &str) -> Result<()> {
     let engine = open(std::path::Path::new(folder))?;
-    let run = "crowd".parse()?;
+    let run = "writer".parse()?;
     let mut work = Work::new(4096);
     let mut took = Vec::new();
     for _ in 0..saves.parse()? {

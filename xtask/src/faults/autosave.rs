@@ -11,21 +11,21 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::mount::Mount;
-use super::project::{Kind, Project, scratch};
-use super::{End, Lab};
-use crate::shell::{cargo, pass};
+use super::project::{Project, StoreKind, scratch_folder};
+use super::{Environment, Outcome};
+use crate::shell::{cargo, run_program};
 
 const EXAMPLE: &str = "panicking_provider";
 
-pub fn run(lab: &Lab) -> Result<End> {
-    let folder = scratch()?;
+pub fn run(env: &Environment) -> Result<Outcome> {
+    let folder = scratch_folder()?;
     let mount = match Mount::memory(folder.path(), "24m") {
         Ok(mount) => mount,
-        Err(why) => return Ok(End::Skipped(why)),
+        Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    pass(cargo().args(["build", "--quiet", "--package", "milepost", "--example", EXAMPLE]))?;
-    let (rounds, lasting) = lab.pick((1, 3500), (4, 14_000));
-    let program = lab.milepost.with_file_name("examples").join(EXAMPLE);
+    run_program(cargo().args(["build", "--quiet", "--package", "milepost", "--example", EXAMPLE]))?;
+    let (rounds, lasting) = env.pick((1, 3500), (4, 14_000));
+    let program = env.milepost.with_file_name("examples").join(EXAMPLE);
     let mut child = Command::new(program)
         .arg(&mount.folder)
         .arg(lasting.to_string())
@@ -56,15 +56,15 @@ pub fn run(lab: &Lab) -> Result<End> {
         panics.into_inner() == count("panicked") && refusals.into_inner() == refused,
         "not all of it was said: {counts}"
     );
-    let project = Project::at(lab, Kind::Sqlite, &mount.folder);
-    let listed = project.holds(&[])? as u64;
+    let project = Project::at(env, StoreKind::Sqlite, &mount.folder);
+    let listed = project.check_acknowledged(&[])? as u64;
     ensure!(listed == saved + 1, "{listed} listed, {saved} saved by the timer and one in the end");
     let events = project.run(&["events", "--limit", "0", "--json"])?.expect(0)?.json()?;
     let told = |word: &str| events["events"].to_string().contains(word);
     ensure!(told("the provider panicked"), "the events do not tell of the panics");
     ensure!(told("writing "), "the events do not tell of the full disk");
     project.run(&["doctor"])?.expect(0)?;
-    Ok(End::Held(format!(
+    Ok(Outcome::Passed(format!(
         "{given} states given, {saved} saved, {refused} refused on {rounds} full disks, {} panics; ended normally",
         count("panicked")
     )))

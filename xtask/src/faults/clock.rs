@@ -2,20 +2,20 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::project::{Kind, Project, text};
-use super::{End, Lab};
-use crate::shell::has;
+use super::project::{Project, StoreKind, text};
+use super::{Environment, Outcome};
+use crate::shell::is_installed;
 
-pub fn run(lab: &Lab) -> Result<End> {
-    if !has("faketime") {
-        return Ok(End::Skipped("faketime is missing".into()));
+pub fn run(env: &Environment) -> Result<Outcome> {
+    if !is_installed("faketime") {
+        return Ok(Outcome::Skipped("faketime is missing".into()));
     }
-    for kind in [Kind::Sqlite, Kind::Files] {
-        back(lab, kind).with_context(|| format!("an hour back, {kind:?}"))?;
-        ahead(lab, kind).with_context(|| format!("a year ahead, {kind:?}"))?;
-        coalesce(lab, kind).with_context(|| format!("coalescing, {kind:?}"))?;
+    for kind in [StoreKind::Sqlite, StoreKind::Files] {
+        back(env, kind).with_context(|| format!("an hour back, {kind:?}"))?;
+        ahead(env, kind).with_context(|| format!("a year ahead, {kind:?}"))?;
+        coalesce(env, kind).with_context(|| format!("coalescing, {kind:?}"))?;
     }
-    Ok(End::Held(
+    Ok(Outcome::Passed(
         "an hour back changes no order; a year ahead keeps what was just written; 2.9 s fold, 3.1 s do not"
             .into(),
     ))
@@ -25,7 +25,7 @@ pub fn run(lab: &Lab) -> Result<End> {
 fn save(project: &Project, time: &str, args: &[&str]) -> Result<serde_json::Value> {
     let before = ["env", "FAKETIME_DONT_FAKE_MONOTONIC=1", "faketime", "-f", time];
     let all: Vec<_> = ["--json", "save", "--no-capture", "--run", "r"].iter().chain(args).copied().collect();
-    project.run_behind(&before, &all)?.expect(0)?.json()
+    project.run_wrapped(&before, &all)?.expect(0)?.json()
 }
 
 fn latest(project: &Project) -> Result<String> {
@@ -33,29 +33,29 @@ fn latest(project: &Project) -> Result<String> {
     Ok(text(&shown["checkpoint"], "snapshot_id"))
 }
 
-fn back(lab: &Lab, kind: Kind) -> Result<()> {
-    let project = Project::new(lab, kind)?;
+fn back(env: &Environment, kind: StoreKind) -> Result<()> {
+    let project = Project::new(env, kind)?;
     let mut order = vec![project.save(&["--run", "r", "--summary", "now"])?];
     for n in 0..3 {
-        let answer = save(&project, "-1h", &["--summary", &format!("back {n}")])?;
-        order.push(text(&answer, "snapshot_id"));
-        ensure!(answer["sequence"] == n + 2 && answer["coalesced"] == false, "{answer}");
+        let output = save(&project, "-1h", &["--summary", &format!("back {n}")])?;
+        order.push(text(&output, "snapshot_id"));
+        ensure!(output["sequence"] == n + 2 && output["coalesced"] == false, "{output}");
         ensure!(latest(&project)? == order[order.len() - 1], "the last written is not latest");
     }
     order.reverse();
     let listed: Vec<_> = project.list()?.iter().map(|c| text(c, "snapshot_id")).collect();
     ensure!(listed == order, "listed {listed:?}, saved {order:?}");
-    project.holds(&order)?;
+    project.check_acknowledged(&order)?;
     // Identical but for a clock that went back: never folded.
     let same = project.save(&["--run", "q", "--summary", "same"])?;
     let all = ["--json", "save", "--no-capture", "--run", "q", "--summary", "same"];
-    let again = project.run_behind(&["faketime", "-f", "-1h"], &all)?.expect(0)?.json()?;
+    let again = project.run_wrapped(&["faketime", "-f", "-1h"], &all)?.expect(0)?.json()?;
     ensure!(again["coalesced"] == false && text(&again, "snapshot_id") != same, "folded backwards: {again}");
     Ok(())
 }
 
-fn ahead(lab: &Lab, kind: Kind) -> Result<()> {
-    let project = Project::new(lab, kind)?;
+fn ahead(env: &Environment, kind: StoreKind) -> Result<()> {
+    let project = Project::new(env, kind)?;
     for n in 0..3 {
         project.save(&["--run", "r", "--summary", &format!("now {n}")])?;
     }
@@ -66,13 +66,13 @@ fn ahead(lab: &Lab, kind: Kind) -> Result<()> {
     // Another jump may call all of it old; the two newest are what a person would miss.
     let last = text(&save(&project, "+365d", &["--summary", "ahead again"])?, "snapshot_id");
     ensure!(latest(&project)? == last, "what was just written is not latest");
-    project.holds(&[far, last]).map(drop)
+    project.check_acknowledged(&[far, last]).map(drop)
 }
 
-fn coalesce(lab: &Lab, kind: Kind) -> Result<()> {
+fn coalesce(env: &Environment, kind: StoreKind) -> Result<()> {
     // faketime gives a little less than it is told, and times are cut to the millisecond: 3.001 would be 3.000.
     for (seconds, folds) in [("02.900", true), ("03.000", true), ("03.002", false), ("03.100", false)] {
-        let project = Project::new(lab, kind)?;
+        let project = Project::new(env, kind)?;
         let first =
             save(&project, "2026-03-01 12:00:00", &["--source", "step_boundary", "--summary", "same"])?;
         let time = format!("2026-03-01 12:00:{seconds}");

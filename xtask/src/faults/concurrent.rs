@@ -2,22 +2,22 @@
 
 use anyhow::{Result, ensure};
 
-use super::project::{Kind, Project};
-use super::{End, Lab, at_once};
+use super::project::{Project, StoreKind};
+use super::{Environment, Outcome, run_threads};
 
 const WRITERS: usize = 8;
 
-pub fn sqlite(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Sqlite)
+pub fn sqlite(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Sqlite)
 }
 
-pub fn files(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Files)
+pub fn files(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Files)
 }
 
-fn run(lab: &Lab, kind: Kind) -> Result<End> {
-    let project = Project::new(lab, kind)?;
-    let each = lab.pick(15, 125);
+fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    let project = Project::new(env, kind)?;
+    let each = env.pick(15, 125);
     let save = |writer: usize| -> Result<Vec<String>> {
         let one = |n: usize| {
             project.save(&[
@@ -31,13 +31,15 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         };
         (0..each).map(one).collect()
     };
-    let acknowledged = at_once(WRITERS, save)?.concat();
+    let acknowledged = run_threads(WRITERS, save)?.concat();
     let all = WRITERS * each;
     ensure!(acknowledged.len() == all, "{} of {all} acknowledged", acknowledged.len());
-    let listed = project.holds(&acknowledged)?;
+    let listed = project.check_acknowledged(&acknowledged)?;
     ensure!(listed == all, "{listed} of {all} listed");
     let mut sequences: Vec<_> = project.list()?.iter().filter_map(|c| c["sequence"].as_u64()).collect();
     sequences.sort_unstable();
     ensure!(sequences.iter().copied().eq(1..=all as u64), "sequences have gaps or repeats");
-    Ok(End::Held(format!("{all} acknowledged by {WRITERS} processes, {listed} listed, 1…{all}, verified")))
+    Ok(Outcome::Passed(format!(
+        "{all} acknowledged by {WRITERS} processes, {listed} listed, 1…{all}, verified"
+    )))
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::kill::CALLS;
-use super::project::{Kind, Project, scratch};
-use super::{End, Lab, at_once};
-use crate::shell::has;
+use super::project::{Project, StoreKind, scratch_folder};
+use super::{Environment, Outcome, run_threads};
+use crate::shell::is_installed;
 
 /// First saves that run at once.
 const FIRST_SAVES: usize = 16;
@@ -20,91 +20,97 @@ const LATER: Duration = Duration::from_millis(15);
 const SLOW_MAKER: &str = "fdatasync,fsync:delay_enter=15000";
 const SLOW_LOOKER: &str = "fcntl,statx:delay_enter=2000";
 
-pub fn run(lab: &Lab) -> Result<End> {
-    if !has("strace") {
-        return Ok(End::Skipped("strace is missing".into()));
+pub fn run(env: &Environment) -> Result<Outcome> {
+    if !is_installed("strace") {
+        return Ok(Outcome::Skipped("strace is missing".into()));
     }
     let (mut killed, mut calls) = (0, 0);
-    for (kind, call) in [Kind::Sqlite, Kind::Files].iter().flat_map(|kind| CALLS.map(|call| (*kind, call))) {
+    for (kind, call) in
+        [StoreKind::Sqlite, StoreKind::Files].iter().flat_map(|kind| CALLS.map(|call| (*kind, call)))
+    {
         for n in 1.. {
-            let project = new_project(lab, kind)?;
+            let project = new_project(env, kind)?;
             let save = ["save", "--no-capture", "--run", "r", "--summary", "first"];
             let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when={n}"));
             let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
             let first = project.command(&strace, &save).output()?;
             let second = project.run(&["save", "--no-capture", "--run", "r", "--summary", "second"])?;
             ensure!(
-                second.code == 0 && second.err.is_empty(),
+                second.code == 0 && second.stderr.is_empty(),
                 "killed before {call} number {n} ({kind:?}), the next save exits {}: {}",
                 second.code,
-                second.err
+                second.stderr
             );
             let first_id = String::from_utf8_lossy(&first.stdout).into_owned();
-            let acknowledged: Vec<String> = [first_id, second.out]
+            let acknowledged: Vec<String> = [first_id, second.stdout]
                 .iter()
                 .map(|out| out.trim().to_owned())
                 .filter(|id| id.starts_with("cp_"))
                 .collect();
-            project.holds(&acknowledged)?;
+            project.check_acknowledged(&acknowledged)?;
             if first.status.success() {
                 break;
             }
             killed += 1;
-            if n >= lab.pick(6, 200) {
+            if n >= env.pick(6, 200) {
                 break;
             }
         }
         calls += 1;
     }
-    Ok(End::Held(format!("{killed} kills before one of {calls} calls, each followed by a save that worked")))
+    Ok(Outcome::Passed(format!(
+        "{killed} kills before one of {calls} calls, each followed by a save that worked"
+    )))
 }
 
 /// A project without a store, and without a flag that would make any store the user's own choice.
-fn new_project(lab: &Lab, kind: Kind) -> Result<Project> {
-    let project = Project::new(lab, kind)?;
-    if kind == Kind::Files { project.with_store_in_settings() } else { Ok(project) }
+fn new_project(env: &Environment, kind: StoreKind) -> Result<Project> {
+    let project = Project::new(env, kind)?;
+    if kind == StoreKind::Files { project.with_store_in_settings() } else { Ok(project) }
 }
 
-pub fn race_sqlite(lab: &Lab) -> Result<End> {
-    race(lab, Kind::Sqlite)
+pub fn race_sqlite(env: &Environment) -> Result<Outcome> {
+    race(env, StoreKind::Sqlite)
 }
 
-pub fn race_files(lab: &Lab) -> Result<End> {
-    race(lab, Kind::Files)
+pub fn race_files(env: &Environment) -> Result<Outcome> {
+    race(env, StoreKind::Files)
 }
 
-fn race(lab: &Lab, kind: Kind) -> Result<End> {
-    let rounds = lab.pick(8, 100);
+fn race(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    let rounds = env.pick(8, 100);
     for round in 1..=rounds {
-        let slowed = round % 2 == 0 && has("strace");
-        race_once(lab, kind, slowed).with_context(|| format!("round {round}"))?;
+        let slowed = round % 2 == 0 && is_installed("strace");
+        race_once(env, kind, slowed).with_context(|| format!("round {round}"))?;
     }
     let all = rounds * FIRST_SAVES;
-    Ok(End::Held(format!("{rounds} stores, each made by {FIRST_SAVES} first saves at once, {all} saved")))
+    Ok(Outcome::Passed(format!(
+        "{rounds} stores, each made by {FIRST_SAVES} first saves at once, {all} saved"
+    )))
 }
 
-fn race_once(lab: &Lab, kind: Kind, slowed: bool) -> Result<()> {
-    let state = scratch()?;
-    let project = new_project(lab, kind)?.with_state(state.path());
-    let saved = at_once(FIRST_SAVES, |n| {
+fn race_once(env: &Environment, kind: StoreKind, slowed: bool) -> Result<()> {
+    let state = scratch_folder()?;
+    let project = new_project(env, kind)?.with_state(state.path());
+    let saved = run_threads(FIRST_SAVES, |n| {
         let run = format!("r{n}");
         let save = ["save", "--no-capture", "--run", &run, "--summary", "first"];
-        let answer = if slowed {
+        let output = if slowed {
             std::thread::sleep(LATER * n as u32);
             let inject = format!("inject={}", if n == 0 { SLOW_MAKER } else { SLOW_LOOKER });
-            project.run_behind(&["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject], &save)?
+            project.run_wrapped(&["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject], &save)?
         } else {
             project.run(&save)?
         };
-        ensure!(answer.err.is_empty(), "save {n} exits {} and says {}", answer.code, answer.err);
-        Ok(answer.expect(0)?.out.trim().to_owned())
+        ensure!(output.stderr.is_empty(), "save {n} exits {} and says {}", output.code, output.stderr);
+        Ok(output.expect(0)?.stdout.trim().to_owned())
     })?;
-    let listed = project.holds(&saved)?;
+    let listed = project.check_acknowledged(&saved)?;
     ensure!(listed == FIRST_SAVES, "{listed} of {FIRST_SAVES} listed");
     // One id: nobody wrote a second one over it, which would leave a record of a store that does not exist.
     let records = std::fs::read_dir(state.path().join("milepost/stores"))?.count();
     ensure!(records == 1, "{records} records of one store");
     let doctor = project.run(&["doctor"])?.expect(0)?;
-    ensure!(doctor.err.is_empty(), "doctor says {}", doctor.err);
+    ensure!(doctor.stderr.is_empty(), "doctor says {}", doctor.stderr);
     Ok(())
 }

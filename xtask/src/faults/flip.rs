@@ -9,14 +9,14 @@ use milepost::model::{Profile, RunId, Source};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Error, Exit, Milepost, ReasonCode, Save};
 
-use super::project::{Dice, Project};
+use super::project::{Project, Rng};
 
 /// The most checkpoints that one damaged frame may take with it.
 const DEPENDANTS: usize = 15;
 const REASONS: [&str; 2] = ["checkpoint_integrity_mismatch", "checkpoint_schema_invalid"];
 
 /// A checkpoint as it was written.
-pub struct Written {
+pub struct SavedCheckpoint {
     pub id: String,
     pub run: String,
     pub sequence: u64,
@@ -25,13 +25,13 @@ pub struct Written {
 
 /// Everything that was written, oldest first.
 pub struct Baseline {
-    pub all: Vec<Written>,
+    pub all: Vec<SavedCheckpoint>,
     pub url: StoreUrl,
 }
 
 /// What has happened to a store.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum FlipEffect {
     /// Damage was named.
     Named,
     /// Nothing was named, and everything is as it was.
@@ -47,12 +47,12 @@ pub fn open(url: &StoreUrl) -> Result<Milepost> {
 pub fn write(project: &Project) -> Result<Baseline> {
     let url = &project.url().parse::<StoreUrl>()?;
     let mp = Milepost::at(url, &project.options(true)?)?;
-    let mut dice = Dice(11);
+    let mut rng = Rng(11);
     for name in ["one", "two"] {
         let run: RunId = name.parse()?;
-        let mut lines: Vec<String> = (0..40).map(|_| dice.letters(70)).collect();
+        let mut lines: Vec<String> = (0..40).map(|_| rng.letters(70)).collect();
         for n in 0..16 {
-            lines[dice.below(40) as usize] = dice.letters(70);
+            lines[rng.below(40) as usize] = rng.letters(70);
             let save = || Save::new().profile(Profile::Pai).summary(format!("step {n}")).state(&lines);
             mp.save(&run, save()?)?;
             if n % 5 == 2 {
@@ -73,7 +73,7 @@ pub fn write(project: &Project) -> Result<Baseline> {
     for name in ["one", "two"] {
         let run: RunId = name.parse()?;
         for n in 16..20 {
-            mp.save(&run, Save::new().summary(format!("step {n}")).state(&dice.letters(2000))?)?;
+            mp.save(&run, Save::new().summary(format!("step {n}")).state(&rng.letters(2000))?)?;
         }
     }
     let mut all = Vec::new();
@@ -81,19 +81,19 @@ pub fn write(project: &Project) -> Result<Baseline> {
         let bytes = mp.read(&listed.entry)?.bytes().to_vec();
         let header = listed.entry.header;
         let (id, run) = (header.snapshot_id.to_string(), header.run_id.to_string());
-        all.push(Written { id, run, sequence: header.sequence, bytes });
+        all.push(SavedCheckpoint { id, run, sequence: header.sequence, bytes });
     }
     ensure!(all.len() == 40, "{} of 40 written", all.len());
     Ok(Baseline { all, url: url.clone() })
 }
 
 impl Baseline {
-    pub fn latest(&self) -> Result<&Written> {
+    pub fn latest(&self) -> Result<&SavedCheckpoint> {
         self.all.last().context("nothing was written")
     }
 
     /// One checkpoint is hurt: it is named, what depends on it is named with it, everything else is as it was.
-    pub fn hurt(&self, id: &str) -> Result<()> {
+    pub fn check_damage(&self, id: &str) -> Result<()> {
         let hurt = self.all.iter().find(|w| w.id == id).with_context(|| format!("{id} was never written"))?;
         let mp = open(&self.url)?;
         let damaged = mp.verify(&VerifyScope::Store, &mut |_| {})?.damaged;
@@ -133,7 +133,7 @@ impl Baseline {
     }
 
     /// Something else is hurt: it is named, or it makes no difference; every checkpoint that is not named shows.
-    pub fn looked_at(&self) -> Result<Seen> {
+    pub fn check_other_damage(&self) -> Result<FlipEffect> {
         let mp = open(&self.url)?;
         let damaged = mp.verify(&VerifyScope::Store, &mut |_| {})?.damaged;
         let gone: Vec<_> = damaged.iter().filter_map(|d| Some(d.snapshot_id.as_ref()?.to_string())).collect();
@@ -143,19 +143,19 @@ impl Baseline {
         }
         let listed = mp.list(&ListQuery::default()).context("list")?;
         if !damaged.is_empty() {
-            return Ok(Seen::Named);
+            return Ok(FlipEffect::Named);
         }
         let rows = listed.checkpoints.iter().rev().map(|l| l.entry.header.snapshot_id.as_str());
         ensure!(rows.eq(self.all.iter().map(|w| w.id.as_str())), "nothing is named, but the list is another");
         let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
         ensure!(latest.entry.header.snapshot_id.as_str() == self.latest()?.id, "latest is another");
-        Ok(Seen::Unharmed)
+        Ok(FlipEffect::Unharmed)
     }
 
-    /// The same as `hurt`, through the binary.
-    pub fn hurt_by_command(&self, project: &Project, id: &str) -> Result<()> {
+    /// The same as `check_damage`, through the binary.
+    pub fn check_damage_by_command(&self, project: &Project, id: &str) -> Result<()> {
         let verify = project.run(&["--json", "verify"])?.expect(5)?.expect_reason(&REASONS)?;
-        ensure!(verify.out.contains(id), "verify does not name {id}: {}", verify.out);
+        ensure!(verify.stdout.contains(id), "verify does not name {id}: {}", verify.stdout);
         for command in ["show", "state"] {
             project.run(&["--json", command, id])?.expect(5)?.expect_reason(&REASONS)?;
         }
@@ -187,9 +187,9 @@ fn is_damage(e: &Error) -> bool {
 }
 
 /// Positions to flip: the first, the last, and some between.
-pub fn positions(length: usize, between: usize, dice: &mut Dice) -> Vec<usize> {
+pub fn positions(length: usize, between: usize, rng: &mut Rng) -> Vec<usize> {
     let mut all = vec![0, length - 1];
-    all.extend((0..between).map(|_| dice.below(length as u64) as usize));
+    all.extend((0..between).map(|_| rng.below(length as u64) as usize));
     all
 }
 

@@ -5,43 +5,43 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::flip::{Baseline, Seen, flip_file, positions, write};
-use super::project::{Dice, Kind, Project};
-use super::{End, Lab};
+use super::flip::{Baseline, FlipEffect, flip_file, positions, write};
+use super::project::{Project, Rng, StoreKind};
+use super::{Environment, Outcome};
 
-pub fn run(lab: &Lab) -> Result<End> {
-    let project = Project::new(lab, Kind::Files)?;
+pub fn run(env: &Environment) -> Result<Outcome> {
+    let project = Project::new(env, StoreKind::Files)?;
     let baseline = write(&project)?;
-    let mut dice = Dice(9);
-    let documents = documents(lab, &project, &baseline, &mut dice)?;
-    let lines = lines(lab, &project, &baseline, &mut dice)?;
+    let mut rng = Rng(9);
+    let documents = documents(env, &project, &baseline, &mut rng)?;
+    let lines = lines(env, &project, &baseline, &mut rng)?;
     let latest = latest(&project, &baseline)?;
-    baseline.looked_at().context("after everything was put back")?;
+    baseline.check_other_damage().context("after everything was put back")?;
     let compress = ["prune", "--keep-last", "all", "--max-age", "none", "--compress-after", "0s", "--json"];
     let done = project.run(&compress)?.expect(0)?.json()?;
     ensure!(done["removed"] == 0 && done["compressed"] != 0, "nothing was compressed: {done}");
-    baseline.looked_at().context("after compression")?;
-    let packed = self::documents(lab, &project, &baseline, &mut dice)?;
-    Ok(End::Held(format!("{documents}; {lines}; {latest}; compressed: {packed}")))
+    baseline.check_other_damage().context("after compression")?;
+    let packed = self::documents(env, &project, &baseline, &mut rng)?;
+    Ok(Outcome::Passed(format!("{documents}; {lines}; {latest}; compressed: {packed}")))
 }
 
-fn documents(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> Result<String> {
+fn documents(env: &Environment, project: &Project, baseline: &Baseline, rng: &mut Rng) -> Result<String> {
     let (mut flips, mut by_command) = (0, 0);
     let newest = baseline.all.len() - 1;
     for (n, written) in baseline.all.iter().enumerate() {
-        if n != newest && n % lab.pick(8, 1) != 0 {
+        if n != newest && n % env.pick(8, 1) != 0 {
             continue;
         }
         let plain = project.store().join(&written.run).join("history").join(format!("{}.json", written.id));
         let packed = plain.with_added_extension("gz");
         let path = if packed.exists() { packed } else { plain };
         let length = path.metadata()?.len() as usize;
-        for (turn, at) in positions(length, lab.pick(1, 4), dice).into_iter().enumerate() {
-            let old = flip_file(&path, at, dice.below(8))?;
+        for (turn, at) in positions(length, env.pick(1, 4), rng).into_iter().enumerate() {
+            let old = flip_file(&path, at, rng.below(8))?;
             let place = || format!("byte {at} of {length} of {}@{}", written.run, written.sequence);
-            baseline.hurt(&written.id).with_context(place)?;
-            if turn == 0 && (n == newest || n % lab.pick(16, 8) == 0) {
-                baseline.hurt_by_command(project, &written.id).with_context(place)?;
+            baseline.check_damage(&written.id).with_context(place)?;
+            if turn == 0 && (n == newest || n % env.pick(16, 8) == 0) {
+                baseline.check_damage_by_command(project, &written.id).with_context(place)?;
                 by_command += 1;
             }
             flips += 1;
@@ -51,7 +51,7 @@ fn documents(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice)
     Ok(format!("{flips} flips in documents named, {by_command} of them by command"))
 }
 
-fn lines(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> Result<String> {
+fn lines(env: &Environment, project: &Project, baseline: &Baseline, rng: &mut Rng) -> Result<String> {
     let mut seen: BTreeMap<bool, usize> = BTreeMap::new();
     for run in ["one", "two"] {
         let path = project.store().join(run).join("log.jsonl");
@@ -60,16 +60,16 @@ fn lines(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> 
         let mut start = 0;
         for (n, end) in ends.iter().enumerate() {
             let last = n + 1 == ends.len();
-            if last || n % lab.pick(16, 1) == 0 {
-                for at in positions(end - start, lab.pick(0, 2), dice) {
-                    let old = flip_file(&path, start + at, dice.below(8))?;
+            if last || n % env.pick(16, 1) == 0 {
+                for at in positions(end - start, env.pick(0, 2), rng) {
+                    let old = flip_file(&path, start + at, rng.below(8))?;
                     let place = format!("byte {at} of line {} of {run}/log.jsonl", n + 1);
-                    let found = baseline.looked_at().with_context(|| place.clone())?;
+                    let found = baseline.check_other_damage().with_context(|| place.clone())?;
                     ensure!(
-                        !last || found == Seen::Named,
+                        !last || found == FlipEffect::Named,
                         "{place}: the last line is damaged and nothing says so"
                     );
-                    *seen.entry(found == Seen::Named).or_default() += 1;
+                    *seen.entry(found == FlipEffect::Named).or_default() += 1;
                     std::fs::write(&path, old)?;
                 }
             }
@@ -84,7 +84,7 @@ fn lines(lab: &Lab, project: &Project, baseline: &Baseline, dice: &mut Dice) -> 
     ))
 }
 
-/// What is derived is mended by reading.
+/// What is derived is check_repaired by reading.
 fn latest(project: &Project, baseline: &Baseline) -> Result<String> {
     let newest = baseline.latest()?;
     let path = project.store().join(&newest.run).join("latest.json");
@@ -94,17 +94,17 @@ fn latest(project: &Project, baseline: &Baseline) -> Result<String> {
     let wrongs = [&b""[..], b"{}", b"\xff\xfe\x00", &right[..right.len() / 2], b"null", &flipped];
     for wrong in wrongs {
         std::fs::write(&path, wrong)?;
-        mended(project, &newest.id, &path, &right)
+        check_repaired(project, &newest.id, &path, &right)
             .with_context(|| format!("latest.json of {} bytes", wrong.len()))?;
     }
     std::fs::remove_file(&path)?;
-    mended(project, &newest.id, &path, &right).context("no latest.json")?;
-    Ok(format!("{} kinds of broken latest.json mended by reading", wrongs.len() + 1))
+    check_repaired(project, &newest.id, &path, &right).context("no latest.json")?;
+    Ok(format!("{} kinds of broken latest.json check_repaired by reading", wrongs.len() + 1))
 }
 
-fn mended(project: &Project, id: &str, path: &Path, right: &[u8]) -> Result<()> {
+fn check_repaired(project: &Project, id: &str, path: &Path, right: &[u8]) -> Result<()> {
     let shown = project.run(&["--json", "show", "latest"])?.expect(0)?.json()?;
     ensure!(shown["checkpoint"]["snapshot_id"] == id, "latest is {}", shown["checkpoint"]["snapshot_id"]);
-    ensure!(std::fs::read(path).is_ok_and(|bytes| bytes == right), "latest.json is not mended");
+    ensure!(std::fs::read(path).is_ok_and(|bytes| bytes == right), "latest.json is not check_repaired");
     Ok(())
 }

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-use super::flip::{Baseline, Seen, positions, write};
-use super::project::{Dice, Kind, Project};
-use super::{End, Lab};
+use super::flip::{Baseline, FlipEffect, positions, write};
+use super::project::{Project, Rng, StoreKind};
+use super::{Environment, Outcome};
 
 /// What holds checkpoints: table, columns of the key, column.
 const CHECKPOINTS: [(&str, &str, &str); 18] = [
@@ -63,30 +63,34 @@ struct Cell {
     value: Value,
 }
 
-pub fn run(lab: &Lab) -> Result<End> {
-    let project = Project::new(lab, Kind::Sqlite)?;
+pub fn run(env: &Environment) -> Result<Outcome> {
+    let project = Project::new(env, StoreKind::Sqlite)?;
     std::fs::create_dir(project.store())?;
     let baseline = write(&project)?;
     let db = Connection::open(project.store().join("milepost.db"))?;
     db.busy_timeout(std::time::Duration::from_secs(10))?;
     let ids = names(&db)?;
-    let mut dice = Dice(5);
-    let mut wrong = Wrong::default();
+    let mut rng = Rng(5);
+    let mut failures = FlipFailures::default();
     let (mut flips, mut by_command) = (0, 0);
     for column in CHECKPOINTS {
         let cells = cells(&db, column)?;
-        let most = lab.pick(3, cells.len());
-        for cell in sample(cells, most, &mut dice) {
+        let most = env.pick(3, cells.len());
+        for cell in sample(cells, most, &mut rng) {
             let id = ids.get(&cell.owner()).context("a row of no checkpoint")?;
-            for changed in cell.flipped(lab.pick(0, 2), &mut dice) {
+            for changed in cell.flipped(env.pick(0, 2), &mut rng) {
                 if !cell.set(&db, &changed)? {
                     continue;
                 }
                 flips += 1;
-                wrong.note(&cell, id, baseline.hurt(id));
-                if dice.below(lab.pick(20, 60)) == 0 {
+                failures.record(&cell, id, baseline.check_damage(id));
+                if rng.below(env.pick(20, 60)) == 0 {
                     by_command += 1;
-                    wrong.note(&cell, id, baseline.hurt_by_command(&project, id).context("by command"));
+                    failures.record(
+                        &cell,
+                        id,
+                        baseline.check_damage_by_command(&project, id).context("by command"),
+                    );
                 }
                 cell.set(&db, &cell.value)?;
             }
@@ -96,37 +100,46 @@ pub fn run(lab: &Lab) -> Result<End> {
     let headers = [CHECKPOINTS[0], CHECKPOINTS[13]];
     let headers = headers.into_iter().map(|column| cells(&db, column)).collect::<Result<Vec<_>>>()?;
     for cell in headers.into_iter().flatten().filter(|c| ids.get(&c.owner()) == Some(&latest)) {
-        let changed = cell.flipped(0, &mut dice).swap_remove(0);
+        let changed = cell.flipped(0, &mut rng).swap_remove(0);
         cell.set(&db, &changed)?;
-        wrong.note(
+        failures.record(
             &cell,
             &latest,
-            baseline.hurt_by_command(&project, &latest).context("the latest, by command"),
+            baseline.check_damage_by_command(&project, &latest).context("the latest, by command"),
         );
         by_command += 1;
         cell.set(&db, &cell.value)?;
     }
-    let rest = rest(lab, &db, &baseline, &mut wrong)?;
-    baseline.looked_at().context("after everything was put back")?;
-    wrong.end()?;
-    Ok(End::Held(format!("{flips} flips in checkpoints named, {by_command} of them by command; {rest}")))
+    let rest = rest(env, &db, &baseline, &mut failures)?;
+    baseline.check_other_damage().context("after everything was put back")?;
+    failures.into_result()?;
+    Ok(Outcome::Passed(format!(
+        "{flips} flips in checkpoints named, {by_command} of them by command; {rest}"
+    )))
 }
 
 /// Runs, events and indexes: named, or without effect on any checkpoint.
-fn rest(lab: &Lab, db: &Connection, baseline: &Baseline, wrong: &mut Wrong) -> Result<String> {
-    let mut dice = Dice(6);
+fn rest(
+    env: &Environment,
+    db: &Connection,
+    baseline: &Baseline,
+    failures: &mut FlipFailures,
+) -> Result<String> {
+    let mut rng = Rng(6);
     let (mut named, mut silent) = (0, BTreeSet::new());
     for column in REST {
         let cells = cells(db, column)?;
-        for cell in sample(cells, lab.pick(1, 8), &mut dice) {
-            for changed in cell.flipped(0, &mut dice) {
+        for cell in sample(cells, env.pick(1, 8), &mut rng) {
+            for changed in cell.flipped(0, &mut rng) {
                 if !cell.set(db, &changed)? {
                     continue;
                 }
-                match baseline.looked_at() {
-                    Ok(Seen::Named) => named += 1,
-                    Ok(Seen::Unharmed) => drop(silent.insert(format!("{}.{}", cell.table, cell.column))),
-                    Err(e) => wrong.note(&cell, "none", Err(e)),
+                match baseline.check_other_damage() {
+                    Ok(FlipEffect::Named) => named += 1,
+                    Ok(FlipEffect::Unharmed) => {
+                        silent.insert(format!("{}.{}", cell.table, cell.column));
+                    }
+                    Err(e) => failures.record(&cell, "none", Err(e)),
                 }
                 cell.set(db, &cell.value)?;
             }
@@ -164,9 +177,9 @@ fn cells(
 }
 
 /// Some of them, the first and the last among these.
-fn sample(mut cells: Vec<Cell>, most: usize, dice: &mut Dice) -> Vec<Cell> {
+fn sample(mut cells: Vec<Cell>, most: usize, rng: &mut Rng) -> Vec<Cell> {
     while cells.len() > most.max(2) {
-        cells.remove(1 + dice.below(cells.len() as u64 - 2) as usize);
+        cells.remove(1 + rng.below(cells.len() as u64 - 2) as usize);
     }
     cells
 }
@@ -177,7 +190,7 @@ impl Cell {
         if key.starts_with("stamp") { (-a, 0) } else { (a, b) }
     }
 
-    fn flipped(&self, between: usize, dice: &mut Dice) -> Vec<Value> {
+    fn flipped(&self, between: usize, rng: &mut Rng) -> Vec<Value> {
         let bytes = match &self.value {
             Value::Text(text) => text.as_bytes(),
             Value::Blob(bytes) => bytes,
@@ -186,10 +199,10 @@ impl Cell {
         };
         let flip = |at: usize| {
             let mut changed = bytes.to_vec();
-            changed[at] ^= 1 << dice_bit(at, bytes.len());
+            changed[at] ^= 1 << bit_at(at, bytes.len());
             Value::Blob(changed)
         };
-        positions(bytes.len(), between, dice).into_iter().map(flip).collect()
+        positions(bytes.len(), between, rng).into_iter().map(flip).collect()
     }
 
     /// Writes a value, of the type that the column has; false where a constraint does not let it in.
@@ -211,19 +224,19 @@ impl Cell {
     }
 }
 
-fn dice_bit(at: usize, length: usize) -> usize {
+fn bit_at(at: usize, length: usize) -> usize {
     (at * 7 + length) % 8
 }
 
-/// What went wrong, each kind once.
+/// What went failures, each kind once.
 #[derive(Default)]
-struct Wrong {
+struct FlipFailures {
     count: usize,
     kinds: BTreeMap<String, String>,
 }
 
-impl Wrong {
-    fn note(&mut self, cell: &Cell, id: &str, result: Result<()>) {
+impl FlipFailures {
+    fn record(&mut self, cell: &Cell, id: &str, result: Result<()>) {
         if let Err(e) = result {
             self.count += 1;
             let said: String = format!("{e:#}").chars().take(300).collect();
@@ -233,11 +246,11 @@ impl Wrong {
         }
     }
 
-    fn end(self) -> Result<()> {
+    fn into_result(self) -> Result<()> {
         let kinds: Vec<_> = self.kinds.iter().map(|(column, why)| format!("\n    {column} {why}")).collect();
         anyhow::ensure!(
             self.count == 0,
-            "{} flips went wrong, one of each column:{}",
+            "{} flips went failures, one of each column:{}",
             self.count,
             kinds.concat()
         );

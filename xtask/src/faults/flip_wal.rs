@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::flip::flip_file;
-use super::project::{Dice, Kind, Project, text};
-use super::{End, Lab};
+use super::project::{Project, Rng, StoreKind, text};
+use super::{Environment, Outcome};
 
 /// Saves before the damage, in two runs in turn.
 const SAVES: usize = 9;
@@ -22,69 +22,75 @@ struct Acknowledged {
 
 /// What came of the flips in one file.
 #[derive(Default)]
-struct Tally {
+struct FlipCounts {
     flips: usize,
     alarms: usize,
     hidden: usize,
     recovered: usize,
 }
 
-pub fn run(lab: &Lab) -> Result<End> {
-    let project = Project::new(lab, Kind::Sqlite)?;
+pub fn run(env: &Environment) -> Result<Outcome> {
+    let project = Project::new(env, StoreKind::Sqlite)?;
     let mut acknowledged = Acknowledged::default();
     for n in 0..SAVES {
         save(&project, ["one", "two"][n % 2], n, &mut acknowledged)?;
     }
-    let kept = super::project::scratch()?;
+    let kept = super::project::scratch_folder()?;
     copy(&project.store(), kept.path())?;
-    let mut dice = Dice(17);
+    let mut rng = Rng(17);
     let mut said = Vec::new();
     for (name, flips) in [
-        ("milepost.db-wal", lab.pick(24, 400)),
-        ("milepost.db-mark", lab.pick(4, 87)),
-        ("milepost.db", lab.pick(8, 200)),
+        ("milepost.db-wal", env.pick(24, 400)),
+        ("milepost.db-mark", env.pick(4, 87)),
+        ("milepost.db", env.pick(8, 200)),
     ] {
         let length = std::fs::metadata(kept.path().join(name))?.len();
-        let mut tally = Tally::default();
+        let mut counts = FlipCounts::default();
         for n in 0..flips {
-            let at = (length * n / flips + dice.below(length / flips + 1)).min(length - 1);
+            let at = (length * n / flips + rng.below(length / flips + 1)).min(length - 1);
             restore(kept.path(), &project.store())?;
-            flip_file(&project.store().join(name), at as usize, dice.below(8))?;
-            judge(&project, &acknowledged, &mut tally).with_context(|| format!("byte {at} of {name}"))?;
+            flip_file(&project.store().join(name), at as usize, rng.below(8))?;
+            check_answers(&project, &acknowledged, &mut counts)
+                .with_context(|| format!("byte {at} of {name}"))?;
         }
         if name.ends_with("-wal") {
             ensure!(
-                tally.alarms * 2 > tally.flips,
+                counts.alarms * 2 > counts.flips,
                 "only {} of {} flips were noticed",
-                tally.alarms,
-                tally.flips
+                counts.alarms,
+                counts.flips
             );
-            ensure!(tally.recovered * 2 > tally.hidden, "{} of {} recovered", tally.recovered, tally.hidden);
+            ensure!(
+                counts.recovered * 2 > counts.hidden,
+                "{} of {} recovered",
+                counts.recovered,
+                counts.hidden
+            );
         }
-        let Tally { flips, alarms, hidden, recovered } = tally;
+        let FlipCounts { flips, alarms, hidden, recovered } = counts;
         said.push(format!(
             "{flips} in {name}: {alarms} alarms, {recovered} of {hidden} hidden checkpoints recovered"
         ));
     }
-    Ok(End::Held(said.join("; ")))
+    Ok(Outcome::Passed(said.join("; ")))
 }
 
 fn save(project: &Project, run: &str, n: usize, acknowledged: &mut Acknowledged) -> Result<u64> {
     let summary = format!("step {n}");
     let args = ["--json", "save", "--no-capture", "--run", run, "--profile", "pai", "--summary", &summary];
-    let answer = project.run(&args)?.expect(0)?.json()?;
-    let sequence = answer["sequence"].as_u64().context("no number")?;
-    acknowledged.ids.insert(text(&answer, "snapshot_id"));
+    let output = project.run(&args)?.expect(0)?.json()?;
+    let sequence = output["sequence"].as_u64().context("no number")?;
+    acknowledged.ids.insert(text(&output, "snapshot_id"));
     acknowledged.last.insert(run.to_owned(), sequence);
     Ok(sequence)
 }
 
-fn judge(project: &Project, acknowledged: &Acknowledged, tally: &mut Tally) -> Result<()> {
-    tally.flips += 1;
+fn check_answers(project: &Project, acknowledged: &Acknowledged, counts: &mut FlipCounts) -> Result<()> {
+    counts.flips += 1;
     let listed = |codes: &[i32]| -> Result<(i32, BTreeSet<String>)> {
-        let answer = project.run(&["--json", "list", "--limit", "0"])?.expect_one_of(codes)?;
-        let rows = answer.json().unwrap_or_default()["checkpoints"].as_array().cloned().unwrap_or_default();
-        Ok((answer.code, rows.iter().map(|row| text(row, "snapshot_id")).collect()))
+        let output = project.run(&["--json", "list", "--limit", "0"])?.expect_one_of(codes)?;
+        let rows = output.json().unwrap_or_default()["checkpoints"].as_array().cloned().unwrap_or_default();
+        Ok((output.code, rows.iter().map(|row| text(row, "snapshot_id")).collect()))
     };
     let (code, before) = listed(&[0, 3, 5])?;
     let hidden = acknowledged.ids.difference(&before).count();
@@ -94,26 +100,26 @@ fn judge(project: &Project, acknowledged: &Acknowledged, tally: &mut Tally) -> R
     if verify.code == 0 {
         return Ok(());
     }
-    tally.alarms += 1;
-    tally.hidden += hidden;
+    counts.alarms += 1;
+    counts.hidden += hidden;
     project.run(&["doctor"])?.expect(5)?;
     let args = ["--json", "save", "--no-capture", "--run", "one", "--profile", "pai", "--summary", "after"];
     let saved = project.run(&args)?.expect_one_of(&[0, 5])?;
     let fixed = project.run(&["doctor", "--fix"])?.expect_one_of(&[0, 5])?;
     let (code, after) = listed(&[0, 3, 5])?;
     if saved.code == 0 {
-        let answer = saved.json()?;
-        let sequence = answer["sequence"].as_u64().context("no number")?;
+        let output = saved.json()?;
+        let sequence = output["sequence"].as_u64().context("no number")?;
         let last = acknowledged.last.get("one").copied().unwrap_or_default();
         ensure!(sequence > last, "number {sequence} is given out again, {last} was acknowledged");
-        ensure!(after.contains(&text(&answer, "snapshot_id")), "what was saved after the damage is gone");
+        ensure!(after.contains(&text(&output, "snapshot_id")), "what was saved after the damage is gone");
     }
     if fixed.code == 0 {
         ensure!(code == 0, "list exits {code} after doctor --fix");
         project.run(&["verify"])?.expect(0)?;
     }
     ensure!(before.is_subset(&after), "doctor --fix has lost what was listed");
-    tally.recovered += acknowledged.ids.difference(&before).filter(|id| after.contains(*id)).count();
+    counts.recovered += acknowledged.ids.difference(&before).filter(|id| after.contains(*id)).count();
     Ok(())
 }
 

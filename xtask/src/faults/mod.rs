@@ -28,7 +28,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{cargo, pass};
+use crate::shell::{cargo, run_program};
 
 /// How thorough to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum Size {
 }
 
 /// What a case works with.
-pub struct Lab {
+pub struct Environment {
     /// The binary.
     pub milepost: PathBuf,
     /// The state folder of the user who runs it, with the records of their stores.
@@ -48,7 +48,7 @@ pub struct Lab {
     pub size: Size,
 }
 
-impl Lab {
+impl Environment {
     /// One number or the other.
     pub fn pick<T>(&self, short: T, full: T) -> T {
         if self.size == Size::Short { short } else { full }
@@ -56,14 +56,14 @@ impl Lab {
 }
 
 /// How a case ended that did not fail.
-pub enum End {
+pub enum Outcome {
     /// It held; with figures.
-    Held(String),
+    Passed(String),
     /// It could not be tried here.
     Skipped(String),
 }
 
-type Case = fn(&Lab) -> Result<End>;
+type Case = fn(&Environment) -> Result<Outcome>;
 
 const CASES: [(&str, Case); 29] = [
     ("concurrent-sqlite", concurrent::sqlite),
@@ -98,7 +98,7 @@ const CASES: [(&str, Case); 29] = [
 ];
 
 /// Does work in so many threads at once and gives what each says, or the first error.
-fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+fn run_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || work(n))).collect();
@@ -111,23 +111,23 @@ fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> R
 
 /// Runs the cases whose names start with one of the given ones, or all.
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
-    pass(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
+    run_program(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
     let own = std::env::current_exe().context("this program has no path")?;
-    let state = project::scratch()?;
-    let lab = Lab { milepost: own.with_file_name("milepost"), state: state.path().to_owned(), size };
+    let state = project::scratch_folder()?;
+    let env = Environment { milepost: own.with_file_name("milepost"), state: state.path().to_owned(), size };
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|c| name.starts_with(c));
     let (mut held, mut skipped, mut failed) = (0, 0, Vec::new());
     let start = Instant::now();
     for (name, case) in CASES.into_iter().filter(|(name, _)| wanted(name)) {
         let begun = Instant::now();
-        let end = case(&lab);
+        let end = case(&env);
         let took = begun.elapsed().as_secs_f64();
         match end {
-            Ok(End::Held(figures)) => {
+            Ok(Outcome::Passed(figures)) => {
                 held += 1;
                 println!("{name:<20} ok ({took:.1} s): {figures}");
             }
-            Ok(End::Skipped(reason)) => {
+            Ok(Outcome::Skipped(reason)) => {
                 skipped += 1;
                 println!("{name:<20} skipped: {reason}");
             }

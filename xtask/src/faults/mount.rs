@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{is_root, pass, read};
+use crate::shell::{is_root, read_output, run_program};
 
 /// A mounted folder.
 pub struct Mount {
@@ -23,19 +23,20 @@ impl Mount {
 
     /// What `mount` gets beside the folder.
     pub fn with(folder: &Path, args: &[&str]) -> Result<Self, String> {
-        let said = read(Command::new("mount").args(args).arg(folder)).map_err(|e| format!("no mount: {e:#}"));
+        let said =
+            read_output(Command::new("mount").args(args).arg(folder)).map_err(|e| format!("no mount: {e:#}"));
         said.map(|_| Self { folder: folder.to_owned() })
     }
 
     /// Mounts it anew, `ro` or `rw`.
     pub fn remount(&self, mode: &str) -> Result<()> {
-        pass(Command::new("mount").args(["-o", &format!("remount,{mode}")]).arg(&self.folder))
+        run_program(Command::new("mount").args(["-o", &format!("remount,{mode}")]).arg(&self.folder))
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
         // A file system that was shut down needs no more than to go.
-        let _ = read(Command::new("umount").arg("--lazy").arg(&self.folder));
+        let _ = read_output(Command::new("umount").arg("--lazy").arg(&self.folder));
     }
 }

@@ -4,28 +4,28 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use super::project::{Kind, Project, text};
-use super::{End, Lab};
-use crate::shell::{has, is_root, pass, read};
+use super::project::{Project, StoreKind, text};
+use super::{Environment, Outcome};
+use crate::shell::{is_installed, is_root, read_output, run_program};
 
-pub fn run(lab: &Lab) -> Result<End> {
-    if !is_root() || !has("unshare") || !has("git") {
-        return Ok(End::Skipped("needs root, unshare and git".into()));
+pub fn run(env: &Environment) -> Result<Outcome> {
+    if !is_root() || !is_installed("unshare") || !is_installed("git") {
+        return Ok(Outcome::Skipped("needs root, unshare and git".into()));
     }
-    if let Err(e) = read(Command::new("unshare").args(["--mount", "true"])) {
-        return Ok(End::Skipped(format!("no mount namespaces: {e:#}")));
+    if let Err(e) = read_output(Command::new("unshare").args(["--mount", "true"])) {
+        return Ok(Outcome::Skipped(format!("no mount namespaces: {e:#}")));
     }
-    let project = Project::new(lab, Kind::Sqlite)?;
-    pass(Command::new("git").args(["init", "--quiet"]).arg(&project.folder))?;
+    let project = Project::new(env, StoreKind::Sqlite)?;
+    run_program(Command::new("git").args(["init", "--quiet"]).arg(&project.folder))?;
     let mut expected = Vec::new();
     let mut waited = 0;
-    let rounds = lab.pick(2, 5);
+    let rounds = env.pick(2, 5);
     // In the first round there is no store yet.
     for round in 0..rounds {
         for n in 0..4 {
-            let answer = behind_read_only_git(&project, &format!("round {round} save {n}"))?;
-            expected.push(text(&answer, "snapshot_id"));
-            ensure!(answer["queued"] == true, "not queued: {answer}");
+            let output = behind_read_only_git(&project, &format!("round {round} save {n}"))?;
+            expected.push(text(&output, "snapshot_id"));
+            ensure!(output["queued"] == true, "not queued: {output}");
             waited += 1;
         }
         let waiting = std::fs::read_dir(project.folder.join(".milepost/outbox"))?.count();
@@ -44,7 +44,7 @@ pub fn run(lab: &Lab) -> Result<End> {
         listed.sort_by_key(|c| c["sequence"].as_u64());
         let found: Vec<_> = listed.iter().map(|c| text(c, "snapshot_id")).collect();
         ensure!(found == expected, "saved {expected:?}, found {found:?}");
-        project.holds(&expected)?;
+        project.check_acknowledged(&expected)?;
         let left: Vec<_> = std::fs::read_dir(project.folder.join(".milepost/outbox"))
             .map(|entries| entries.filter_map(|e| Some(e.ok()?.file_name())).collect())
             .unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn run(lab: &Lab) -> Result<End> {
         );
     }
     project.run(&["doctor"])?.expect(0)?;
-    Ok(End::Held(format!("{waited} waited and were taken in once, in order, under their ids")))
+    Ok(Outcome::Passed(format!("{waited} waited and were taken in once, in order, under their ids")))
 }
 
 fn behind_read_only_git(project: &Project, summary: &str) -> Result<serde_json::Value> {
@@ -62,5 +62,5 @@ fn behind_read_only_git(project: &Project, summary: &str) -> Result<serde_json::
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
     let before = ["unshare", "--mount", "sh", "-c", script, &git];
     let args = ["--json", "save", "--no-capture", "--run", "r", "--profile", "pai", "--summary", summary];
-    project.run_behind(&before, &args)?.expect(0)?.json()
+    project.run_wrapped(&before, &args)?.expect(0)?.json()
 }

@@ -7,11 +7,11 @@ use anyhow::{Context, Result, ensure};
 use rusqlite::Connection;
 
 use super::flip::write;
-use super::project::{Dice, Kind, Project, text};
-use super::{End, Lab};
+use super::project::{Project, Rng, StoreKind, text};
+use super::{Environment, Outcome};
 
-pub fn run(lab: &Lab) -> Result<End> {
-    let project = Project::new(lab, Kind::Sqlite)?;
+pub fn run(env: &Environment) -> Result<Outcome> {
+    let project = Project::new(env, StoreKind::Sqlite)?;
     std::fs::create_dir(project.store())?;
     let baseline = write(&project)?;
     let file = project.store().join("milepost.db");
@@ -24,42 +24,42 @@ pub fn run(lab: &Lab) -> Result<End> {
     let whole = std::fs::read(&file)?;
     let ids: BTreeSet<_> = baseline.all.iter().map(|w| w.id.as_str()).collect();
     let oldest = baseline.all.first().context("nothing was written")?.id.clone();
-    let mut dice = Dice(13);
+    let mut rng = Rng(13);
     let mut codes: BTreeMap<i32, usize> = BTreeMap::new();
     let mut wrong = Vec::new();
     let mut tried = 0;
-    for page in (0..pages).filter(|page| page % lab.pick(pages / 5, 1).max(1) == 0 || *page + 1 == pages) {
+    for page in (0..pages).filter(|page| page % env.pick(pages / 5, 1).max(1) == 0 || *page + 1 == pages) {
         // All of a page, its head, and a stretch in its middle.
-        for (offset, length) in [(0, size), (0, 16), (size / 2, 64)].into_iter().take(lab.pick(1, 3)) {
+        for (offset, length) in [(0, size), (0, 16), (size / 2, 64)].into_iter().take(env.pick(1, 3)) {
             for name in ["milepost.db-wal", "milepost.db-shm"] {
                 let _ = std::fs::remove_file(project.store().join(name));
             }
             let mut bytes = whole.clone();
-            let garbage: Vec<u8> = (0..length).map(|_| dice.below(256) as u8).collect();
+            let garbage: Vec<u8> = (0..length).map(|_| rng.below(256) as u8).collect();
             let at = (page * size + offset) as usize;
             bytes[at..at + garbage.len()].copy_from_slice(&garbage);
             std::fs::File::create(&file)?.write_all_at(&bytes, 0)?;
             tried += 1;
-            if let Err(e) = judge(&project, &ids, &oldest, &mut codes) {
+            if let Err(e) = check_answers(&project, &ids, &oldest, &mut codes) {
                 wrong.push(format!("\n    page {} of {pages}, {length} bytes at {offset}: {e:#}", page + 1));
             }
         }
     }
     ensure!(wrong.is_empty(), "{} of {tried} damaged files: {}", wrong.len(), wrong.concat());
     let codes: Vec<_> = codes.iter().map(|(code, n)| format!("{n} × {code}")).collect();
-    Ok(End::Held(format!("{tried} damaged files of {pages} pages; exit codes {}", codes.join(", "))))
+    Ok(Outcome::Passed(format!("{tried} damaged files of {pages} pages; exit codes {}", codes.join(", "))))
 }
 
-fn judge(
+fn check_answers(
     project: &Project,
     ids: &BTreeSet<&str>,
     oldest: &str,
     codes: &mut BTreeMap<i32, usize>,
 ) -> Result<()> {
     let mut run = |args: &[&str], may: &[i32]| {
-        let answer = project.run(args)?.expect_one_of(may)?;
-        *codes.entry(answer.code).or_default() += 1;
-        Ok::<_, anyhow::Error>(answer)
+        let output = project.run(args)?.expect_one_of(may)?;
+        *codes.entry(output.code).or_default() += 1;
+        Ok::<_, anyhow::Error>(output)
     };
     let doctor = run(&["--json", "doctor"], &[0, 5])?;
     let sound = doctor.code == 0;
@@ -103,7 +103,7 @@ fn judge(
         ensure!(show.json()?["checkpoint"]["snapshot_id"] == oldest, "another checkpoint is shown");
     }
     ensure!(show.code != 14 || !sound, "a checkpoint is not found and the store is called sound");
-    // Writing may work or not; it must not make a bad answer of it.
+    // Writing may work or not; it must not make a bad output of it.
     run(&["--json", "save", "--no-capture", "--run", "one", "--summary", "after"], &[0, 1, 5])?;
     run(&["--json", "doctor", "--fix"], &[0, 5])?;
     Ok(())

@@ -8,34 +8,34 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::project::{Kind, Project, text};
-use super::{End, Lab, at_once};
-use crate::shell::{has, pass};
+use super::project::{Project, StoreKind, text};
+use super::{Environment, Outcome, run_threads};
+use crate::shell::{is_installed, run_program};
 
 /// Saves that run at once.
 const SAVERS: usize = 30;
 /// Saves at once that commit the file, too.
 const COMMITTERS: usize = 8;
 
-pub fn run(lab: &Lab) -> Result<End> {
-    let rounds = lab.pick(2, 20);
+pub fn run(env: &Environment) -> Result<Outcome> {
+    let rounds = env.pick(2, 20);
     for round in 1..=rounds {
-        newest_wins(lab, false, SAVERS).with_context(|| format!("round {round}"))?;
+        newest_wins(env, false, SAVERS).with_context(|| format!("round {round}"))?;
     }
-    let edits = edits_stay(lab)?;
+    let edits = edits_stay(env)?;
     let mut figures =
         format!("{rounds} times {SAVERS} saves at once ended on the newest, {edits} edits stayed");
-    if has("git") {
-        newest_wins(lab, true, COMMITTERS).context("with commits")?;
+    if is_installed("git") {
+        newest_wins(env, true, COMMITTERS).context("with commits")?;
         figures.push_str(", the newest was committed");
     }
-    Ok(End::Held(figures))
+    Ok(Outcome::Passed(figures))
 }
 
 /// A project with a pointer file that holds something else as well.
-fn project(lab: &Lab, commit: bool) -> Result<Project> {
+fn project(env: &Environment, commit: bool) -> Result<Project> {
     let pointer = format!("[pointer]\nfile = \"seed.json\"\nkey = \"ref\"\ncommit = {commit}\n");
-    let project = Project::new(lab, Kind::Sqlite)?.with_settings(&pointer)?;
+    let project = Project::new(env, StoreKind::Sqlite)?.with_settings(&pointer)?;
     std::fs::write(project.folder.join("seed.json"), "{\"edits\": 0}")?;
     Ok(project)
 }
@@ -47,14 +47,14 @@ fn seed(project: &Project) -> Result<Value> {
 
 fn save(project: &Project, n: usize) -> Result<()> {
     let run = format!("r{}", n % 3);
-    let answer =
+    let output =
         project.run(&["save", "--no-capture", "--run", &run, "--summary", &n.to_string()])?.expect(0)?;
-    ensure!(answer.err.is_empty(), "save {n} says {}", answer.err);
+    ensure!(output.stderr.is_empty(), "save {n} says {}", output.stderr);
     Ok(())
 }
 
-fn newest_wins(lab: &Lab, commit: bool, savers: usize) -> Result<()> {
-    let project = project(lab, commit)?;
+fn newest_wins(env: &Environment, commit: bool, savers: usize) -> Result<()> {
+    let project = project(env, commit)?;
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
         command.arg("-C").arg(&project.folder).args([
@@ -67,12 +67,12 @@ fn newest_wins(lab: &Lab, commit: bool, savers: usize) -> Result<()> {
         command
     };
     if commit {
-        pass(&mut git(&["init", "--quiet"]))?;
+        run_program(&mut git(&["init", "--quiet"]))?;
         for (key, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
-            pass(&mut git(&["config", key, value]))?;
+            run_program(&mut git(&["config", key, value]))?;
         }
     }
-    at_once(savers, |n| save(&project, n))?;
+    run_threads(savers, |n| save(&project, n))?;
     let newest = project.list()?.first().map(|listed| text(listed, "snapshot_id")).unwrap_or_default();
     let pointed = text(&seed(&project)?, "ref");
     ensure!(pointed == newest, "the pointer names {pointed}, the newest is {newest}");
@@ -85,11 +85,11 @@ fn newest_wins(lab: &Lab, commit: bool, savers: usize) -> Result<()> {
 }
 
 /// An editor changes the file while others save. Gives how often it did.
-fn edits_stay(lab: &Lab) -> Result<usize> {
+fn edits_stay(env: &Environment) -> Result<usize> {
     const EDITING_SAVERS: usize = 4;
-    let project = project(lab, false)?;
-    let (each, saving, made) = (lab.pick(25, 400), AtomicUsize::new(EDITING_SAVERS), AtomicUsize::new(0));
-    at_once(EDITING_SAVERS + 1, |worker| {
+    let project = project(env, false)?;
+    let (each, saving, made) = (env.pick(25, 400), AtomicUsize::new(EDITING_SAVERS), AtomicUsize::new(0));
+    run_threads(EDITING_SAVERS + 1, |worker| {
         if worker < EDITING_SAVERS {
             let saved = (0..each).try_for_each(|n| save(&project, worker + n * EDITING_SAVERS));
             saving.fetch_sub(1, Ordering::Relaxed);
@@ -115,6 +115,10 @@ fn edits_stay(lab: &Lab) -> Result<usize> {
     let (seed, made) = (seed(&project)?, made.into_inner());
     ensure!(text(&seed, "ref") == newest, "the pointer in {seed} is not {newest}");
     ensure!(seed["edits"] == made, "{made} edits were made, {seed} is left");
-    ensure!(project.strays()?.is_empty(), "temporary files are left: {:?}", project.strays()?);
+    ensure!(
+        project.temporary_files()?.is_empty(),
+        "temporary files are left: {:?}",
+        project.temporary_files()?
+    );
     Ok(made)
 }

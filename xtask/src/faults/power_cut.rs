@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::mount::Mount;
-use super::project::{Dice, Kind, Project, scratch};
-use super::{End, Lab, Size};
-use crate::shell::{has, is_root, pass, read};
+use super::project::{Project, Rng, StoreKind, scratch_folder};
+use super::{Environment, Outcome, Size};
+use crate::shell::{is_installed, is_root, read_output, run_program};
 
 /// EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH.
 /// Gets everything ready, says so, and waits for the order.
@@ -24,46 +24,46 @@ const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
     sys.stdin.readline()\n\
     fcntl.ioctl(disk, 0x8004587D, struct.pack('I', 2))";
 
-pub fn sqlite(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Sqlite)
+pub fn sqlite(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Sqlite)
 }
 
-pub fn files(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Files)
+pub fn files(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Files)
 }
 
-fn run(lab: &Lab, kind: Kind) -> Result<End> {
-    if lab.size == Size::Short {
-        return Ok(End::Skipped("only in full".into()));
+fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    if env.size == Size::Short {
+        return Ok(Outcome::Skipped("only in full".into()));
     }
-    if !is_root() || !has("mkfs.ext4") || !has("python3") {
-        return Ok(End::Skipped("needs root, mkfs.ext4 and python3".into()));
+    if !is_root() || !is_installed("mkfs.ext4") || !is_installed("python3") {
+        return Ok(Outcome::Skipped("needs root, mkfs.ext4 and python3".into()));
     }
-    let folder = scratch()?;
+    let folder = scratch_folder()?;
     let image = folder.path().join("image").display().to_string();
     let place = folder.path().join("disk");
     std::fs::create_dir(&place)?;
     std::fs::File::create(&image)?.set_len(256 << 20)?;
-    read(Command::new("mkfs.ext4").args(["-q", "-F", &image]))?;
-    let project = Project::at(lab, kind, &place);
+    read_output(Command::new("mkfs.ext4").args(["-q", "-F", &image]))?;
+    let project = Project::at(env, kind, &place);
     let (mut acknowledged, mut during) = (Vec::new(), Vec::new());
     let rounds = 20;
-    let mut dice = Dice(u64::from(std::process::id()));
+    let mut rng = Rng(u64::from(std::process::id()));
     for round in 0..rounds {
         let disk = match mount(&place, &image) {
             Ok(disk) => disk,
-            Err(why) if round == 0 => return Ok(End::Skipped(why)),
+            Err(why) if round == 0 => return Ok(Outcome::Skipped(why)),
             Err(why) => anyhow::bail!(why),
         };
         if round > 0 {
-            project.holds(&acknowledged).with_context(|| format!("after cut {round}"))?;
+            project.check_acknowledged(&acknowledged).with_context(|| format!("after cut {round}"))?;
         }
         let cut = AtomicBool::new(false);
         let (ordered, answers) = std::thread::scope(|scope| {
             let (project, cut) = (&project, &cut);
             let savers: Vec<_> =
                 (0..2).map(|n| scope.spawn(move || save(project, cut, round * 2 + n))).collect();
-            let ordered = shut_down(&disk.folder, Duration::from_millis(100 + dice.below(400)));
+            let ordered = shut_down(&disk.folder, Duration::from_millis(100 + rng.below(400)));
             cut.store(true, Ordering::Relaxed);
             let answers: Vec<_> = savers.into_iter().flat_map(|s| s.join().unwrap_or_default()).collect();
             ordered.map(|at| (at, answers))
@@ -72,18 +72,22 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         ensure!(!before.is_empty(), "nothing was acknowledged before cut {}", round + 1);
         acknowledged.extend(before.into_iter().map(|(id, _)| id));
         during.extend(after.into_iter().map(|(id, _)| id));
-        pass(Command::new("umount").arg(&disk.folder))?;
+        run_program(Command::new("umount").arg(&disk.folder))?;
         std::mem::forget(disk);
     }
     let disk = mount(&place, &image).map_err(anyhow::Error::msg)?;
-    let listed = project.holds(&acknowledged).context("after the last cut")?;
+    let listed = project.check_acknowledged(&acknowledged).context("after the last cut")?;
     project.run(&["doctor", "--fix"])?.expect(0)?;
-    project.holds(&acknowledged)?;
-    ensure!(project.strays()?.is_empty(), "stray files outlive doctor --fix: {:?}", project.strays()?);
+    project.check_acknowledged(&acknowledged)?;
+    ensure!(
+        project.temporary_files()?.is_empty(),
+        "stray files outlive doctor --fix: {:?}",
+        project.temporary_files()?
+    );
     let ids = project.ids()?;
     let lost = during.iter().filter(|id| !ids.contains(*id)).count();
     drop(disk);
-    Ok(End::Held(format!(
+    Ok(Outcome::Passed(format!(
         "{rounds} cuts; {} acknowledged before them, all there; {listed} listed, verified; {} answered while the power \
          went, {lost} of these lost",
         acknowledged.len(),
@@ -111,11 +115,11 @@ fn mount(place: &Path, image: &str) -> Result<Mount, String> {
 
 /// Saves until the power is gone, and gives what was acknowledged, and when.
 fn save(project: &Project, cut: &AtomicBool, seed: u64) -> Vec<(String, Instant)> {
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     let mut ids = Vec::new();
     while !cut.load(Ordering::Relaxed) {
-        let size = 100 + dice.below(6000) as usize;
-        match project.save(&["--run", "r", "--profile", "pai", "--summary", &dice.letters(size)]) {
+        let size = 100 + rng.below(6000) as usize;
+        match project.save(&["--run", "r", "--profile", "pai", "--summary", &rng.letters(size)]) {
             Ok(id) => ids.push((id, Instant::now())),
             Err(_) => break,
         }

@@ -12,11 +12,11 @@ use milepost::trust::UserState;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Lab;
+use super::Environment;
 
 /// Which store a project uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StoreKind {
     Sqlite,
     Files,
 }
@@ -26,7 +26,7 @@ pub struct Project {
     milepost: PathBuf,
     state: PathBuf,
     pub folder: PathBuf,
-    pub kind: Kind,
+    pub kind: StoreKind,
     /// The folder with the user's settings, if they have any.
     settings: Option<TempDir>,
     /// Whether the settings name the store, instead of a flag of each command.
@@ -36,34 +36,34 @@ pub struct Project {
 
 /// How a command ended.
 #[derive(Debug)]
-pub struct Answer {
+pub struct CommandOutput {
     pub line: String,
     pub code: i32,
-    pub out: String,
-    pub err: String,
-    pub took: Duration,
+    pub stdout: String,
+    pub stderr: String,
+    pub duration: Duration,
 }
 
 /// A folder on a disk, gone at the end. Not in the repository, whose own store would be found.
-pub fn scratch() -> Result<TempDir> {
+pub fn scratch_folder() -> Result<TempDir> {
     let folder = if Path::new("/var/tmp").is_dir() { "/var/tmp".into() } else { std::env::temp_dir() };
-    tempfile::Builder::new().prefix("milepost-faults-").tempdir_in(folder).context("no scratch folder")
+    tempfile::Builder::new().prefix("milepost-faults-").tempdir_in(folder).context("no scratch_folder folder")
 }
 
 impl Project {
     /// A project in a fresh folder.
-    pub fn new(lab: &Lab, kind: Kind) -> Result<Self> {
-        let own = scratch()?;
-        let mut project = Self::at(lab, kind, own.path());
+    pub fn new(env: &Environment, kind: StoreKind) -> Result<Self> {
+        let own = scratch_folder()?;
+        let mut project = Self::at(env, kind, own.path());
         project._own = Some(own);
         Ok(project)
     }
 
     /// A project in a folder that somebody else looks after.
-    pub fn at(lab: &Lab, kind: Kind, folder: &Path) -> Self {
+    pub fn at(env: &Environment, kind: StoreKind, folder: &Path) -> Self {
         Self {
-            milepost: lab.milepost.clone(),
-            state: lab.state.clone(),
+            milepost: env.milepost.clone(),
+            state: env.state.clone(),
             folder: folder.to_owned(),
             kind,
             settings: None,
@@ -74,14 +74,14 @@ impl Project {
 
     /// Gives the user settings of their own.
     pub fn with_settings(mut self, toml: &str) -> Result<Self> {
-        let folder = scratch()?;
+        let folder = scratch_folder()?;
         std::fs::create_dir(folder.path().join("milepost"))?;
         std::fs::write(folder.path().join("milepost/config.toml"), toml)?;
         self.settings = Some(folder);
         Ok(self)
     }
 
-    /// Names the store in the user's settings, so that commands judge whether it is trusted.
+    /// Names the store in the user's settings, so that commands check_answers whether it is trusted.
     pub fn with_store_in_settings(mut self) -> Result<Self> {
         self.store_in_settings = true;
         let url = self.url();
@@ -96,14 +96,14 @@ impl Project {
 
     /// Where the store's files are.
     pub fn store(&self) -> PathBuf {
-        self.folder.join(if self.kind == Kind::Sqlite { ".milepost" } else { "store" })
+        self.folder.join(if self.kind == StoreKind::Sqlite { ".milepost" } else { "store" })
     }
 
     /// The store's address.
     pub fn url(&self) -> String {
         match self.kind {
-            Kind::Sqlite => format!("sqlite:{}", self.store().join("milepost.db").display()),
-            Kind::Files => format!("files:{}", self.store().display()),
+            StoreKind::Sqlite => format!("sqlite:{}", self.store().join("milepost.db").display()),
+            StoreKind::Files => format!("files:{}", self.store().display()),
         }
     }
 
@@ -119,7 +119,7 @@ impl Project {
         words.push(self.milepost.display().to_string());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).arg("-C").arg(&self.folder);
-        if self.kind == Kind::Files && !self.store_in_settings {
+        if self.kind == StoreKind::Files && !self.store_in_settings {
             command.arg("--store").arg(self.url());
         }
         command.args(args).stdin(Stdio::null()).env("HOME", "/nonexistent").env("TZ", "UTC");
@@ -134,26 +134,26 @@ impl Project {
     }
 
     /// Runs to the end.
-    pub fn run(&self, args: &[&str]) -> Result<Answer> {
-        self.run_behind(&[], args)
+    pub fn run(&self, args: &[&str]) -> Result<CommandOutput> {
+        self.run_wrapped(&[], args)
     }
 
     /// Runs to the end behind another program.
-    pub fn run_behind(&self, before: &[&str], args: &[&str]) -> Result<Answer> {
+    pub fn run_wrapped(&self, before: &[&str], args: &[&str]) -> Result<CommandOutput> {
         let guard: Vec<&str> = ["timeout", "--signal=KILL", "60"].iter().chain(before).copied().collect();
-        end(self.command(&guard, args), args)
+        run_command(self.command(&guard, args), args)
     }
 
     /// Saves and gives the id.
     pub fn save(&self, args: &[&str]) -> Result<String> {
         let all: Vec<&str> = ["save", "--no-capture"].iter().chain(args).copied().collect();
-        Ok(self.run(&all)?.expect(0)?.out.trim().to_owned())
+        Ok(self.run(&all)?.expect(0)?.stdout.trim().to_owned())
     }
 
     /// Everything listed, newest first.
     pub fn list(&self) -> Result<Vec<Value>> {
-        let answer = self.run(&["list", "--limit", "0", "--json"])?.expect(0)?;
-        Ok(answer.json()?["checkpoints"].as_array().cloned().unwrap_or_default())
+        let output = self.run(&["list", "--limit", "0", "--json"])?.expect(0)?;
+        Ok(output.json()?["checkpoints"].as_array().cloned().unwrap_or_default())
     }
 
     /// The ids of everything listed.
@@ -162,7 +162,7 @@ impl Project {
     }
 
     /// Everything reads back as it was written, and what was acknowledged is there.
-    pub fn holds(&self, acknowledged: &[String]) -> Result<usize> {
+    pub fn check_acknowledged(&self, acknowledged: &[String]) -> Result<usize> {
         self.run(&["verify"])?.expect(0)?;
         let ids = self.ids()?;
         let lost: Vec<_> = acknowledged.iter().filter(|id| !ids.contains(*id)).collect();
@@ -171,7 +171,7 @@ impl Project {
     }
 
     /// Temporary files anywhere in the project.
-    pub fn strays(&self) -> Result<Vec<PathBuf>> {
+    pub fn temporary_files(&self) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         walk(&self.folder, &mut |path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -184,21 +184,21 @@ impl Project {
 }
 
 /// Runs a command to its end.
-pub fn end(mut command: Command, args: &[&str]) -> Result<Answer> {
+pub fn run_command(mut command: Command, args: &[&str]) -> Result<CommandOutput> {
     let start = Instant::now();
     let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
     let line = args.join(" ");
     let took = start.elapsed();
     let Some(code) = output.status.code() else { bail!("`{line}` ended with {}", output.status) };
-    let [out, err] =
+    let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let answer = Answer { line, code, out, err, took };
-    ensure!(answer.code != 137 || took < Duration::from_secs(59), "`{}` hung", answer.line);
-    ensure!(answer.code != 101, "`{}` panicked: {}", answer.line, answer.err);
-    Ok(answer)
+    let output = CommandOutput { line, code, stdout, stderr, duration: took };
+    ensure!(output.code != 137 || took < Duration::from_secs(59), "`{}` hung", output.line);
+    ensure!(output.code != 101, "`{}` panicked: {}", output.line, output.stderr);
+    Ok(output)
 }
 
-impl Answer {
+impl CommandOutput {
     /// The exit code has to be this one.
     pub fn expect(self, code: i32) -> Result<Self> {
         self.expect_one_of(&[code])
@@ -207,7 +207,7 @@ impl Answer {
     /// The exit code has to be one of these.
     pub fn expect_one_of(self, codes: &[i32]) -> Result<Self> {
         if !codes.contains(&self.code) {
-            bail!("`{}` exits {}, not {codes:?}: {}", self.line, self.code, self.err.trim());
+            bail!("`{}` exits {}, not {codes:?}: {}", self.line, self.code, self.stderr.trim());
         }
         Ok(self)
     }
@@ -215,17 +215,18 @@ impl Answer {
     /// The last line of stderr has to have this reason code; the command was asked for JSON.
     pub fn expect_reason(self, reasons: &[&str]) -> Result<Self> {
         let last: Value =
-            serde_json::from_str(self.err.lines().last().unwrap_or_default()).unwrap_or_default();
+            serde_json::from_str(self.stderr.lines().last().unwrap_or_default()).unwrap_or_default();
         let found = last["reason_code"].as_str().unwrap_or("none").to_owned();
         if !reasons.contains(&found.as_str()) {
-            bail!("`{}` gives the reason {found}, not {reasons:?}: {}", self.line, self.err.trim());
+            bail!("`{}` gives the reason {found}, not {reasons:?}: {}", self.line, self.stderr.trim());
         }
         Ok(self)
     }
 
     /// The one document on stdout.
     pub fn json(&self) -> Result<Value> {
-        serde_json::from_str(&self.out).with_context(|| format!("`{}` printed {:?}", self.line, self.out))
+        serde_json::from_str(&self.stdout)
+            .with_context(|| format!("`{}` printed {:?}", self.line, self.stdout))
     }
 }
 
@@ -248,9 +249,9 @@ pub fn walk(folder: &Path, seen: &mut dyn FnMut(&Path)) -> Result<()> {
 }
 
 /// Numbers that look random, from a seed that can be printed.
-pub struct Dice(pub u64);
+pub struct Rng(pub u64);
 
-impl Dice {
+impl Rng {
     /// The next number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

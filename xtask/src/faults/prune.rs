@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::project::{Dice, Kind, Project, text};
-use super::{End, Lab};
-use crate::shell::has;
+use super::project::{Project, Rng, StoreKind, text};
+use super::{Environment, Outcome};
+use crate::shell::is_installed;
 
 /// Calls before which a prune is killed, at the first, the second, and so on.
 const CALLS: [&str; 7] = ["unlink", "fdatasync", "fsync", "pwrite64", "ftruncate", "rename", "write"];
@@ -13,24 +13,24 @@ const SAVES: usize = 16;
 const KEPT: usize = 10;
 const PRUNE: [&str; 6] = ["prune", "--yes", "--keep-last", "10", "--compress-after", "0s"];
 
-pub fn sqlite(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Sqlite)
+pub fn sqlite(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Sqlite)
 }
 
-pub fn files(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Files)
+pub fn files(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Files)
 }
 
-fn run(lab: &Lab, kind: Kind) -> Result<End> {
-    if !has("strace") {
-        return Ok(End::Skipped("strace is missing; `cargo xtask setup` installs it".into()));
+fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    if !is_installed("strace") {
+        return Ok(Outcome::Skipped("strace is missing; `cargo xtask setup` installs it".into()));
     }
-    let (calls, step, most) = (lab.pick(&CALLS[..4], &CALLS[..]), lab.pick(4, 1), lab.pick(10, 60));
-    let (mut killed, mut dice) = (0, Dice(5));
+    let (calls, step, most) = (env.pick(&CALLS[..4], &CALLS[..]), env.pick(4, 1), env.pick(10, 60));
+    let (mut killed, mut rng) = (0, Rng(5));
     for call in calls {
         for n in (1..=most).step_by(step) {
-            let project = Project::new(lab, kind)?;
-            let ids = fill(&project, &mut dice)?;
+            let project = Project::new(env, kind)?;
+            let ids = fill(&project, &mut rng)?;
             let place = || format!("killed before {call} number {n}");
             let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when={n}"));
             let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
@@ -43,21 +43,23 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         }
     }
     ensure!(killed > 0, "no call was met");
-    Ok(End::Held(format!("{killed} prunes killed, nothing that is kept was lost, each ended by the next")))
+    Ok(Outcome::Passed(format!(
+        "{killed} prunes killed, nothing that is kept was lost, each ended by the next"
+    )))
 }
 
-fn fill(project: &Project, dice: &mut Dice) -> Result<Vec<String>> {
+fn fill(project: &Project, rng: &mut Rng) -> Result<Vec<String>> {
     (0..SAVES)
-        .map(|_| project.save(&["--run", "r", "--profile", "pai", "--summary", &dice.letters(2000)]))
+        .map(|_| project.save(&["--run", "r", "--profile", "pai", "--summary", &rng.letters(2000)]))
         .collect()
 }
 
 fn check(project: &Project, ids: &[String]) -> Result<()> {
-    project.holds(&ids[SAVES - KEPT..])?;
+    project.check_acknowledged(&ids[SAVES - KEPT..])?;
     let newest = project.run(&["show", "latest", "--json"])?.expect(0)?.json()?;
     ensure!(text(&newest["checkpoint"], "snapshot_id") == ids[SAVES - 1], "the newest is another one");
     project.run(&PRUNE)?.expect(0)?;
-    let left = project.holds(&ids[SAVES - KEPT..])?;
+    let left = project.check_acknowledged(&ids[SAVES - KEPT..])?;
     ensure!(left == KEPT, "{left} are left, not {KEPT}");
     project.run(&["doctor", "--fix"])?.expect(0)?;
     project.run(&["doctor"])?.expect(0)?;

@@ -4,25 +4,25 @@
 use anyhow::{Context, Result, ensure};
 
 use super::mount::Mount;
-use super::project::{Kind, Project, scratch, text};
-use super::{End, Lab};
-use crate::shell::has;
+use super::project::{Project, StoreKind, scratch_folder, text};
+use super::{Environment, Outcome};
+use crate::shell::is_installed;
 
-pub fn sqlite(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Sqlite)
+pub fn sqlite(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Sqlite)
 }
 
-pub fn files(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Files)
+pub fn files(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Files)
 }
 
-fn run(lab: &Lab, kind: Kind) -> Result<End> {
-    let folder = scratch()?;
+fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    let folder = scratch_folder()?;
     let mount = match Mount::memory(folder.path(), "8m") {
         Ok(mount) => mount,
-        Err(why) => return Ok(End::Skipped(why)),
+        Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    let project = Project::at(lab, kind, &mount.folder);
+    let project = Project::at(env, kind, &mount.folder);
     let input = mount.folder.join("input.json");
     std::fs::write(&input, r#"{"state": {"n": 9007199254740993}}"#)?;
     let mut acknowledged = Vec::new();
@@ -39,7 +39,7 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
     }
     look(&mount, &project, &acknowledged).context("after saves")?;
     let mut states = 1;
-    if has("strace") {
+    if is_installed("strace") {
         // One that dies before its sync, and one that dies after it, before it could say so.
         for call in ["fdatasync", "write"] {
             let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when=1"));
@@ -51,7 +51,7 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
             states += 1;
         }
     }
-    if kind == Kind::Sqlite {
+    if kind == StoreKind::Sqlite {
         let wal = project.store().join("milepost.db-wal");
         ensure!(wal.metadata().is_ok_and(|m| m.len() > 0), "no WAL is left to try");
         std::fs::remove_file(project.store().join("milepost.db-shm"))?;
@@ -59,8 +59,10 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         states += 1;
     }
     acknowledged.push(project.save(&["--run", "r", "--summary", "writable again"])?);
-    project.holds(&acknowledged)?;
-    Ok(End::Held(format!("save refused, everything readable in {states} states, writable again afterwards")))
+    project.check_acknowledged(&acknowledged)?;
+    Ok(Outcome::Passed(format!(
+        "save refused, everything readable in {states} states, writable again afterwards"
+    )))
 }
 
 fn look(mount: &Mount, project: &Project, acknowledged: &[String]) -> Result<()> {
@@ -73,13 +75,13 @@ fn look(mount: &Mount, project: &Project, acknowledged: &[String]) -> Result<()>
 fn look_around(project: &Project, acknowledged: &[String]) -> Result<()> {
     let args = ["--json", "save", "--no-capture", "--run", "r", "--summary", "no"];
     project.run(&args)?.expect(1)?.expect_reason(&["checkpoint_atomic_write_failed"])?;
-    project.holds(acknowledged)?;
+    project.check_acknowledged(acknowledged)?;
     let shown = project.run(&["show", "latest", "--json"])?.expect(0)?.json()?;
     let newest = project.list()?.first().map(|c| text(c, "snapshot_id"));
     ensure!(newest == Some(text(&shown["checkpoint"], "snapshot_id")), "latest is not the newest");
     for id in acknowledged {
         let state = project.run(&["state", id])?.expect(0)?;
-        ensure!(state.out.contains("9007199254740993"), "the state of {id} is {}", state.out);
+        ensure!(state.stdout.contains("9007199254740993"), "the state of {id} is {}", state.stdout);
     }
     for command in [&["status"][..], &["runs"], &["events"], &["verify"]] {
         project.run(command)?.expect(0)?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::project::{Kind, Project};
-use super::{End, Lab, at_once};
+use super::project::{Project, StoreKind};
+use super::{Environment, Outcome, run_threads};
 
 /// Checkpoints that a run keeps, so that every save removes one.
 const LIMIT: usize = 5;
@@ -46,25 +46,25 @@ const READERS: [&[&str]; 8] = [
     &["resume b", "state latest --run b", "brief show latest --run a", "prune --dry-run --keep-last 1"],
 ];
 
-pub fn sqlite(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Sqlite)
+pub fn sqlite(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Sqlite)
 }
 
-pub fn files(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Files)
+pub fn files(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Files)
 }
 
-fn run(lab: &Lab, kind: Kind) -> Result<End> {
-    let project = Project::new(lab, kind)?.with_settings(&format!("[retain]\nkeep_last = {LIMIT}\n"))?;
+fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    let project = Project::new(env, kind)?.with_settings(&format!("[retain]\nkeep_last = {LIMIT}\n"))?;
     std::fs::write(project.folder.join("state.json"), "{\"state\": {\"page\": 7}}")?;
     for (commands, _) in &WRITERS[..4] {
         for n in 0..LIMIT {
             perform(&project, commands[0], n)?.expect(0)?;
         }
     }
-    let end = Instant::now() + Duration::from_secs(lab.pick(8, 120));
+    let end = Instant::now() + Duration::from_secs(env.pick(8, 120));
     let (failed, writes, reads) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    at_once(PROCESSES, |worker| {
+    run_threads(PROCESSES, |worker| {
         let (commands, codes, count): (_, &[i32], _) = match WRITERS.get(worker) {
             Some((commands, codes)) => (*commands, codes, &writes),
             None => (READERS[worker - WRITERS.len()], &[0], &reads),
@@ -73,10 +73,10 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
             if Instant::now() > end || failed.load(Ordering::Relaxed) {
                 break;
             }
-            let answer = perform(&project, command, worker + n * PROCESSES);
-            let answer = answer.and_then(|answer| answer.expect_one_of(codes));
-            failed.fetch_or(answer.is_err(), Ordering::Relaxed);
-            answer?;
+            let output = perform(&project, command, worker + n * PROCESSES);
+            let output = output.and_then(|output| output.expect_one_of(codes));
+            failed.fetch_or(output.is_err(), Ordering::Relaxed);
+            output?;
             count.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -84,10 +84,12 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
     project.run(&["verify"])?.expect(0)?;
     let (writes, reads) = (writes.into_inner(), reads.into_inner());
     ensure!(writes > 0 && reads > 0, "{writes} writes and {reads} reads");
-    Ok(End::Held(format!("{reads} reads by 8 processes beside {writes} writes by 8 others, none failed")))
+    Ok(Outcome::Passed(format!(
+        "{reads} reads by 8 processes beside {writes} writes by 8 others, none failed"
+    )))
 }
 
-fn perform(project: &Project, command: &str, n: usize) -> Result<super::project::Answer> {
+fn perform(project: &Project, command: &str, n: usize) -> Result<super::project::CommandOutput> {
     let at = |name: &str| project.folder.join(name).display().to_string();
     let copy = if n.is_multiple_of(2) { "files:" } else { "sqlite:" };
     let command =

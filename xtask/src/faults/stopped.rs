@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::project::{Kind, Project};
-use super::{End, Lab};
-use crate::shell::{has, read};
+use super::project::{Project, StoreKind};
+use super::{Environment, Outcome};
+use crate::shell::{is_installed, read_output};
 
-pub fn sqlite(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Sqlite)
+pub fn sqlite(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Sqlite)
 }
 
-pub fn files(lab: &Lab) -> Result<End> {
-    run(lab, Kind::Files)
+pub fn files(env: &Environment) -> Result<Outcome> {
+    run(env, StoreKind::Files)
 }
 
-fn run(lab: &Lab, kind: Kind) -> Result<End> {
-    if !has("strace") {
-        return Ok(End::Skipped("strace is missing".into()));
+fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
+    if !is_installed("strace") {
+        return Ok(Outcome::Skipped("strace is missing".into()));
     }
-    let project = Project::new(lab, kind)?;
+    let project = Project::new(env, kind)?;
     project.save(&["--run", "r", "--summary", "before"])?;
     let mut waits = Vec::new();
     for signal in ["CONT", "KILL"] {
@@ -38,7 +38,7 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
         let read = reading();
         let status = release(&mut tracer, &pid, signal)?;
         let refused = refused?.expect(11)?.expect_reason(&["store_busy"])?;
-        let wait = refused.took.as_secs_f64();
+        let wait = refused.duration.as_secs_f64();
         ensure!((0.9..2.0).contains(&wait), "told after {wait:.2} s, with a wait of 1 s");
         waits.push(format!("{wait:.2} s"));
         read.context("reading beside a stopped writer")?;
@@ -47,10 +47,10 @@ fn run(lab: &Lab, kind: Kind) -> Result<End> {
             "the stopped writer ended with {status} after {signal}"
         );
         let next = project.run(&["save", "--no-capture", "--run", "r", "--summary", signal])?.expect(0)?;
-        ensure!(next.took < Duration::from_secs(2), "the next save took {:?}", next.took);
-        project.holds(&[next.out.trim().to_owned()])?;
+        ensure!(next.duration < Duration::from_secs(2), "the next save took {:?}", next.duration);
+        project.check_acknowledged(&[next.stdout.trim().to_owned()])?;
     }
-    Ok(End::Held(format!(
+    Ok(Outcome::Passed(format!(
         "told busy after {} with --wait 1; readers went on; free after CONT and KILL",
         waits.join(", ")
     )))
@@ -61,13 +61,13 @@ fn release(tracer: &mut Child, pid: &str, signal: &str) -> Result<ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
         // The writer may have ended by itself in between.
-        let _ = read(Command::new("kill").args([&format!("-{signal}"), pid]));
+        let _ = read_output(Command::new("kill").args([&format!("-{signal}"), pid]));
         std::thread::sleep(Duration::from_millis(20));
         if let Some(status) = tracer.try_wait()? {
             return Ok(status);
         }
     }
-    read(Command::new("kill").args(["-KILL", pid]))?;
+    read_output(Command::new("kill").args(["-KILL", pid]))?;
     tracer.wait()?;
     bail!("the stopped writer did not end after {signal}")
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::npm;
-use crate::shell::{cargo, has, pass, read, root};
+use crate::shell::{cargo, is_installed, read_output, root, run_program};
 
 /// Every tool with arguments that succeed, in an order in which they do. The Inspector takes them as words.
 const CALLS: [(&str, &[&str]); 11] = [
@@ -32,9 +32,9 @@ const PYTHON: &str = "mcp==2.3.0";
 
 pub fn run() -> Result<()> {
     for program in ["npm", "node", "python3"] {
-        ensure!(has(program), "{program} is needed and not there");
+        ensure!(is_installed(program), "{program} is needed and not there");
     }
-    pass(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
+    run_program(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
     let milepost = root().join("target/debug/milepost");
     let tools = root().join("target/mcp");
     std::fs::create_dir_all(&tools)?;
@@ -54,8 +54,8 @@ fn python(tools: &Path) -> Result<PathBuf> {
     let folder = tools.join("python");
     let python = folder.join("bin/python");
     if !folder.join("bin/mcp").exists() {
-        pass(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        pass(Command::new(&python).args(["-m", "pip", "install", "--quiet", PYTHON]))?;
+        run_program(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        run_program(Command::new(&python).args(["-m", "pip", "install", "--quiet", PYTHON]))?;
     }
     Ok(python)
 }
@@ -66,7 +66,7 @@ fn with_inspector(milepost: &Path, inspector: &Path) -> Result<()> {
         let mut command = Command::new(inspector);
         command.current_dir(place.path()).env("HOME", place.path());
         command.arg("--cli").arg(milepost).arg("mcp").args(words);
-        let text = read(&mut command)?;
+        let text = read_output(&mut command)?;
         serde_json::from_str(&text).with_context(|| format!("{words:?} gave {text}"))
     };
     let listed = ask(&["--method", "tools/list"])?;
@@ -103,7 +103,7 @@ fn with_python(milepost: &Path, python: &Path) -> Result<()> {
     std::fs::create_dir(&folder)?;
     let mut command = Command::new(python);
     command.arg(&script).arg(milepost).arg(serde_json::to_string(&calls)?);
-    pass(command.current_dir(&folder).env("HOME", place.path()))
+    run_program(command.current_dir(&folder).env("HOME", place.path()))
 }
 
 /// Arguments given as words, as JSON.

@@ -11,12 +11,12 @@ use crate::shell::root;
 
 /// Which documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Half {
+pub enum CorpusPart {
     Tuning,
     HeldOut,
 }
 
-impl fmt::Display for Half {
+impl fmt::Display for CorpusPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tuning => "tuning",
@@ -40,7 +40,7 @@ pub struct Fact {
 /// How facts are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// What must be kept and rules 4, what should be 2, what can be summarised 1.
+    /// What must be retained and rules 4, what should be 2, what can be summarised 1.
     ByRank,
     /// Each as one.
     Equal,
@@ -62,12 +62,12 @@ impl fmt::Display for Fact {
 }
 
 /// What a text still says, ready to be asked.
-pub struct Kept {
+pub struct RetainedText {
     text: String,
     paths: BTreeSet<String>,
 }
 
-impl Kept {
+impl RetainedText {
     pub fn of(text: &str) -> Self {
         let mut paths = BTreeSet::new();
         for line in text.lines() {
@@ -78,13 +78,13 @@ impl Kept {
                 paths.extend(bare.map(|name| format!("{folder}/{name}")));
             }
         }
-        Self { text: normal(text), paths }
+        Self { text: normalize(text), paths }
     }
 }
 
 impl Fact {
-    pub fn survives(&self, kept: &Kept) -> bool {
-        kept.text.contains(&normal(&self.what)) || self.is_path && kept.paths.contains(&self.what)
+    pub fn survives(&self, retained: &RetainedText) -> bool {
+        retained.text.contains(&normalize(&self.what)) || self.is_path && retained.paths.contains(&self.what)
     }
 
     fn weight(&self, weights: Weight) -> u64 {
@@ -97,15 +97,15 @@ impl Fact {
 }
 
 /// Small letters, one blank between words, no marks of Markdown, one kind of arrow.
-fn normal(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let text = text.replace("->", "→").replace("\\|", "|").to_lowercase();
     let bare: String = text.chars().filter(|c| !matches!(c, '`' | '*' | '~')).collect();
     bare.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// All documents of a half, by name.
-pub fn read(half: Half) -> Result<Vec<Document>> {
-    let folder = root().join("xtask/corpus").join(half.to_string());
+/// All documents of a part, by name.
+pub fn read(part: CorpusPart) -> Result<Vec<Document>> {
+    let folder = root().join("xtask/corpus").join(part.to_string());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).context("the corpus is not there")? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -119,7 +119,7 @@ fn document(folder: &std::path::Path, name: String) -> Result<Document> {
     let text = std::fs::read_to_string(folder.join(format!("{name}.md")))?;
     let labels = std::fs::read_to_string(folder.join(format!("{name}.facts")))?;
     let mut facts = Vec::new();
-    let whole = Kept::of(&text);
+    let whole = RetainedText::of(&text);
     let mut seen = BTreeSet::new();
     for line in labels.lines() {
         let mut words = line.splitn(3, ' ');
@@ -133,7 +133,7 @@ fn document(folder: &std::path::Path, name: String) -> Result<Document> {
         if !fact.survives(&whole) {
             bail!("{name}.facts: {line:?} is not in the document");
         }
-        if !seen.insert(normal(what)) {
+        if !seen.insert(normalize(what)) {
             bail!("{name}.facts: {line:?} is there twice");
         }
         facts.push(fact);
@@ -145,10 +145,10 @@ fn document(folder: &std::path::Path, name: String) -> Result<Document> {
 pub fn share(documents: &[Document], weights: Weight, cut: impl Fn(&str) -> String) -> f64 {
     let (mut left, mut all) = (0, 0);
     for document in documents {
-        let kept = Kept::of(&cut(&document.text));
+        let retained = RetainedText::of(&cut(&document.text));
         for fact in &document.facts {
             all += fact.weight(weights);
-            left += if fact.survives(&kept) { fact.weight(weights) } else { 0 };
+            left += if fact.survives(&retained) { fact.weight(weights) } else { 0 };
         }
     }
     left as f64 / all as f64
@@ -161,11 +161,11 @@ mod tests {
     /// Reading refuses a label that is not in its document, that is there twice, or that has no known rank.
     #[test]
     fn every_label_stands_once_in_its_document() {
-        for half in [Half::Tuning, Half::HeldOut] {
-            let documents = read(half).unwrap();
-            assert!(documents.len() >= 30, "{half} has {} documents", documents.len());
+        for part in [CorpusPart::Tuning, CorpusPart::HeldOut] {
+            let documents = read(part).unwrap();
+            assert!(documents.len() >= 30, "{part} has {} documents", documents.len());
             for document in &documents {
-                assert!(!document.facts.is_empty(), "{half}/{} has no labels", document.name);
+                assert!(!document.facts.is_empty(), "{part}/{} has no labels", document.name);
             }
         }
     }

@@ -9,10 +9,10 @@ mod truncate;
 use anyhow::{Result, bail, ensure};
 use milepost::brief::{Brief, Fit, Overflow, TokenCounter};
 
-use corpus::{Document, Half, Weight};
+use corpus::{CorpusPart, Document, Weight};
 
 const BUDGETS: [u64; 6] = [250, 500, 750, 1000, 1500, 2000];
-/// The least weighted share at a budget, on the half that was not tuned on.
+/// The least weighted share at a budget, on the part that was not tuned on.
 const BOUNDS: [(u64, f64); 3] = [(500, 0.60), (1000, 0.90), (1500, 0.97)];
 
 type Cut = fn(&str, u64) -> String;
@@ -33,11 +33,11 @@ fn fitted(text: &str, budget: u64) -> String {
 }
 
 pub fn run(args: &[&str]) -> Result<()> {
-    let half = if args.contains(&"--tuning") { Half::Tuning } else { Half::HeldOut };
-    let documents = corpus::read(half)?;
-    ensure!(documents.len() >= 30, "{half} has {} documents", documents.len());
+    let part = if args.contains(&"--tuning") { CorpusPart::Tuning } else { CorpusPart::HeldOut };
+    let documents = corpus::read(part)?;
+    ensure!(documents.len() >= 30, "{part} has {} documents", documents.len());
     let facts: usize = documents.iter().map(|document| document.facts.len()).sum();
-    println!("{half}: {} documents, {facts} facts, {}", documents.len(), TokenCounter::default().name());
+    println!("{part}: {} documents, {facts} facts, {}", documents.len(), TokenCounter::default().name());
     if args.contains(&"--documents") {
         for document in &documents {
             let only = std::slice::from_ref(document);
@@ -50,7 +50,7 @@ pub fn run(args: &[&str]) -> Result<()> {
         return Ok(());
     }
     if let Some(name) = args.iter().find(|arg| !arg.starts_with("--")) {
-        return explain(half, &documents, name);
+        return explain(part, &documents, name);
     }
     let mut missed = Vec::new();
     for weights in [Weight::ByRank, Weight::Equal] {
@@ -89,14 +89,14 @@ pub fn run(args: &[&str]) -> Result<()> {
 }
 
 /// One document at every budget, with the facts that are gone.
-fn explain(half: Half, documents: &[Document], name: &str) -> Result<()> {
+fn explain(part: CorpusPart, documents: &[Document], name: &str) -> Result<()> {
     let Some(document) = documents.iter().find(|document| document.name == name) else {
-        bail!("no document {name} in {half}");
+        bail!("no document {name} in {part}");
     };
     for budget in BUDGETS {
         let text = fitted(&document.text, budget);
         println!("\n=== {name} at {budget}: {} tokens\n{text}", TokenCounter::default().tokens(&text));
-        for fact in document.facts.iter().filter(|fact| !fact.survives(&corpus::Kept::of(&text))) {
+        for fact in document.facts.iter().filter(|fact| !fact.survives(&corpus::RetainedText::of(&text))) {
             println!("gone: {fact}");
         }
     }

@@ -33,7 +33,7 @@ pub fn tail(text: &str, budget: u64) -> String {
     text[ends[last - most(last, |n| fits(&text[ends[last - n]..], budget))]..].to_owned()
 }
 
-/// Half of each.
+/// CorpusPart of each.
 pub fn both(text: &str, budget: u64) -> String {
     if fits(text, budget) {
         return text.to_owned();

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use crate::shell::{pass, read, root};
+use crate::shell::{read_output, root, run_program};
 
 /// How long to wait between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ pub(super) enum Scope {
     Project,
 }
 
-pub(super) struct Place {
+pub(super) struct Sandbox {
     pub(super) home: PathBuf,
     pub(super) project: PathBuf,
     pub(super) endpoint: Endpoint,
@@ -31,7 +31,7 @@ pub(super) struct Place {
     milepost: PathBuf,
 }
 
-impl Place {
+impl Sandbox {
     /// Not in the folder for temporary files: Codex does less there.
     pub(super) fn new(milepost: &Path) -> Result<Self> {
         let all = root().join("target/agents/places");
@@ -45,7 +45,7 @@ impl Place {
         std::os::unix::fs::symlink(milepost, &program)?;
         let path = format!("{}:{}", bin.display(), std::env::var("PATH")?);
         let endpoint = Endpoint::start(folder.path(), &project)?;
-        let place = Self { home, project, endpoint, folder, path, milepost: program };
+        let sandbox = Self { home, project, endpoint, folder, path, milepost: program };
         for words in [
             &["init", "-q", "-b", "main", "."][..],
             &[
@@ -60,10 +60,10 @@ impl Place {
                 "first",
             ],
         ] {
-            pass(place.command(Path::new("git")).args(words))?;
+            run_program(sandbox.command(Path::new("git")).args(words))?;
         }
-        place.milepost(&["init", "--yes"])?;
-        Ok(place)
+        sandbox.milepost(&["init", "--yes"])?;
+        Ok(sandbox)
     }
 
     /// A command in the project that sees nothing of this machine's environment but where programs are.
@@ -76,11 +76,11 @@ impl Place {
 
     /// Runs milepost to the end; gives what it printed.
     pub(super) fn milepost(&self, words: &[&str]) -> Result<String> {
-        read(self.command(&self.milepost).args(words))
+        read_output(self.command(&self.milepost).args(words))
     }
 
-    /// What `milepost … --json` says; some say no by their exit code and still tell why.
-    pub(super) fn ask(&self, words: &[&str]) -> Result<Value> {
+    /// What `milepost … --json` says; some say no by their exit code and still add_arguments why.
+    pub(super) fn query(&self, words: &[&str]) -> Result<Value> {
         let output = self.command(&self.milepost).args(words).arg("--json").stdin(Stdio::null()).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         serde_json::from_str(&text).with_context(|| {
@@ -89,12 +89,12 @@ impl Place {
     }
 
     /// Starts an agent as the head of a process group; what it prints goes to a file.
-    pub(super) fn start(&self, mut command: Command, name: &str) -> Result<Running> {
-        let said = self.folder.path().join(format!("{name}.out"));
-        let out = File::create(&said)?;
+    pub(super) fn start(&self, mut command: Command, name: &str) -> Result<RunningAgent> {
+        let output_file = self.folder.path().join(format!("{name}.out"));
+        let out = File::create(&output_file)?;
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).process_group(0);
         let child = command.spawn().with_context(|| format!("{:?}", command.get_program()))?;
-        Ok(Running { child, said })
+        Ok(RunningAgent { child, output_file })
     }
 
     /// Keeps the folder, and says where it is.
@@ -105,14 +105,14 @@ impl Place {
 }
 
 /// An agent that runs.
-pub(super) struct Running {
+pub(super) struct RunningAgent {
     child: Child,
-    said: PathBuf,
+    output_file: PathBuf,
 }
 
-impl Running {
+impl RunningAgent {
     /// Waits until something is there; fails if the agent ends before, or if it takes too long.
-    pub(super) fn until<T>(
+    pub(super) fn wait_until<T>(
         &mut self,
         limit: Duration,
         what: &str,
@@ -124,44 +124,44 @@ impl Running {
                 return Ok(found);
             }
             if let Some(status) = self.child.try_wait()? {
-                bail!("expected {what}, but the agent ended with {status}: {}", self.said());
+                bail!("expected {what}, but the agent ended with {status}: {}", self.output_file());
             }
             if start.elapsed() > limit {
-                bail!("expected {what} within {} s; the agent says {}", limit.as_secs(), self.said());
+                bail!("expected {what} within {} s; the agent says {}", limit.as_secs(), self.output_file());
             }
             std::thread::sleep(PAUSE);
         }
     }
 
     /// Waits until it has ended by itself.
-    pub(super) fn end(&mut self, limit: Duration) -> Result<()> {
+    pub(super) fn wait_for_end(&mut self, limit: Duration) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < limit {
             if let Some(status) = self.child.try_wait()? {
-                ensure!(status.success(), "the agent ended with {status}: {}", self.said());
+                ensure!(status.success(), "the agent ended with {status}: {}", self.output_file());
                 return Ok(());
             }
             std::thread::sleep(PAUSE);
         }
-        bail!("the agent has not ended within {} s and says {}", limit.as_secs(), self.said())
+        bail!("the agent has not ended within {} s and says {}", limit.as_secs(), self.output_file())
     }
 
     /// Kills it and everything that it has started in its group, without a word.
     pub(super) fn kill(&mut self) -> Result<ExitStatus> {
-        pass(Command::new("kill").args(["-KILL", "--", &format!("-{}", self.child.id())]))?;
+        run_program(Command::new("kill").args(["-KILL", "--", &format!("-{}", self.child.id())]))?;
         Ok(self.child.wait()?)
     }
 
     /// The end of what it printed.
-    fn said(&self) -> String {
-        let text = std::fs::read(&self.said).unwrap_or_default();
+    fn output_file(&self) -> String {
+        let text = std::fs::read(&self.output_file).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let from = text.char_indices().rev().nth(1500).map_or(0, |(at, _)| at);
         format!("{:?}", text[from..].trim())
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningAgent {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.kill();
