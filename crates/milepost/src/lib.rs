@@ -32,6 +32,7 @@ mod database;
 pub mod diff;
 pub mod engine;
 mod error;
+mod front_matter;
 pub mod fs;
 pub mod git;
 pub mod interop;

@@ -31,9 +31,10 @@ const MODULES: &[(&str, &[&str])] = &[
     ("redact", &["model"]),
     ("git", &["fs", "store::project_paths", "store::Repository"]),
     ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
-    ("brief", &["model"]),
+    ("front_matter", &[]),
+    ("brief", &["model", "front_matter"]),
     // A brief's own id is a name of its checkpoint, so that headers know it.
-    ("seal", &["model", "brief::id_of", "store::Slot", "ReasonCode"]),
+    ("seal", &["model", "front_matter", "store::Slot", "ReasonCode"]),
     ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::CheckpointEntry", "store::RetentionEntry"]),
     ("resume", &["model", "clock", "owner", "ReasonCode"]),

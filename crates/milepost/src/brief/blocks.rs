@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr3};
 
-use super::front_matter::lines;
 use super::parse::fence;
+use crate::front_matter::lines;
 
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use super::artifact::plain_path;
 use super::blocks::{Block, Grain, blocks, code_span, normal, said};
-use super::front_matter::written;
 use super::line::one_line;
 use super::{Brief, Kind};
+use crate::front_matter::written;
 use crate::model::{
     Body, CriterionStatus, Decision, LogLine, Manifest, Outcome, OutcomeResult, PathText, RunRecord,
     StepState, Task,

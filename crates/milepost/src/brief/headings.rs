@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 
-use super::front_matter::lines;
+use crate::front_matter::lines;
 
 /// One heading.
 #[derive(Debug, Clone, PartialEq, Eq)]

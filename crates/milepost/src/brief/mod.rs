@@ -7,7 +7,6 @@ mod blocks;
 mod check;
 mod compose;
 mod fit;
-mod front_matter;
 mod headings;
 mod line;
 mod merge;
@@ -21,33 +20,18 @@ mod exact;
 #[cfg(test)]
 mod tests;
 
+pub use crate::front_matter::{Field, FrontMatter, Warning};
 pub(crate) use check::created;
 pub use check::{Check, Finding};
 pub use compose::{BriefFacts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]
 pub use exact::ExactTokenizer;
 pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};
-pub use front_matter::{Field, FrontMatter};
 pub use line::{is_unsafe, one_line};
 pub use merge::Merged;
 pub use parse::Section;
 pub use section::{Kind, ORDER, REQUIRED};
 pub use tokens::{HeuristicTokenizer, QUARTERS, TokenCounter, Tokenizer};
-
-/// Something that reads oddly.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
-    /// The section it is about.
-    pub section: Option<String>,
-    /// What is odd.
-    pub message: String,
-}
-
-impl Warning {
-    fn new(section: Option<&str>, message: impl Into<String>) -> Self {
-        Self { section: section.map(str::to_owned), message: message.into() }
-    }
-}
 
 /// Bytes that are no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -164,13 +148,6 @@ impl std::fmt::Display for Brief {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.markdown())
     }
-}
-
-/// The id that a brief gives itself, without taking it apart.
-pub(crate) fn id_of(text: &str) -> Option<String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let front = front_matter::read(text, 0, &mut Vec::new())?;
-    front.get("checkpoint").map(str::to_owned)
 }
 
 /// The pieces of a text that lie end to end: what stands before the first section, nameless, then each section by its

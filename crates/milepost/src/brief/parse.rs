@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::front_matter::{self, FrontMatter, lines};
 use super::headings::{Heading, headings};
 use super::{Kind, Warning};
+use crate::front_matter::{self, FrontMatter, lines};
 
 /// One section: a heading and all that follows it up to the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]

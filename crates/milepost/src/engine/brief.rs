@@ -5,7 +5,7 @@ use super::{Milepost, Reference, RunAssessment};
 use crate::Error;
 use crate::brief::{Brief, BriefFacts, compose, compose_update};
 use crate::model::{Body, FileRef, Manifest, RunId};
-use crate::store::{CheckpointEntry, CheckpointFilter, Cursor, Damage, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 
 /// The brief of a checkpoint.
 #[derive(Debug, Clone)]
@@ -165,19 +165,6 @@ impl Milepost {
                 return Ok(None);
             }
         }
-    }
-
-    /// What is said of a brief whose own id something in the store has already.
-    pub(super) fn brief_exists(&self, id: String) -> Result<Error, Error> {
-        let mut place = "a damaged checkpoint".to_owned();
-        for find in [CheckpointFilter::Id(&id), CheckpointFilter::Name(&id)] {
-            let rows = self.store.headers(&HeaderQuery::default().find(find).limit(1))?;
-            if let Some(entry) = rows.into_iter().find_map(Row::intact) {
-                place = format!("{}@{}", entry.header.run_id, entry.header.sequence);
-                break;
-            }
-        }
-        Ok(Error::BriefExists { id, place })
     }
 }
 

@@ -154,6 +154,19 @@ impl Milepost {
         Ok(Some(saved))
     }
 
+    /// The error for a brief whose id is taken: names the checkpoint that has it.
+    fn brief_exists(&self, id: String) -> Result<Error, Error> {
+        let mut place = "a damaged checkpoint".to_owned();
+        for find in [CheckpointFilter::Id(&id), CheckpointFilter::Name(&id)] {
+            let rows = self.store.headers(&HeaderQuery::default().find(find).limit(1))?;
+            if let Some(entry) = rows.into_iter().find_map(Row::intact) {
+                place = format!("{}@{}", entry.header.run_id, entry.header.sequence);
+                break;
+            }
+        }
+        Ok(Error::BriefExists { id, place })
+    }
+
     fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
         let rows = self.store.headers(&HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())))?;
         match rows.into_iter().next() {
@@ -291,7 +304,7 @@ fn decide_or_fail(
     }
     let mut commit = Commit::new(record);
     commit.consume = details.items.len();
-    commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::brief::id_of));
+    commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::front_matter::brief_id));
     match (fold, &view.latest) {
         (Fold::Keep, _) | (_, None) => {
             let sealed = seal::seal(unsealed, &view.slot)?;

@@ -86,7 +86,7 @@ impl Header {
             holds_state: state_given,
             holds_brief: body.brief.is_some(),
             imported_id: imported_id(body.metadata.as_ref())
-                .or_else(|| body.brief.as_deref().and_then(crate::brief::id_of)),
+                .or_else(|| body.brief.as_deref().and_then(crate::front_matter::brief_id)),
             format_version: super::FORMAT_VERSION,
             size: 0,
             checksum: String::new(),

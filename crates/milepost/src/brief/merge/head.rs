@@ -1,7 +1,7 @@
 //! The front matter of two briefs: what the update gives, the keys of both, and where it came from.
 
-use super::super::front_matter::{Field, written};
 use super::super::{Brief, FrontMatter};
+use crate::front_matter::{Field, written};
 
 /// Everything before the first section, with the front matter of both.
 pub(super) fn merged(previous: &Brief, update: &Brief, head: &str, crlf: bool) -> String {

@@ -213,9 +213,9 @@ fn templates_are_not_briefs() {
 
 #[test]
 fn a_name_without_reading_all_of_it() {
-    assert_eq!(id_of(EXAMPLE).as_deref(), Some("chk-003"));
-    assert_eq!(id_of(&format!("\u{feff}{EXAMPLE}")).as_deref(), Some("chk-003"));
-    assert_eq!(id_of("# Brief\n\n- next: print\n"), None);
+    assert_eq!(crate::front_matter::brief_id(EXAMPLE).as_deref(), Some("chk-003"));
+    assert_eq!(crate::front_matter::brief_id(&format!("\u{feff}{EXAMPLE}")).as_deref(), Some("chk-003"));
+    assert_eq!(crate::front_matter::brief_id("# Brief\n\n- next: print\n"), None);
 }
 
 fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget> {

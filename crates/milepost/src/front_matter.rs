@@ -1,9 +1,22 @@
-//! FrontMatter matter: `key: value` lines between two lines of `---`. Values are raw strings, never dates or numbers.
+//! Front matter of a brief: `key: value` lines between two lines of `---`. Values are raw strings, never dates or numbers.
 //! In: the start of a document. Out: where the block lies and what it says; what reads oddly is read and warned of.
 
 use std::ops::Range;
 
-use super::Warning;
+/// Something that reads oddly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The section it is about.
+    pub section: Option<String>,
+    /// What is odd.
+    pub message: String,
+}
+
+impl Warning {
+    pub(crate) fn new(section: Option<&str>, message: impl Into<String>) -> Self {
+        Self { section: section.map(str::to_owned), message: message.into() }
+    }
+}
 
 /// One key and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +26,7 @@ pub struct Field {
     /// The value, without quotes.
     pub value: String,
     /// Its lines in the document.
-    pub(super) lines: Range<usize>,
+    pub(crate) lines: Range<usize>,
 }
 
 /// The block at the start of a document.
@@ -22,9 +35,9 @@ pub struct FrontMatter {
     /// What it says, in its order.
     pub fields: Vec<Field>,
     /// The whole block, both lines of dashes included.
-    pub(super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// What lies between the dashes.
-    pub(super) inside: Range<usize>,
+    pub(crate) inside: Range<usize>,
 }
 
 impl FrontMatter {
@@ -35,8 +48,15 @@ impl FrontMatter {
     }
 }
 
+/// The id that a brief gives itself, without taking it apart.
+pub(crate) fn brief_id(text: &str) -> Option<String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let front = read(text, 0, &mut Vec::new())?;
+    front.get("checkpoint").map(str::to_owned)
+}
+
 /// Finds front matter in `text` at `start`.
-pub(super) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Option<FrontMatter> {
+pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Option<FrontMatter> {
     let mut lines = lines(text, start).skip_while(|(_, line)| line.trim().is_empty());
     let (open, first) = lines.next()?;
     if first.trim_end() != "---" {
@@ -78,7 +98,7 @@ pub(super) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
 }
 
 /// The lines from `start`, each with where it begins and its end of line.
-pub(super) fn lines(text: &str, start: usize) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn lines(text: &str, start: usize) -> impl Iterator<Item = (usize, &str)> {
     let rest = text.get(start..).unwrap_or_default();
     let last = (!rest.is_empty() && !rest.ends_with('\n')).then_some(text.len());
     let ends = memchr::memchr_iter(b'\n', rest.as_bytes()).map(move |n| start + n + 1).chain(last);
@@ -143,7 +163,7 @@ fn needs_quotes(value: &str) -> bool {
 }
 
 /// A value as it is written: in quotes where it could be read as something else.
-pub(super) fn written(value: &str) -> String {
+pub(crate) fn written(value: &str) -> String {
     if !value.is_empty() && !needs_quotes(value) {
         return value.to_owned();
     }
