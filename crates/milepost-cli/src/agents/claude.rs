@@ -1,46 +1,78 @@
 //! Claude Code: hooks in `settings.json`, the server in `.mcp.json` or the user's `.claude.json`, a command in Markdown.
 //! Its files are plain JSON.
 
-use super::content::{Content, Part};
-use super::hooks::{Hooks, command};
-use super::json::Dialect;
-use super::server::Form;
-use super::{Roots, Scope, Target};
+use super::event::EventRole::*;
+use super::event::todo::TodoFormat;
+use super::setup::{Content, Dialect, HookSettings, McpServer, Part, Target, hook_command};
+use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 
-/// No `PreToolUse`: `PostToolUse` brings `duration_ms`, and each hook costs the agent milliseconds. A tool that failed
-/// has an event of its own, and so has a turn that an error of the API ended.
-static HOOKS: Hooks = Hooks {
-    command: command!("claude-code"),
-    events: &[
-        ("SessionStart", 20),
-        ("UserPromptSubmit", 10),
-        ("PostToolUse", 10),
-        ("PostToolUseFailure", 10),
-        ("PreCompact", 20),
-        ("Stop", 20),
-        ("StopFailure", 20),
-        ("Notification", 10),
-        ("SessionEnd", 20),
-    ],
-    named: false,
+pub(super) static SPEC: AgentSpec = AgentSpec {
+    name: "claude-code",
+    display_name: "Claude Code",
+    program: "claude",
+    prompt_arguments: &[],
+    resume_command: "claude --resume {session}",
+    process_variables: &["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT"],
+    session_variable: Some("CLAUDE_CODE_SESSION_ID"),
+    folder_variables: &["CLAUDE_CONFIG_DIR"],
+    targets,
+    user_step: |scope| {
+        (scope == Scope::Project)
+            .then_some("Claude Code asks once whether it may use the MCP server of .mcp.json: say yes in it")
+    },
+    hook_switch: None,
+    runs_hooks_twice: false,
+    events: EventFormat::Shared(EVENTS),
+    announces_every_call: false,
+    tools: ToolNames {
+        shell: &["bash", "powershell"],
+        write: &["write", "edit", "multiedit", "notebookedit"],
+        patch: &[],
+        todo: &[
+            ("todowrite", TodoFormat::List("todos")),
+            ("taskcreate", TodoFormat::Create),
+            ("taskupdate", TodoFormat::Update),
+        ],
+    },
+    command_end: None,
+    answer: AnswerFormat::HookSpecificOutput,
+    brief_tokens: 2_200,
 };
 
-pub(super) fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
-    let (folder, servers) = match scope {
-        Scope::User => (roots.user.claude.clone(), roots.user.claude_servers.clone()),
-        Scope::Project => (roots.project.join(".claude"), roots.project.join(".mcp.json")),
-    };
+/// No `PreToolUse`: `PostToolUse` brings `duration_ms`, and each hook costs the agent milliseconds.
+static EVENTS: &[HookedEvent] = &[
+    hook("SessionStart", SessionStart, 20),
+    hook("UserPromptSubmit", Prompt, 10),
+    hook("PostToolUse", ToolUse, 10),
+    hook("PostToolUseFailure", ToolFailure, 10),
+    hook("PreCompact", Compaction, 20),
+    hook("Stop", TurnEnd, 20),
+    hook("StopFailure", TurnFailure, 20),
+    hook("Notification", Notification, 10),
+    hook("SessionEnd", SessionEnd, 20),
+];
+
+static HOOKS: HookSettings =
+    HookSettings { command: hook_command!("claude-code"), events: EVENTS, named: false };
+
+static SERVER: McpServer =
+    McpServer { list: "mcpServers", entry: r#"{"type": "stdio", "command": "milepost", "args": ["mcp"]}"# };
+
+fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
+    let own = "CLAUDE_CONFIG_DIR";
+    let folder = roots.folder(scope, |user| user.variable_or(own, ".claude"), ".claude");
+    // With a folder of its own Claude Code has this file in it, else beside it.
+    let servers = roots.folder(
+        scope,
+        |user| user.variable(own).unwrap_or(&user.home).join(".claude.json"),
+        ".mcp.json",
+    );
+    let (Some(folder), Some(servers)) = (folder, servers) else { return Vec::new() };
     let settings = |hooks, server| Content::Settings { dialect: Dialect::Json, hooks, server };
     let text = include_str!("templates/claude-code.md");
     vec![
         Target::new(folder.join("settings.json"), settings(Some(&HOOKS), None)),
-        Target::new(folder.join("commands/checkpoint.md"), Content::Whole { part: Part::Command, text }),
-        Target::new(servers, settings(None, Some(Form::Claude))),
+        Target::new(folder.join("commands/checkpoint.md"), Content::OwnFile { part: Part::Command, text }),
+        Target::new(servers, settings(None, Some(&SERVER))),
     ]
-}
-
-/// What its user has to do still.
-pub(super) fn to_do(scope: Scope) -> Option<&'static str> {
-    (scope == Scope::Project)
-        .then_some("Claude Code asks once whether it may use the MCP server of .mcp.json: say yes in it")
 }

@@ -1,46 +1,70 @@
 //! Codex CLI: hooks in `hooks.json`, the server in `config.toml`, and a skill instead of a command.
 //! Codex runs only hooks that its user trusts, by position and command.
 
-use super::content::{Content, Part};
-use super::hooks::{Hooks, command};
-use super::json::Dialect;
-use super::{Roots, Scope, Target};
+use super::event::EventRole::*;
+use super::event::todo::TodoFormat;
+use super::event::transcript::find_command_end;
+use super::setup::{Content, Dialect, HookSettings, Part, Target, hook_command};
+use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 
-/// No `PreToolUse`: it would tell how long a tool took, and cost the agent one more process for it. `SessionEnd` gets no more than three seconds.
-static HOOKS: Hooks = Hooks {
-    command: command!("codex"),
-    events: &[
-        ("SessionStart", 20),
-        ("UserPromptSubmit", 10),
-        ("PostToolUse", 10),
-        ("PreCompact", 20),
-        ("Stop", 20),
-        ("SessionEnd", 3),
-    ],
-    named: false,
+pub(super) static SPEC: AgentSpec = AgentSpec {
+    name: "codex",
+    display_name: "Codex",
+    program: "codex",
+    prompt_arguments: &[],
+    resume_command: "codex resume {session}",
+    process_variables: &["CODEX_SANDBOX", "CODEX_THREAD_ID"],
+    session_variable: None,
+    folder_variables: &["CODEX_HOME"],
+    targets,
+    user_step: |scope| {
+        Some(match scope {
+            Scope::User => "Codex skips hooks that you have not trusted: open /hooks in it and approve them",
+            Scope::Project => {
+                "Codex reads .codex only in a project that you trust, and skips hooks that you have not trusted: \
+                 open /hooks in it and approve them"
+            }
+        })
+    },
+    hook_switch: None,
+    runs_hooks_twice: true,
+    events: EventFormat::Shared(EVENTS),
+    announces_every_call: false,
+    tools: ToolNames {
+        shell: &["bash", "shell", "local_shell", "exec_command"],
+        write: &[],
+        patch: &["apply_patch"],
+        todo: &[("update_plan", TodoFormat::List("plan"))],
+    },
+    // Hooks get the output alone.
+    command_end: Some(find_command_end),
+    answer: AnswerFormat::HookSpecificOutput,
+    // Codex shows about 2,500 tokens, and counts them in another way.
+    brief_tokens: 1_900,
 };
 
-pub(super) fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
-    let (folder, skills) = match scope {
-        Scope::User => (roots.user.codex.clone(), roots.user.skills.clone()),
-        Scope::Project => (roots.project.join(".codex"), roots.project.join(".agents/skills")),
-    };
+/// No `PreToolUse`: it would tell how long a tool took, and cost the agent one more process for it. `SessionEnd` gets no
+/// more than three seconds.
+static EVENTS: &[HookedEvent] = &[
+    hook("SessionStart", SessionStart, 20),
+    hook("UserPromptSubmit", Prompt, 10),
+    hook("PostToolUse", ToolUse, 10),
+    hook("PreCompact", Compaction, 20),
+    hook("Stop", TurnEnd, 20),
+    hook("SessionEnd", SessionEnd, 3),
+];
+
+static HOOKS: HookSettings = HookSettings { command: hook_command!("codex"), events: EVENTS, named: false };
+
+fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
+    let folder = roots.folder(scope, |user| user.variable_or("CODEX_HOME", ".codex"), ".codex");
+    let skills = roots.folder(scope, |user| user.home.join(".agents/skills"), ".agents/skills");
+    let (Some(folder), Some(skills)) = (folder, skills) else { return Vec::new() };
     let hooks = Content::Settings { dialect: Dialect::Json, hooks: Some(&HOOKS), server: None };
     let text = include_str!("templates/codex.md");
     vec![
         Target::new(folder.join("hooks.json"), hooks),
-        Target::new(skills.join("checkpoint/SKILL.md"), Content::Whole { part: Part::Command, text }),
-        Target::new(folder.join("config.toml"), Content::Table),
+        Target::new(skills.join("checkpoint/SKILL.md"), Content::OwnFile { part: Part::Command, text }),
+        Target::new(folder.join("config.toml"), Content::TomlServer),
     ]
-}
-
-/// What its user has to do still.
-pub(super) fn to_do(scope: Scope) -> Option<&'static str> {
-    Some(match scope {
-        Scope::User => "Codex skips hooks that you have not trusted: open /hooks in it and approve them",
-        Scope::Project => {
-            "Codex reads .codex only in a project that you trust, and skips hooks that you have not trusted: \
-             open /hooks in it and approve them"
-        }
-    })
 }

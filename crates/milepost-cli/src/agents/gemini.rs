@@ -1,51 +1,63 @@
 //! Gemini CLI: hooks and the server in `settings.json`, which may have comments, and a command in TOML.
 
-use super::content::{Content, Part};
-use super::edit::Document;
-use super::hooks::{Hooks, command};
-use super::json::Dialect;
-use super::server::Form;
-use super::{Roots, Scope, Target};
+use super::event::EventRole::*;
+use super::event::todo::TodoFormat;
+use super::setup::{Content, Dialect, HookSettings, McpServer, Part, Target, hook_command};
+use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 
-/// Times are in milliseconds. No `BeforeTool`: it would tell how long a tool took, and cost the agent one more process for it.
-static HOOKS: Hooks = Hooks {
-    command: command!("gemini"),
-    events: &[
-        ("SessionStart", 20_000),
-        ("BeforeAgent", 10_000),
-        ("AfterTool", 10_000),
-        ("PreCompress", 20_000),
-        ("AfterAgent", 20_000),
-        ("Notification", 10_000),
-        ("SessionEnd", 20_000),
-    ],
-    named: true,
+pub(super) static SPEC: AgentSpec = AgentSpec {
+    name: "gemini",
+    display_name: "Gemini",
+    program: "gemini",
+    prompt_arguments: &["-i"],
+    resume_command: "gemini --resume",
+    process_variables: &["GEMINI_CLI"],
+    session_variable: None,
+    folder_variables: &["GEMINI_CLI_HOME"],
+    targets,
+    user_step: |scope| {
+        (scope == Scope::Project)
+            .then_some("Gemini runs hooks of a project only in a folder that you trust: say so in it")
+    },
+    hook_switch: Some(&["hooksConfig", "enabled"]),
+    runs_hooks_twice: false,
+    events: EventFormat::Shared(EVENTS),
+    announces_every_call: true,
+    tools: ToolNames {
+        shell: &["run_shell_command"],
+        write: &["write_file", "replace", "edit_file"],
+        patch: &[],
+        todo: &[("write_todos", TodoFormat::List("todos"))],
+    },
+    command_end: None,
+    answer: AnswerFormat::HookSpecificOutput,
+    brief_tokens: 2_200,
 };
 
-const DIALECT: Dialect = Dialect::Jsonc;
+/// Times are in milliseconds. No `BeforeTool`: it would tell how long a tool took, and cost the agent one more process for
+/// it.
+static EVENTS: &[HookedEvent] = &[
+    hook("SessionStart", SessionStart, 20_000),
+    hook("BeforeAgent", Prompt, 10_000),
+    hook("AfterTool", ToolUse, 10_000),
+    hook("PreCompress", Compaction, 20_000),
+    hook("AfterAgent", TurnEnd, 20_000),
+    hook("Notification", Notification, 10_000),
+    hook("SessionEnd", SessionEnd, 20_000),
+];
 
-pub(super) fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
-    let folder = match scope {
-        Scope::User => roots.user.gemini.clone(),
-        Scope::Project => roots.project.join(".gemini"),
-    };
-    let settings = Content::Settings { dialect: DIALECT, hooks: Some(&HOOKS), server: Some(Form::Gemini) };
+static HOOKS: HookSettings = HookSettings { command: hook_command!("gemini"), events: EVENTS, named: true };
+
+static SERVER: McpServer =
+    McpServer { list: "mcpServers", entry: r#"{"command": "milepost", "args": ["mcp"]}"# };
+
+fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
+    let user = |user: &super::UserFolders| user.variable_or("GEMINI_CLI_HOME", "").join(".gemini");
+    let Some(folder) = roots.folder(scope, user, ".gemini") else { return Vec::new() };
+    let settings = Content::Settings { dialect: Dialect::Jsonc, hooks: Some(&HOOKS), server: Some(&SERVER) };
     let text = include_str!("templates/gemini.toml");
     vec![
         Target::new(folder.join("settings.json"), settings),
-        Target::new(folder.join("commands/checkpoint.toml"), Content::Whole { part: Part::Command, text }),
+        Target::new(folder.join("commands/checkpoint.toml"), Content::OwnFile { part: Part::Command, text }),
     ]
-}
-
-/// What its user has to do still.
-pub(super) fn to_do(scope: Scope) -> Option<&'static str> {
-    (scope == Scope::Project)
-        .then_some("Gemini runs hooks of a project only in a folder that you trust: say so in it")
-}
-
-/// Whether the settings turn all hooks off.
-pub(super) fn hooks_are_off(text: &str) -> bool {
-    let Ok(document) = Document::parse(text, DIALECT) else { return false };
-    let switch = document.find(&["hooksConfig", "enabled"]);
-    switch.and_then(|place| document.source(&place).map(|text| text == "false")).unwrap_or(false)
 }

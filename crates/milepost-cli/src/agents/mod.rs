@@ -1,141 +1,37 @@
-//! Agents: what Milepost sets up in their files, how that stands, and how it goes away again.
-//! In: folders and texts. Out: changes, each with the text before and after; nothing is written but by `apply`.
-//! One file an agent says where its files are and what goes in; the editors leave every other byte as it is.
+//! Agents: one `AgentSpec` per agent, its events in one form for all, and what is set up in its files.
+//! `spec` says what there is to know about an agent, `event` parses what it sends, `setup` edits its files.
+//! Nothing here prints, reads the environment or opens a store.
 
-mod apply;
 mod claude;
 mod codex;
-mod content;
-mod edit;
+pub(crate) mod event;
 mod gemini;
-mod hooks;
-mod json;
 mod opencode;
-mod plan;
-mod record;
-mod server;
-mod standing;
-mod style;
-mod table;
+pub(crate) mod setup;
+mod spec;
 #[cfg(test)]
-mod tests;
+mod toy;
 
-use std::path::PathBuf;
+pub(crate) use self::spec::{AgentSpec, AnswerFormat, EventFormat, Roots, Scope, ToolNames, UserFolders};
 
-pub(crate) use self::apply::apply;
-pub(crate) use self::content::{Part, Standing};
-pub(crate) use self::plan::{Action, Change, Plan, install, uninstall};
-pub(crate) use self::record::{Records, Turn};
-pub(crate) use self::standing::{Setup, look, look_at};
+/// An agent that Milepost knows.
+pub(crate) type Agent = &'static AgentSpec;
 
-use self::content::Content;
-use crate::config::Homes;
+/// Every agent, in the order in which they are listed.
+pub(crate) static AGENTS: &[Agent] = &[
+    &claude::SPEC,
+    &gemini::SPEC,
+    &codex::SPEC,
+    &opencode::SPEC,
+    #[cfg(test)]
+    &toy::SPEC,
+];
 
-/// An agent that can be set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Agent {
-    ClaudeCode,
-    Gemini,
-    Codex,
-    #[serde(rename = "opencode")]
-    OpenCode,
+pub(crate) fn find_agent(name: &str) -> Option<Agent> {
+    AGENTS.iter().copied().find(|agent| agent.name == name)
 }
 
-impl Agent {
-    pub(crate) const ALL: [Self; 4] = [Self::ClaudeCode, Self::Gemini, Self::Codex, Self::OpenCode];
-
-    /// What `milepost` calls it, here and in `milepost hook NAME`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Gemini => "gemini",
-            Self::Codex => "codex",
-            Self::OpenCode => "opencode",
-        }
-    }
-
-    /// Its program.
-    pub(crate) fn program(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude",
-            Self::Gemini => "gemini",
-            Self::Codex => "codex",
-            Self::OpenCode => "opencode",
-        }
-    }
-
-    fn targets(self, roots: &Roots, scope: Scope) -> Vec<Target> {
-        match self {
-            Self::ClaudeCode => claude::targets(roots, scope),
-            Self::Gemini => gemini::targets(roots, scope),
-            Self::Codex => codex::targets(roots, scope),
-            Self::OpenCode => opencode::targets(roots, scope),
-        }
-    }
-
-    /// What its user has to do still, once it is set up.
-    pub(crate) fn to_do(self, scope: Scope) -> Option<&'static str> {
-        match self {
-            Self::ClaudeCode => claude::to_do(scope),
-            Self::Gemini => gemini::to_do(scope),
-            Self::Codex => codex::to_do(scope),
-            Self::OpenCode => None,
-        }
-    }
-}
-
-impl std::fmt::Display for Agent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Agent {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|agent| agent.name() == text).ok_or(())
-    }
-}
-
-/// For whom it is set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Scope {
-    /// For this user, in every project.
-    User,
-    /// For everyone who works on this project.
-    Project,
-}
-
-impl Scope {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Project => "project",
-        }
-    }
-}
-
-/// Where agents keep their files.
-#[derive(Debug, Clone)]
-pub(crate) struct Roots {
-    /// The root of the project.
-    pub(crate) project: PathBuf,
-    /// The user's folders; none of them is used for a project.
-    pub(crate) user: Homes,
-}
-
-/// A file, and what is set up in it.
-#[derive(Debug)]
-struct Target {
-    path: PathBuf,
-    content: Content,
-}
-
-impl Target {
-    fn new(path: PathBuf, content: Content) -> Self {
-        Self { path, content }
-    }
+/// The names of all agents, for messages and help.
+pub(crate) fn agent_names() -> String {
+    AGENTS.iter().map(|agent| agent.name).collect::<Vec<_>>().join(", ")
 }

@@ -4,15 +4,18 @@ use std::path::PathBuf;
 
 use milepost::{Exit, ReasonCode};
 
-use crate::agents::{self, Action, Agent, Plan, Records, Roots, Scope, Turn};
-use crate::config::Surroundings;
+use crate::agents::setup::{
+    Access, Action, Plan, Records, apply, inspect, inspect_scopes, plan_install, plan_uninstall,
+};
+use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
+use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::present::agents as present;
 
 /// Set agents up: hooks, the /checkpoint command and the MCP server
 ///
-/// Agents: claude-code, gemini, codex, opencode. Their settings are edited in place: every other entry, comment and
+/// Agents' settings are edited in place: every other entry, comment and
 /// blank stays as it is, what stood there before is kept beside the file, and uninstall puts it back. An agent need not
 /// be installed yet. Hooks do nothing where no store is, and say nothing where milepost is not installed.
 #[derive(Debug, clap::Args)]
@@ -22,15 +25,15 @@ use crate::present::agents as present;
 )]
 pub(crate) struct AgentsArgs {
     #[command(subcommand)]
-    what: What,
+    action: AgentsAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum AgentsAction {
     /// Set agents up, or bring what is set up to this version
     #[command(after_help = "Examples:\n  milepost agents install claude-code codex\n  \
                             milepost agents install --all --project --dry-run")]
-    Install(Choice),
+    Install(Selection),
     /// Show what is set up, what is stale, and what is left for you to approve
     #[command(after_help = "Examples:\n  milepost agents status\n  milepost agents status codex --json")]
     Status {
@@ -49,7 +52,7 @@ enum What {
                             milepost agents uninstall --all --project\n  milepost agents uninstall --all --everywhere")]
     Uninstall {
         #[command(flatten)]
-        choice: Choice,
+        selection: Selection,
         /// For this user and in every project where it was set up from this machine
         #[arg(long, conflicts_with = "project")]
         everywhere: bool,
@@ -57,11 +60,10 @@ enum What {
 }
 
 #[derive(Debug, clap::Args)]
-struct Choice {
-    /// claude-code, gemini, codex or opencode
-    #[arg(value_name = "NAME")]
+struct Selection {
+    #[arg(value_name = "NAME", help = agent_names())]
     names: Vec<String>,
-    /// All four agents
+    /// All agents
     #[arg(long, conflicts_with = "names")]
     all: bool,
     /// In this project's files, which a team commits, instead of the user's
@@ -73,47 +75,49 @@ struct Choice {
 }
 
 pub(crate) fn run(args: &AgentsArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    match &args.what {
-        What::Install(choice) => {
-            let shop = Shop::open(context);
-            let plans =
-                shop.plans(Action::Install, &chosen(&choice.names, choice.all, &shop)?, choice.scope())?;
-            shop.carry_out(plans, choice.dry_run)
+    match &args.action {
+        AgentsAction::Install(selection) => {
+            let setup = AgentSetup::open(context);
+            let plans = setup.requests(
+                Action::Install,
+                &select_agents(&selection.names, selection.all, &setup)?,
+                selection.scope(),
+            )?;
+            setup.execute(plans, selection.dry_run)
         }
-        What::Uninstall { choice, everywhere } => {
-            let shop = Shop::open(context);
-            let agents = chosen(&choice.names, choice.all, &shop)?;
+        AgentsAction::Uninstall { selection, everywhere } => {
+            let setup = AgentSetup::open(context);
+            let agents = select_agents(&selection.names, selection.all, &setup)?;
             let plans = match everywhere {
-                true => shop.everywhere(&agents),
-                false => shop.plans(Action::Uninstall, &agents, choice.scope())?,
+                true => setup.uninstall_requests_everywhere(&agents),
+                false => setup.requests(Action::Uninstall, &agents, selection.scope())?,
             };
-            shop.carry_out(plans, choice.dry_run)
+            setup.execute(plans, selection.dry_run)
         }
-        What::Status { names, all, project } => {
-            let shop = Shop::open(context);
-            let agents = if names.is_empty() { Agent::ALL.to_vec() } else { chosen(names, *all, &shop)? };
+        AgentsAction::Status { names, all, project } => {
+            let setup = AgentSetup::open(context);
+            let agents = if names.is_empty() { AGENTS.to_vec() } else { select_agents(names, *all, &setup)? };
             let scopes: &[Scope] = if *project { &[Scope::Project] } else { &[Scope::User, Scope::Project] };
-            shop.status(&agents, scopes)
+            setup.status(&agents, scopes)
         }
     }
 }
 
-impl Choice {
+impl Selection {
     fn scope(&self) -> Scope {
         if self.project { Scope::Project } else { Scope::User }
     }
 }
 
 /// Agents by their names.
-pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, CommandError> {
-    let known = Agent::ALL.map(Agent::name);
+pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>, CommandError> {
     let mut agents = Vec::new();
     for name in names {
-        let agent = name.parse().map_err(|()| {
-            let near =
-                known.iter().find(|known| known.starts_with(name.as_str()) || name.starts_with(**known));
-            let hint = near
-                .map_or(format!("agents are {}", known.join(", ")), |near| format!("did you mean {near}?"));
+        let agent = find_agent(name).ok_or_else(|| {
+            let mut known = AGENTS.iter().map(|agent| agent.name);
+            let near = known.find(|known| known.starts_with(name.as_str()) || name.starts_with(*known));
+            let hint =
+                near.map_or(format!("agents are {}", agent_names()), |near| format!("did you mean {near}?"));
             CommandError::usage(format!("no agent \"{name}\"")).with_hint(hint)
         })?;
         if !agents.contains(&agent) {
@@ -123,53 +127,51 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Agent>, CommandError> {
     Ok(agents)
 }
 
-fn chosen(names: &[String], all: bool, shop: &Shop<'_>) -> Result<Vec<Agent>, CommandError> {
+fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<Vec<Agent>, CommandError> {
     if all {
-        return Ok(Agent::ALL.to_vec());
+        return Ok(AGENTS.to_vec());
     }
     if names.is_empty() {
-        let found: Vec<_> = shop.found().into_iter().map(Agent::name).collect();
+        let found: Vec<_> = setup.detected_agents().into_iter().map(|agent| agent.name).collect();
         let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        return Err(CommandError::usage("no agent is named").with_hint(format!(
-            "name some of {}, or --all; found here: {found}",
-            Agent::ALL.map(Agent::name).join(", ")
-        )));
+        return Err(CommandError::usage("no agent is named")
+            .with_hint(format!("name some of {}, or --all; found here: {found}", agent_names())));
     }
-    named(names)
+    parse_agents(names)
 }
 
 /// Files that could not be written.
 type Failed = Vec<(PathBuf, std::io::Error)>;
 
 /// Everything that setting agents up needs.
-pub(crate) struct Shop<'a> {
+pub(crate) struct AgentSetup<'a> {
     context: &'a Context<'a>,
-    around: Surroundings,
+    environment: AgentEnvironment,
     roots: Roots,
 }
 
-impl<'a> Shop<'a> {
+impl<'a> AgentSetup<'a> {
     pub(crate) fn open(context: &'a Context<'a>) -> Self {
-        let around = Surroundings::read();
+        let environment = AgentEnvironment::read();
         let project = context.config.place.root.clone();
-        let roots = Roots { project, user: around.home.clone().unwrap_or_default() };
-        Self { context, around, roots }
+        let roots = Roots { project, user: environment.user.clone() };
+        Self { context, environment, roots }
     }
 
     /// Agents whose program is there.
-    pub(crate) fn found(&self) -> Vec<Agent> {
-        Agent::ALL.into_iter().filter(|agent| self.around.program(agent.program()).is_some()).collect()
+    pub(crate) fn detected_agents(&self) -> Vec<Agent> {
+        AGENTS.iter().copied().filter(|agent| self.environment.program(agent.program).is_some()).collect()
     }
 
     /// Whether an agent is set up for the user as this version does it.
     pub(crate) fn is_current(&self, agent: Agent) -> bool {
-        self.around.home.is_some() && agents::look(agent, Scope::User, &self.roots).is_current()
+        self.environment.user.is_some() && inspect(agent, Scope::User, &self.roots).is_current()
     }
 
     /// What is known about earlier installs. Where it cannot be written down, removal goes by the files alone.
-    fn records(&self, turn: Turn) -> Records {
-        Records::open(self.around.state.clone(), turn).unwrap_or_else(|e| {
-            let state = self.around.state.clone().unwrap_or_default();
+    fn records(&self, access: Access) -> Records {
+        Records::open(self.environment.state.clone(), access).unwrap_or_else(|e| {
+            let state = self.environment.state.clone().unwrap_or_default();
             self.context.output.message(&format!(
                 "Warning: what is installed cannot be written down in {}: {e}",
                 state.display()
@@ -178,62 +180,62 @@ impl<'a> Shop<'a> {
         })
     }
 
-    pub(crate) fn plans(
+    pub(crate) fn requests(
         &self,
         action: Action,
         agents: &[Agent],
         scope: Scope,
-    ) -> Result<Vec<Wanted>, CommandError> {
-        if scope == Scope::User && self.around.home.is_none() {
+    ) -> Result<Vec<SetupRequest>, CommandError> {
+        if scope == Scope::User && self.environment.user.is_none() {
             return Err(CommandError::usage("HOME is not set: the user's settings cannot be found")
                 .with_hint("set HOME, or use --project"));
         }
         Ok(agents
             .iter()
-            .map(|agent| Wanted { action, agent: *agent, scope, root: self.roots.project.clone() })
+            .map(|agent| SetupRequest { action, agent, scope, root: self.roots.project.clone() })
             .collect())
     }
 
     /// Everything that is recorded of some agents, and this user's and project's files besides.
-    fn everywhere(&self, agents: &[Agent]) -> Vec<Wanted> {
-        let records = self.records(Turn::Leave);
+    fn uninstall_requests_everywhere(&self, agents: &[Agent]) -> Vec<SetupRequest> {
+        let records = self.records(Access::ReadOnly);
         let mut roots: Vec<PathBuf> = vec![self.roots.project.clone()];
         for record in records.all() {
             if let Some(root) = record.project.as_ref().filter(|root| !roots.contains(root)) {
                 roots.push(root.clone());
             }
         }
-        let mut wanted = Vec::new();
+        let mut requests = Vec::new();
         for agent in agents {
-            let of = |scope, root: &PathBuf| Wanted {
+            let of = |scope, root: &PathBuf| SetupRequest {
                 action: Action::Uninstall,
-                agent: *agent,
+                agent,
                 scope,
                 root: root.clone(),
             };
-            if self.around.home.is_some() {
-                wanted.push(of(Scope::User, &self.roots.project));
+            if self.environment.user.is_some() {
+                requests.push(of(Scope::User, &self.roots.project));
             }
-            wanted.extend(roots.iter().map(|root| of(Scope::Project, root)));
+            requests.extend(roots.iter().map(|root| of(Scope::Project, root)));
         }
-        wanted
+        requests
     }
 
     /// Plans, asks on a terminal, and does it.
-    pub(crate) fn carry_out(&self, wanted: Vec<Wanted>, dry_run: bool) -> Result<(), CommandError> {
+    pub(crate) fn execute(&self, requests: Vec<SetupRequest>, dry_run: bool) -> Result<(), CommandError> {
         let output = self.context.output;
         let asks = !output.yes && output.can_ask();
         if dry_run || asks {
-            let records = self.records(Turn::Leave);
-            let plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
+            let records = self.records(Access::ReadOnly);
+            let plans: Vec<Plan> = requests.iter().map(|w| w.plan(&self.roots, &records)).collect();
             if dry_run {
-                return self.shown(plans, &Vec::new(), present::Mode::DryRun);
+                return self.report(plans, &Vec::new(), present::Mode::DryRun);
             }
             let n = plans
                 .iter()
-                .filter(|p| p.changes_something())
+                .filter(|p| p.has_changes())
                 .flat_map(|p| &p.changes)
-                .filter(|c| c.is_one())
+                .filter(|c| c.has_effect())
                 .count();
             if n > 0 {
                 output.message_page(present::page(&plans, present::Mode::Question).trim_end());
@@ -245,16 +247,16 @@ impl<'a> Shop<'a> {
                 }
             }
         }
-        let (plans, failed) = self.done(&wanted)?;
-        self.shown(plans, &failed, present::Mode::Done)
+        let (plans, failed) = self.apply(&requests)?;
+        self.report(plans, &failed, present::Mode::Done)
     }
 
     /// Does it, and gives what became of it.
-    fn done(&self, wanted: &[Wanted]) -> Result<(Vec<Plan>, Failed), CommandError> {
+    fn apply(&self, requests: &[SetupRequest]) -> Result<(Vec<Plan>, Failed), CommandError> {
         self.create_key();
-        let mut records = self.records(Turn::Take);
-        let mut plans: Vec<Plan> = wanted.iter().map(|w| w.plan(&self.roots, &records)).collect();
-        let failed = plans.iter_mut().flat_map(|plan| agents::apply(plan, &mut records)).collect();
+        let mut records = self.records(Access::ReadWrite);
+        let mut plans: Vec<Plan> = requests.iter().map(|w| w.plan(&self.roots, &records)).collect();
+        let failed = plans.iter_mut().flat_map(|plan| apply(plan, &mut records)).collect();
         self.context.output.record_change("the agents' files were changed");
         Ok((plans, failed))
     }
@@ -268,17 +270,17 @@ impl<'a> Shop<'a> {
     }
 
     /// Sets agents up for the user, for a command that says the rest itself: the page for people, and how it ended.
-    pub(crate) fn set_up(
+    pub(crate) fn install_for_user(
         &self,
         agents: &[Agent],
     ) -> Result<(String, Result<(), CommandError>), CommandError> {
-        let (plans, failed) = self.done(&self.plans(Action::Install, agents, Scope::User)?)?;
-        Ok((present::page(&plans, present::Mode::Done), outcome(&plans, &failed)))
+        let (plans, failed) = self.apply(&self.requests(Action::Install, agents, Scope::User)?)?;
+        Ok((present::page(&plans, present::Mode::Done), check_outcome(&plans, &failed)))
     }
 
-    fn shown(&self, plans: Vec<Plan>, failed: &Failed, mode: present::Mode) -> Result<(), CommandError> {
+    fn report(&self, plans: Vec<Plan>, failed: &Failed, mode: present::Mode) -> Result<(), CommandError> {
         let output = self.context.output;
-        let missing = self.around.program("milepost").is_none();
+        let missing = self.environment.program("milepost").is_none();
         if output.json {
             output.document(&present::Document::of(&plans, mode))?;
         } else {
@@ -290,50 +292,51 @@ impl<'a> Shop<'a> {
                 );
             }
         }
-        outcome(&plans, failed)
+        check_outcome(&plans, failed)
     }
 
     fn status(&self, agents: &[Agent], scopes: &[Scope]) -> Result<(), CommandError> {
         let output = self.context.output;
-        let scopes = scopes.iter().filter(|scope| **scope == Scope::Project || self.around.home.is_some());
+        let scopes =
+            scopes.iter().filter(|scope| **scope == Scope::Project || self.environment.user.is_some());
         let scopes: Vec<_> = scopes.copied().collect();
-        let look = |agent: &Agent| {
-            let program = self.around.program(agent.program());
-            present::Found { agent: *agent, program, setups: agents::look_at(*agent, &scopes, &self.roots) }
+        let inspect = |agent: &Agent| {
+            let program = self.environment.program(agent.program);
+            present::AgentStatus { agent, program, setups: inspect_scopes(agent, &scopes, &self.roots) }
         };
-        let found: Vec<_> = agents.iter().map(look).collect();
-        let records = self.records(Turn::Leave);
+        let agents: Vec<_> = agents.iter().map(inspect).collect();
+        let records = self.records(Access::ReadOnly);
         let mut elsewhere: Vec<_> =
             records.all().iter().filter_map(|record| record.project.clone()).collect();
         elsewhere.retain(|root| *root != self.roots.project);
         elsewhere.sort();
         elsewhere.dedup();
-        let program = self.around.program("milepost");
-        let status = present::Status { found, program, elsewhere };
+        let program = self.environment.program("milepost");
+        let status = present::SetupStatus { agents, program, elsewhere };
         if output.json { output.document(&status.document()) } else { output.text(&status.page(output)) }
     }
 }
 
-/// What is wanted of one agent in one place.
-pub(crate) struct Wanted {
+/// An install or uninstall of one agent in one scope.
+pub(crate) struct SetupRequest {
     action: Action,
     agent: Agent,
     scope: Scope,
     root: PathBuf,
 }
 
-impl Wanted {
+impl SetupRequest {
     fn plan(&self, roots: &Roots, records: &Records) -> Plan {
         let roots = Roots { project: self.root.clone(), ..roots.clone() };
         match self.action {
-            Action::Install => agents::install(self.agent, self.scope, &roots, records),
-            Action::Uninstall => agents::uninstall(self.agent, self.scope, &roots, records),
+            Action::Install => plan_install(self.agent, self.scope, &roots, records),
+            Action::Uninstall => plan_uninstall(self.agent, self.scope, &roots, records),
         }
     }
 }
 
 /// What was refused or failed decides how it ends.
-fn outcome(plans: &[Plan], failed: &Failed) -> Result<(), CommandError> {
+fn check_outcome(plans: &[Plan], failed: &Failed) -> Result<(), CommandError> {
     let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
     let some = plans.iter().any(|plan| plan.is_possible() && !plan.changes.is_empty());
     let exit = if some && failed.len() < plans.iter().map(|plan| plan.changes.len()).sum() {

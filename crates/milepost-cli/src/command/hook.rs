@@ -1,6 +1,6 @@
 //! `hook`: what agents call; not for people.
 
-use crate::agents::Agent;
+use crate::agents::{agent_names, find_agent};
 use crate::cli::Global;
 use crate::error::CommandError;
 use crate::hook;
@@ -15,8 +15,7 @@ use crate::present::Output;
     after_help = "Examples:\n  milepost hook claude-code < payload.json\n  milepost agents install claude-code"
 )]
 pub(crate) struct HookArgs {
-    /// The agent: claude-code, gemini, codex or opencode
-    #[arg(value_name = "AGENT")]
+    #[arg(value_name = "AGENT", help = format!("The agent: {}", agent_names()))]
     agent: String,
     /// Exit with an error where something went wrong
     #[arg(long)]
@@ -24,13 +23,10 @@ pub(crate) struct HookArgs {
 }
 
 pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
-    match args.agent.parse::<Agent>().ok() {
+    match find_agent(&args.agent) {
         Some(agent) => hook::run(agent, global, args.strict, output),
         // A newer agent's name in an older program is no reason to disturb the agent.
         None if !args.strict => Ok(()),
-        None => {
-            let names = Agent::ALL.map(Agent::name).join(", ");
-            Err(CommandError::usage(format!("no agent \"{}\"; known are {names}", args.agent)))
-        }
+        None => Err(CommandError::usage(format!("no agent \"{}\"; known are {}", args.agent, agent_names()))),
     }
 }

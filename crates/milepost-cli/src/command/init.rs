@@ -6,8 +6,8 @@ use std::path::Path;
 use milepost::store::StoreUrl;
 use serde::Serialize;
 
-use crate::agents::Agent;
-use crate::command::agents::{Shop, named};
+use crate::agents::{AGENTS, Agent};
+use crate::command::agents::{AgentSetup, parse_agents};
 use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -101,10 +101,10 @@ const TEMPLATE: &str = "\
 ";
 
 pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let shop = Shop::open(context);
-    let wanted = wanted(args)?;
+    let setup = AgentSetup::open(context);
+    let requested = requested_agents(args)?;
     let url = context.url();
-    let created = !is_there(&url);
+    let created = !store_exists(&url);
     let mp = context.open_or_create()?;
     let file = &context.config.file;
     let config_created = !file.exists();
@@ -117,8 +117,8 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandE
     if config_created {
         trust_written(context)?;
     }
-    let agents = wanted.unwrap_or_else(|| offer(context, &shop));
-    let set_up = (!agents.is_empty()).then(|| shop.set_up(&agents)).transpose()?;
+    let agents = requested.unwrap_or_else(|| ask_for_agents(context, &setup));
+    let set_up = (!agents.is_empty()).then(|| setup.install_for_user(&agents)).transpose()?;
     let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
     context.output.record_change(format!("the store {url} is ready"));
     if context.output.json {
@@ -171,26 +171,27 @@ fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
 }
 
 /// The agents that are asked for; `None` where nothing was said about them.
-fn wanted(args: &InitArgs) -> Result<Option<Vec<Agent>>, CommandError> {
+fn requested_agents(args: &InitArgs) -> Result<Option<Vec<Agent>>, CommandError> {
     match args.agents.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(None),
         ["none"] => Ok(Some(Vec::new())),
-        ["all"] => Ok(Some(Agent::ALL.to_vec())),
-        _ => named(&args.agents).map(Some),
+        ["all"] => Ok(Some(AGENTS.to_vec())),
+        _ => parse_agents(&args.agents).map(Some),
     }
 }
 
 /// Asks once about the agents that are here and not set up yet. Without an answer it is none.
-fn offer(context: &Context<'_>, shop: &Shop<'_>) -> Vec<Agent> {
+fn ask_for_agents(context: &Context<'_>, setup: &AgentSetup<'_>) -> Vec<Agent> {
     let output = context.output;
     if output.yes || !output.can_ask() {
         return Vec::new();
     }
-    let found: Vec<_> = shop.found().into_iter().filter(|agent| !shop.is_current(*agent)).collect();
+    let found: Vec<_> =
+        setup.detected_agents().into_iter().filter(|agent| !setup.is_current(agent)).collect();
     if found.is_empty() {
         return found;
     }
-    let names = found.iter().map(|agent| agent.name()).collect::<Vec<_>>().join(", ");
+    let names = found.iter().map(|agent| agent.name).collect::<Vec<_>>().join(", ");
     let question = format!(
         "Set up {names} for you (hooks, /checkpoint, MCP server), so that sessions in projects with a store are \
          recorded and can be resumed? `milepost agents uninstall` takes it back."
@@ -198,7 +199,7 @@ fn offer(context: &Context<'_>, shop: &Shop<'_>) -> Vec<Agent> {
     if output.confirm(&question) == Some(true) { found } else { Vec::new() }
 }
 
-fn is_there(url: &StoreUrl) -> bool {
+fn store_exists(url: &StoreUrl) -> bool {
     match url {
         StoreUrl::Sqlite(path) => std::fs::metadata(path).is_ok_and(|m| m.len() > 0),
         StoreUrl::Files(folder) => folder.join(".store").is_dir(),

@@ -11,7 +11,7 @@ use milepost::{Error, Exit, Milepost, ReasonCode};
 use serde::Serialize;
 
 use super::rerun;
-use crate::agents::Agent;
+use crate::agents::{Agent, agent_names, find_agent};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::handover::{self, Overview};
@@ -47,8 +47,7 @@ pub(crate) struct ResumeArgs {
     /// Open a run that continues it, and print that run's id
     #[arg(long, group = "act")]
     pub(super) start: bool,
-    /// Go to its worktree and start this agent with the brief: claude-code, gemini, codex or opencode
-    #[arg(long, value_name = "AGENT", group = "act")]
+    #[arg(help = format!("Go to its worktree and start this agent with the brief: {}", agent_names()), long, value_name = "AGENT", group = "act")]
     pub(super) with: Option<String>,
     /// Start the command that was recorded again, under the same run
     #[arg(long, group = "act")]
@@ -339,8 +338,8 @@ fn with(
     args: &ResumeArgs,
     context: &Context<'_>,
 ) -> Result<(), CommandError> {
-    let Ok(agent) = name.parse::<Agent>() else {
-        let names = Agent::ALL.map(Agent::name).join(", ");
+    let Some(agent) = find_agent(name) else {
+        let names = agent_names();
         return Err(CommandError::usage(format!("no agent \"{name}\"; known are {names}")));
     };
     context.check_writable()?;
@@ -358,16 +357,8 @@ fn with(
         handover::RecordOrigin::of(handover::is_foreign(from)),
     );
     let message = format!("{}{record}", lead.introduction());
-    let (program, before): (_, &[&str]) = (
-        agent.program(),
-        match agent {
-            Agent::ClaudeCode | Agent::Codex => &[],
-            Agent::Gemini => &["-i"],
-            Agent::OpenCode => &["--prompt"],
-        },
-    );
-    let mut command = Command::new(program);
-    command.args(before).arg(message);
+    let mut command = Command::new(agent.program);
+    command.args(agent.prompt_arguments).arg(message);
     // Its first hook continues this run, and need not be told again.
     command.env("MILEPOST_RESUME", lead.run_id.as_str());
     let folder = match handover::is_foreign(from) {
@@ -375,18 +366,13 @@ fn with(
         false => lead.worktree.as_ref().map(PathBuf::from),
     };
     go_to(&mut command, folder.as_deref())?;
-    Err(cannot_start(program, &command.exec()))
+    Err(cannot_start(agent.program, &command.exec()))
 }
 
 /// The agent's own way back to its conversation.
 fn way_back(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option<String> {
     let session = &record?.session.as_ref()?.id;
-    Some(match agent {
-        Agent::ClaudeCode => format!("claude --resume {session}"),
-        Agent::Gemini => "gemini --resume".to_owned(),
-        Agent::Codex => format!("codex resume {session}"),
-        Agent::OpenCode => format!("opencode --session {session}"),
-    })
+    Some(agent.resume_command.replace("{session}", session))
 }
 
 /// A brief in a file is all there is.

@@ -12,7 +12,7 @@ use milepost::trust::{StoreRecord, UserState};
 use milepost::{Error, Milepost, ReasonCode};
 use serde::Serialize;
 
-use crate::agents::Agent;
+use crate::agents::AGENTS;
 use crate::config::{agent_variable, trusted_entry};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -206,7 +206,7 @@ fn confirmed(context: &Context<'_>, question: &str) -> Result<(), CommandError> 
     if let Some(name) = agent_variable() {
         return Err(refused(format!("refusing to trust anything under an agent ({name} is set)")));
     }
-    let programs = Agent::ALL.map(Agent::program);
+    let programs: Vec<_> = AGENTS.iter().map(|agent| agent.program).collect();
     if let Some(name) = milepost::owner::ancestor_named(&programs) {
         return Err(refused(format!("refusing to trust anything under an agent (started by {name})")));
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use milepost::trust::UserState;
 
+use crate::agents::{AGENTS, UserFolders};
 use crate::error::CommandError;
 
 /// What the environment says.
@@ -27,13 +28,19 @@ impl Environment {
             Some(Ok(text)) => Ok(Some(text)),
             Some(Err(_)) => Err(CommandError::usage(format!("{name} is not valid UTF-8"))),
         };
+        let agent_session = || {
+            AGENTS
+                .iter()
+                .filter_map(|agent| agent.session_variable)
+                .find_map(|name| text(name).ok().flatten())
+        };
         let user = || ["USER", "LOGNAME"].into_iter().find_map(|name| text(name).ok().flatten());
         let trust = variable("MILEPOST_TRUST").unwrap_or_default();
         Ok(Self {
             store: text("MILEPOST_STORE")?,
             run: text("MILEPOST_RUN")?,
             session: text("MILEPOST_SESSION")?,
-            agent_session: text("CLAUDE_CODE_SESSION_ID").ok().flatten(),
+            agent_session: agent_session(),
             user: user(),
             home: variable("HOME").map(PathBuf::from),
             user_file: config_folder().map(|folder| folder.join("config.toml")),
@@ -67,21 +74,10 @@ fn user_folder(xdg: &str, below_home: &str, windows: &str) -> Option<PathBuf> {
     folder.map(|folder| folder.join("milepost"))
 }
 
-/// Variables that agents set for the programs that they start.
-const AGENT_VARIABLES: [&str; 8] = [
-    "CLAUDECODE",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "GEMINI_CLI",
-    "CODEX_SANDBOX",
-    "CODEX_THREAD_ID",
-    "OPENCODE",
-    "OPENCODE_SESSION_ID",
-];
-
 /// The variable that says that an agent has started this process.
 pub(crate) fn agent_variable() -> Option<&'static str> {
-    AGENT_VARIABLES.into_iter().find(|name| variable(name).is_some())
+    let mut names = AGENTS.iter().flat_map(|agent| agent.process_variables);
+    names.find(|name| variable(name).is_some()).copied()
 }
 
 /// The run that `resume --with` started this agent for.
@@ -89,48 +85,28 @@ pub(crate) fn resuming() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()
 }
 
-/// What setting agents up needs to know of the environment; read only then.
+/// What setting agents up needs of the environment; read only then.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
-    /// Where agents keep their files; `None` without a home folder, where only a project's can be found.
-    pub(crate) home: Option<Homes>,
-    /// Where what was installed is written down.
+pub(crate) struct AgentEnvironment {
+    /// `None` without a home folder.
+    pub(crate) user: Option<UserFolders>,
+    /// The folder of the record of what was installed.
     pub(crate) state: Option<PathBuf>,
     programs: Vec<PathBuf>,
 }
 
-/// The user's folders of each agent, by the agents' own variables or in the home folder.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Homes {
-    pub(crate) claude: PathBuf,
-    pub(crate) claude_servers: PathBuf,
-    pub(crate) gemini: PathBuf,
-    pub(crate) codex: PathBuf,
-    pub(crate) skills: PathBuf,
-    pub(crate) opencode: PathBuf,
-}
-
-impl Surroundings {
+impl AgentEnvironment {
     pub(crate) fn read() -> Self {
         let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = absolute("HOME");
-        let under = |name: &str, default: &str| absolute(name).or_else(|| Some(home.as_ref()?.join(default)));
+        let names = AGENTS.iter().flat_map(|agent| agent.folder_variables);
+        let variables = names.filter_map(|name| Some((*name, absolute(name)?))).collect();
         let paths = variable("PATH").unwrap_or_default();
-        // Another user's folder is not used, as under `sudo`.
-        let state = state_folder().filter(|folder| UserState::at(folder).is_ok());
-        let claude = absolute("CLAUDE_CONFIG_DIR");
-        let homes = |home: &PathBuf| {
-            Some(Homes {
-                // With a folder of its own Claude Code keeps this file in it, else beside it.
-                claude_servers: claude.as_ref().unwrap_or(home).join(".claude.json"),
-                claude: claude.clone().unwrap_or_else(|| home.join(".claude")),
-                gemini: absolute("GEMINI_CLI_HOME").unwrap_or_else(|| home.clone()).join(".gemini"),
-                codex: under("CODEX_HOME", ".codex")?,
-                skills: home.join(".agents").join("skills"),
-                opencode: under("XDG_CONFIG_HOME", ".config")?.join("opencode"),
-            })
-        };
-        Self { home: home.as_ref().and_then(homes), state, programs: std::env::split_paths(&paths).collect() }
+        Self {
+            user: absolute("HOME").map(|home| UserFolders { home, variables }),
+            // Another user's folder is not used, as under `sudo`.
+            state: state_folder().filter(|folder| UserState::at(folder).is_ok()),
+            programs: std::env::split_paths(&paths).collect(),
+        }
     }
 
     /// Where a program is.

@@ -26,7 +26,7 @@ use milepost::trust::StoreRecord;
 
 pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;
-pub(crate) use self::environment::{Homes, Surroundings, agent_variable, resuming, state_folder};
+pub(crate) use self::environment::{AgentEnvironment, agent_variable, resuming, state_folder};
 use self::file::{File, Found as FoundFile};
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::trust::{Trust, entry as trusted_entry};

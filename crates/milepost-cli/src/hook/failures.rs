@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use milepost::trust::UserState;
 use serde::{Deserialize, Serialize};
 
-use super::event::HookEvent;
 use crate::agents::Agent;
+use crate::agents::event::HookEvent;
 use crate::config;
 use crate::error::CommandError;
 
@@ -41,7 +41,7 @@ pub(super) fn note(agent: Agent, event: Option<&HookEvent>, failure: &CommandErr
     }
     let noted = Noted {
         at: milepost::clock::Clock::now(&milepost::clock::SystemClock),
-        agent: agent.name().to_owned(),
+        agent: agent.name.to_owned(),
         event: event.map(|event| event.name.clone()),
         folder: event.and_then(|event| Some(event.cwd.as_ref()?.to_string_lossy().into_owned())),
         message,

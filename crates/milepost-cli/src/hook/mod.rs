@@ -2,19 +2,14 @@
 //! In: one JSON document on stdin. Out: what the agent's protocol allows, mostly nothing. Whatever goes wrong here, the
 //! agent goes on: the failure is written down where people will see it, and the exit code is 0 unless asked otherwise.
 
-mod act;
-mod event;
 pub(crate) mod failures;
+mod handle;
 mod offer;
-mod payload;
-mod todo;
-mod tool;
-mod transcript;
 
 use milepost::store::identity::ForeignReason;
 
-use self::event::HookEvent;
 use crate::agents::Agent;
+use crate::agents::event::{self, HookEvent, payload};
 use crate::cli::Global;
 use crate::config::Config;
 use crate::context::{Audience, Context};
@@ -41,8 +36,8 @@ fn attend(
     told: &mut Option<HookEvent>,
 ) -> Result<(), CommandError> {
     let payload = payload::read(std::io::stdin().lock())
-        .map_err(|e| CommandError::usage(format!("{} sent what is no JSON: {e}", agent.name())))?;
-    let Some(event) = event::read(agent, &payload) else { return Ok(()) };
+        .map_err(|e| CommandError::usage(format!("{} sent what is no JSON: {e}", agent)))?;
+    let Some(event) = event::parse(agent, &payload) else { return Ok(()) };
     drop(payload);
     *told = Some(event.clone());
     // -C decides; without it the folder counts in which the agent works, wherever it starts its hooks.
@@ -52,7 +47,7 @@ fn attend(
         (None, Some(folder)) => drop(std::env::set_current_dir(folder)),
         (None, None) => {}
     }
-    let begins = event.begins();
+    let begins = event.starts_session();
     let config = match Config::load(global) {
         Ok(config) => config,
         Err(failure) => {
@@ -76,7 +71,7 @@ fn attend(
     if !context.has_store() {
         return Ok(());
     }
-    if let Some(answer) = act::act(agent, event, &context)? {
+    if let Some(answer) = handle::handle(agent, event, &context)? {
         output.json_text(&answer)?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use milepost::resume::RunState;
 use serde_json::json;
 
 use super::failures;
-use crate::agents::Agent;
+use crate::agents::{Agent, AnswerFormat};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::handover::{self, Overview};
@@ -18,10 +18,8 @@ use crate::present::format;
 
 /// What is older is offered in two lines, not in full.
 const YOUNG: Duration = Duration::from_secs(48 * 3600);
-/// Bytes that every agent lets through, and tokens that Codex does.
+/// Maximum size of the text that every agent lets through.
 const BYTES: usize = 9_000;
-const TOKENS: u64 = 2_200;
-const CODEX_TOKENS: u64 = 1_900;
 
 /// What was interrupted here.
 pub(super) struct Found {
@@ -116,11 +114,10 @@ pub(super) fn whole(
     if from.shown.is_none() {
         return Ok(None);
     }
-    let tokens = if agent == Agent::Codex { CODEX_TOKENS } else { TOKENS };
     let lead = Overview::of(mp, from);
     let (head, facts) = (lead.introduction(), lead.facts());
     let room = BYTES.saturating_sub(head.len() + facts.len() + handover::OVERHEAD);
-    let brief = handover::brief(mp, from, context, tokens, room)?;
+    let brief = handover::brief(mp, from, context, agent.brief_tokens, room)?;
     let record = handover::wrapped(
         &format!("{facts}\n{}", brief.markdown),
         handover::RecordOrigin::of(handover::is_foreign(from)),
@@ -164,9 +161,9 @@ pub(super) fn answer(
 }
 
 fn document(agent: Agent, event: &str, context: Option<String>, person: String) -> Option<String> {
-    let document = match agent {
-        Agent::OpenCode => json!({ "context": context, "message": person }),
-        Agent::ClaudeCode | Agent::Gemini | Agent::Codex => {
+    let document = match agent.answer {
+        AnswerFormat::Plugin => json!({ "context": context, "message": person }),
+        AnswerFormat::HookSpecificOutput => {
             let mut document = json!({ "systemMessage": person });
             if let Some(context) = context {
                 document["hookSpecificOutput"] =

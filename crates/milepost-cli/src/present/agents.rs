@@ -9,9 +9,10 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 use super::Output;
 use super::format::{bold, clean, dim, green, red, yellow};
 use super::table::{cell, lines, table};
-use crate::agents::{Action, Agent, Change, Part, Plan, Scope, Setup, Standing};
+use crate::agents::setup::{Action, FileChange, InstallState, Part, Plan, Setup};
+use crate::agents::{Agent, Scope};
 
-/// What is said about a change.
+/// What is notes about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// It would be so: with the diff.
@@ -22,12 +23,12 @@ pub(crate) enum Mode {
     Done,
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     clean(&path.to_string_lossy())
 }
 
 /// The word for a change.
-fn word(change: &Change) -> &'static str {
+fn change_name(change: &FileChange) -> &'static str {
     match (&change.before, &change.after) {
         (before, after) if before == after => "unchanged",
         (None, _) => "made",
@@ -36,7 +37,7 @@ fn word(change: &Change) -> &'static str {
     }
 }
 
-fn parts(change: &Change) -> String {
+fn parts(change: &FileChange) -> String {
     let name = |part: &Part| match part {
         Part::Hooks => "hooks",
         Part::Command => "/checkpoint",
@@ -48,9 +49,9 @@ fn parts(change: &Change) -> String {
 fn heading(agent: Agent, scope: Scope, project: Option<&PathBuf>) -> String {
     match project {
         Some(root) => {
-            format!("{} {}", bold(agent.name()), dim(&format!("({}, {})", scope.word(), shown(root))))
+            format!("{} {}", bold(agent.name), dim(&format!("({}, {})", scope.name(), path_text(root))))
         }
-        None => format!("{} {}", bold(agent.name()), dim(&format!("({})", scope.word()))),
+        None => format!("{} {}", bold(agent.name), dim(&format!("({})", scope.name()))),
     }
 }
 
@@ -60,36 +61,36 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
     let mut to_do = Vec::new();
     let mut quiet = 0;
     for plan in plans {
-        let nothing = plan.refused.is_empty() && plan.notes.is_empty() && !plan.changes_something();
+        let nothing = plan.refused.is_empty() && plan.notes.is_empty() && !plan.has_changes();
         if nothing && plan.action == Action::Uninstall {
             quiet += 1;
             continue;
         }
         let _ = writeln!(text, "{}", heading(plan.agent, plan.scope, plan.project.as_ref()));
         for change in plan.changes.iter().filter(|_| plan.is_possible()) {
-            let _ = match (mode, change.is_one()) {
-                (_, false) => writeln!(text, "  {} {}", dim("unchanged"), shown(&change.path)),
+            let _ = match (mode, change.has_effect()) {
+                (_, false) => writeln!(text, "  {} {}", dim("unchanged"), path_text(&change.path)),
                 (Mode::DryRun, true) => {
                     diff(change, &mut text);
                     Ok(())
                 }
                 (_, true) => {
                     let would = if mode == Mode::Question { "will be " } else { "" };
-                    let word = green(&format!("{would}{}", word(change)));
+                    let word = green(&format!("{would}{}", change_name(change)));
                     writeln!(
                         text,
                         "  {word} {} {}",
-                        shown(&change.path),
+                        path_text(&change.path),
                         dim(&format!("({})", parts(change)))
                     )
                 }
             };
             if let Some(backup) = &change.backup {
-                let _ = writeln!(text, "    {} {}", dim("what stood there before:"), shown(backup));
+                let _ = writeln!(text, "    {} {}", dim("what stood there before:"), path_text(backup));
             }
         }
         for (path, why) in &plan.refused {
-            let _ = writeln!(text, "  {} {}: {}", red("left as it is"), shown(path), clean(why));
+            let _ = writeln!(text, "  {} {}: {}", red("left as it is"), path_text(path), clean(why));
         }
         for note in &plan.notes {
             let _ = writeln!(text, "  {} {}", yellow("note"), clean(note));
@@ -98,7 +99,7 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
             let _ = writeln!(text, "  nothing to do: it is set up");
         }
         if plan.action == Action::Install && plan.is_possible() {
-            to_do.extend(plan.agent.to_do(plan.scope));
+            to_do.extend((plan.agent.user_step)(plan.scope));
         }
     }
     if quiet == plans.len() {
@@ -118,8 +119,8 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 
-fn diff<'c>(change: &'c Change, text: &mut String) {
-    let name = |there: bool| if there { shown(&change.path) } else { "/dev/null".to_owned() };
+fn diff<'c>(change: &'c FileChange, text: &mut String) {
+    let name = |there: bool| if there { path_text(&change.path) } else { "/dev/null".to_owned() };
     let _ = writeln!(text, "{}", bold(&format!("--- {}", name(change.before.is_some()))));
     let _ = writeln!(text, "{}", bold(&format!("+++ {}", name(change.after.is_some()))));
     let lines = |text: &'c Option<String>| text.as_deref().unwrap_or_default().lines().collect::<Vec<_>>();
@@ -149,11 +150,11 @@ fn diff<'c>(change: &'c Change, text: &mut String) {
 pub(crate) struct Document {
     schema: &'static str,
     dry_run: bool,
-    agents: Vec<Planned>,
+    agents: Vec<PlanDocument>,
 }
 
 #[derive(Serialize)]
-struct Planned {
+struct PlanDocument {
     agent: Agent,
     scope: Scope,
     action: Action,
@@ -184,18 +185,18 @@ struct Refused {
 impl Document {
     pub(crate) fn of(plans: &[Plan], mode: Mode) -> Self {
         let path = |path: &Path| path.display().to_string();
-        let file = |change: &Change| File {
+        let file = |change: &FileChange| File {
             path: path(&change.path),
             parts: change.parts.clone(),
-            change: word(change),
+            change: change_name(change),
             backup: change.backup.as_deref().map(path),
-            diff: (mode == Mode::DryRun && change.is_one()).then(|| {
+            diff: (mode == Mode::DryRun && change.has_effect()).then(|| {
                 let mut text = String::new();
                 diff(change, &mut text);
                 anstream::adapter::strip_str(&text).to_string()
             }),
         };
-        let planned = |plan: &Plan| Planned {
+        let plan_document = |plan: &Plan| PlanDocument {
             agent: plan.agent,
             scope: plan.scope,
             action: plan.action,
@@ -208,25 +209,25 @@ impl Document {
                 .collect(),
             notes: plan.notes.clone(),
             to_do: match plan.action == Action::Install && plan.is_possible() {
-                true => plan.agent.to_do(plan.scope).into_iter().map(str::to_owned).collect(),
+                true => (plan.agent.user_step)(plan.scope).into_iter().map(str::to_owned).collect(),
                 false => Vec::new(),
             },
         };
-        let agents = plans.iter().map(planned).collect();
+        let agents = plans.iter().map(plan_document).collect();
         Self { schema: "milepost.agents/1", dry_run: mode == Mode::DryRun, agents }
     }
 }
 
 /// An agent and how it is set up.
-pub(crate) struct Found {
+pub(crate) struct AgentStatus {
     pub(crate) agent: Agent,
     pub(crate) program: Option<PathBuf>,
     pub(crate) setups: Vec<Setup>,
 }
 
 /// How agents are set up.
-pub(crate) struct Status {
-    pub(crate) found: Vec<Found>,
+pub(crate) struct SetupStatus {
+    pub(crate) agents: Vec<AgentStatus>,
     /// Where milepost is.
     pub(crate) program: Option<PathBuf>,
     /// Other projects where something was set up.
@@ -265,31 +266,31 @@ struct PartDocument {
     message: Option<String>,
 }
 
-fn state(standing: &Result<Standing, String>) -> (&'static str, Option<&String>) {
-    match standing {
-        Ok(Standing::Absent) => ("absent", None),
-        Ok(Standing::Current) => ("current", None),
-        Ok(Standing::Stale(why)) => ("stale", Some(why)),
-        Ok(Standing::Foreign(what)) => ("yours", Some(what)),
+fn state_name(state: &Result<InstallState, String>) -> (&'static str, Option<&String>) {
+    match state {
+        Ok(InstallState::Absent) => ("absent", None),
+        Ok(InstallState::Current) => ("current", None),
+        Ok(InstallState::Stale(why)) => ("stale", Some(why)),
+        Ok(InstallState::Foreign(what)) => ("yours", Some(what)),
         Err(why) => ("invalid", Some(why)),
     }
 }
 
-impl Status {
+impl SetupStatus {
     pub(crate) fn document(&self) -> StatusDocument {
         let path = |path: &Path| path.display().to_string();
-        let part = |(part, file, standing): &(Part, PathBuf, Result<Standing, String>)| {
-            let (state, message) = state(standing);
+        let part = |(part, file, state): &(Part, PathBuf, Result<InstallState, String>)| {
+            let (state, message) = state_name(state);
             PartDocument { part: *part, path: path(file), state, message: message.cloned() }
         };
         let scope = |setup: &Setup| ScopeDocument {
             scope: setup.scope,
-            installed: setup.is_there(),
+            installed: setup.is_installed(),
             stale: setup.is_stale(),
             parts: setup.parts.iter().map(part).collect(),
-            to_do: setup.to_do.clone(),
+            to_do: setup.user_steps.clone(),
         };
-        let agent = |found: &Found| AgentDocument {
+        let agent = |found: &AgentStatus| AgentDocument {
             agent: found.agent,
             program: found.program.as_deref().map(path),
             scopes: found.setups.iter().map(scope).collect(),
@@ -297,50 +298,50 @@ impl Status {
         StatusDocument {
             schema: "milepost.agents.status/1",
             milepost: self.program.as_deref().map(path),
-            agents: self.found.iter().map(agent).collect(),
+            agents: self.agents.iter().map(agent).collect(),
             elsewhere: self.elsewhere.iter().map(|root| path(root)).collect(),
         }
     }
 
     pub(crate) fn page(&self, output: &Output) -> String {
         let mut shown_table = table(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
-        let mut said = String::new();
-        for found in &self.found {
+        let mut notes = String::new();
+        for found in &self.agents {
             for setup in &found.setups {
-                let part = |part| cell(setup.part(part).map_or("", |standing| state(standing).0));
+                let part = |part| cell(setup.part(part).map_or("", |state| state_name(state).0));
                 let program = if found.program.is_some() { "found" } else { "not found" };
                 shown_table.add_row([
-                    cell(found.agent.name()),
+                    cell(found.agent.name),
                     cell(program),
-                    cell(setup.scope.word()),
+                    cell(setup.scope.name()),
                     part(Part::Hooks),
                     part(Part::Command),
                     part(Part::Mcp),
                 ]);
-                for (_, path, standing) in &setup.parts {
-                    if let (word @ ("stale" | "yours" | "invalid"), Some(why)) = state(standing) {
+                for (_, path, state) in &setup.parts {
+                    if let (word @ ("stale" | "yours" | "invalid"), Some(why)) = state_name(state) {
                         let word = if word == "yours" { dim(word) } else { yellow(word) };
-                        let _ = writeln!(said, "{word} {}: {}", shown(path), clean(why));
+                        let _ = writeln!(notes, "{word} {}: {}", path_text(path), clean(why));
                     }
                 }
-                for line in &setup.to_do {
-                    let _ = writeln!(said, "{} {}", bold("To do:"), clean(line));
+                for line in &setup.user_steps {
+                    let _ = writeln!(notes, "{} {}", bold("To do:"), clean(line));
                 }
             }
         }
         let mut text = lines(&shown_table);
         if self.program.is_none() {
-            said.push_str(&format!(
+            notes.push_str(&format!(
                 "{} milepost is not on PATH: what is set up stays silent\n",
                 yellow("Warning:")
             ));
         }
         for root in &self.elsewhere {
-            let _ = writeln!(said, "Also set up in {}", shown(root));
+            let _ = writeln!(notes, "Also set up in {}", path_text(root));
         }
-        if !said.is_empty() {
+        if !notes.is_empty() {
             text.push('\n');
-            text.push_str(&said);
+            text.push_str(&notes);
         }
         text.push('\n');
         let _ = writeln!(text, "Next: {}", self.next());
@@ -348,13 +349,14 @@ impl Status {
     }
 
     fn next(&self) -> String {
-        let setups = || self.found.iter().flat_map(|found| &found.setups);
+        let setups = || self.agents.iter().flat_map(|found| &found.setups);
         let flag = |scope| if scope == Scope::Project { " --project" } else { "" };
         if let Some(stale) = setups().find(|setup| setup.is_stale()) {
             return format!("milepost agents install {}{}", stale.agent, flag(stale.scope));
         }
-        let bare = self.found.iter().find(|f| f.program.is_some() && f.setups.iter().all(|s| !s.is_there()));
-        match bare.or_else(|| self.found.iter().find(|f| f.setups.iter().all(|s| !s.is_there()))) {
+        let bare =
+            self.agents.iter().find(|f| f.program.is_some() && f.setups.iter().all(|s| !s.is_installed()));
+        match bare.or_else(|| self.agents.iter().find(|f| f.setups.iter().all(|s| !s.is_installed()))) {
             Some(found) => format!("milepost agents install {}", found.agent),
             None => "milepost status".to_owned(),
         }

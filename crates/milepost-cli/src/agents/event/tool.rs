@@ -1,44 +1,49 @@
 //! The use of a tool: how it ended, which files it wrote, and the agent's own to-do list.
+//! In: the tool's name, input and output. Out: what a run records of it. Agents put the same facts into different fields,
+//! so all known fields are tried; names of tools come from the agent's spec.
 
 use milepost::model::{Change, FileRef, Item, Outcome, OutcomeKind, OutcomeResult};
 use serde_json::Value;
 
-use super::todo::Todo;
-use super::transcript::Ended;
+use super::todo::TodoChange;
+use super::transcript::CommandEnd;
+use crate::agents::ToolNames;
 
-/// Characters of what a command is called and of what its end is told in.
-const NAME: usize = 160;
-const SUMMARY: usize = 600;
+/// Maximum number of characters of an outcome's name and summary.
+const NAME_LIMIT: usize = 160;
+const SUMMARY_LIMIT: usize = 600;
 
 /// A tool that was used.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tool {
+pub(crate) struct ToolUse {
     pub(crate) name: String,
     pub(crate) failed: bool,
     pub(crate) duration_ms: u64,
-    /// The agent's name for this use.
-    pub(crate) call: Option<String>,
+    /// The agent's id of this use.
+    pub(crate) call_id: Option<String>,
     /// The command, where the tool runs one.
     command: Option<String>,
     /// What to say about its end.
     summary: String,
     reason: Option<String>,
     files: Vec<String>,
-    todo: Option<Todo>,
+    todo: Option<TodoChange>,
 }
 
-impl Tool {
-    /// Reads what went into a tool and what came out of it.
-    pub(crate) fn of(name: &str, input: &Value, output: &Value) -> Self {
-        let command = is_shell(name).then(|| command(input)).flatten();
-        // What other tools show may be a file that holds such words.
-        let exit = exit_code(output)
-            .or_else(|| (is_shell(name) || is_patch(name)).then(|| told_code(output)).flatten());
+impl ToolUse {
+    pub(crate) fn parse(tools: &ToolNames, name: &str, input: &Value, output: &Value) -> Self {
+        let lower = name.to_ascii_lowercase();
+        let is = |names: &[&str]| names.contains(&lower.as_str());
+        let command = is(tools.shell).then(|| command(input)).flatten();
+        // The output of other tools may be a file that holds such words.
+        let has_exit_line = is(tools.shell) || is(tools.patch);
+        let exit = exit_code(output).or_else(|| has_exit_line.then(|| exit_code_in_text(output)).flatten());
         let failed = exit.is_some_and(|code| code != 0) || says_failed(output);
-        let files = if is_writer(name) { written(input) } else { Vec::new() };
-        let told = words(output);
+        let writes = is(tools.write) || is(tools.patch);
+        let files = if writes { written_files(input) } else { Vec::new() };
+        let text = output_text(output);
         let summary = match (failed || command.is_some(), files.first()) {
-            (true, _) => tail(&told),
+            (true, _) => tail(&text),
             (false, Some(file)) => file.clone(),
             (false, None) => String::new(),
         };
@@ -46,29 +51,29 @@ impl Tool {
             name: name.to_owned(),
             failed,
             duration_ms: 0,
-            call: None,
+            call_id: None,
             command,
             summary,
             reason: exit.and_then(reason),
             files,
-            todo: Todo::of(name, input, output),
+            todo: TodoChange::parse(tools, &lower, input, output),
         }
     }
 
     /// Whether it ran a command and its output does not say how that ended.
-    pub(super) fn is_unclear(&self) -> bool {
+    pub(crate) fn lacks_exit_code(&self) -> bool {
         self.command.is_some() && self.reason.is_none() && !self.failed
     }
 
-    /// Takes in how it ended, where that was found elsewhere.
-    pub(super) fn ended(&mut self, ended: &Ended) {
-        self.failed |= ended.exit_code != 0;
-        self.reason = reason(ended.exit_code);
-        self.duration_ms = self.duration_ms.max(ended.duration_ms);
+    /// Adds how it ended, where that was found elsewhere.
+    pub(crate) fn set_end(&mut self, end: &CommandEnd) {
+        self.failed |= end.exit_code != 0;
+        self.reason = reason(end.exit_code);
+        self.duration_ms = self.duration_ms.max(end.duration_ms);
     }
 
-    /// What a run keeps of it.
-    pub(crate) fn changes(self, relative: impl Fn(&str) -> String) -> Vec<Change> {
+    /// What a run records of it.
+    pub(crate) fn into_changes(self, relative: impl Fn(&str) -> String) -> Vec<Change> {
         let summary = match self.files.first() {
             Some(file) if self.summary == *file => relative(file),
             _ => self.summary,
@@ -92,26 +97,10 @@ impl Tool {
                 extra: Default::default(),
             };
             changes.extend(self.files.iter().map(|path| Change::Item(Item::File(file(path)))));
-            changes.extend(self.todo.and_then(Todo::change));
+            changes.extend(self.todo.and_then(TodoChange::into_change));
         }
         changes
     }
-}
-
-fn is_shell(name: &str) -> bool {
-    matches!(
-        name.to_ascii_lowercase().as_str(),
-        "bash" | "shell" | "local_shell" | "run_shell_command" | "exec_command" | "powershell"
-    )
-}
-
-fn is_patch(name: &str) -> bool {
-    matches!(name.to_ascii_lowercase().as_str(), "apply_patch" | "patch")
-}
-
-fn is_writer(name: &str) -> bool {
-    let writers = ["write", "edit", "multiedit", "notebookedit", "write_file", "replace", "edit_file"];
-    is_patch(name) || writers.contains(&name.to_ascii_lowercase().as_str())
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -127,8 +116,8 @@ fn command(input: &Value) -> Option<String> {
     }
 }
 
-/// Paths that a tool wrote to: named by themselves, or in a patch.
-fn written(input: &Value) -> Vec<String> {
+/// Paths that a tool wrote to: one that it names, or those of a patch.
+fn written_files(input: &Value) -> Vec<String> {
     let named = ["file_path", "filePath", "path", "notebook_path", "absolute_path"];
     let mut files: Vec<String> =
         named.iter().find_map(|key| text(input, key)).map(str::to_owned).into_iter().collect();
@@ -142,9 +131,9 @@ fn written(input: &Value) -> Vec<String> {
     files
 }
 
-/// What Gemini tells its model, and what it shows to people: the same without a frame.
-const MODEL: &str = "llmContent";
-const PEOPLE: &str = "returnDisplay";
+/// Gemini's output for its model, and the same for people, without a frame.
+const MODEL_TEXT: &str = "llmContent";
+const DISPLAY_TEXT: &str = "returnDisplay";
 
 /// The exit code, wherever an agent puts it.
 fn exit_code(output: &Value) -> Option<i64> {
@@ -153,16 +142,16 @@ fn exit_code(output: &Value) -> Option<i64> {
     in_object(output).or_else(|| output.get("metadata").and_then(in_object))
 }
 
-/// The exit code, where it is told in words.
-fn told_code(output: &Value) -> Option<i64> {
-    match text(output, MODEL) {
+/// The exit code, where a line of the output names it.
+fn exit_code_in_text(output: &Value) -> Option<i64> {
+    match text(output, MODEL_TEXT) {
         // Gemini says it below the output, and only if it is not zero.
-        Some(told) => told.lines().rev().take(6).find_map(code_of),
-        None => words(output).lines().take(12).find_map(code_of),
+        Some(text) => text.lines().rev().take(6).find_map(exit_code_in_line),
+        None => output_text(output).lines().take(12).find_map(exit_code_in_line),
     }
 }
 
-fn code_of(line: &str) -> Option<i64> {
+fn exit_code_in_line(line: &str) -> Option<i64> {
     let line = line.trim();
     let start =
         ["Exit Code: ", "Exit code: ", "Exit code ", "Error: Exit code ", "Process exited with code "]
@@ -193,13 +182,13 @@ fn says_failed(output: &Value) -> bool {
         || output.as_str().is_some_and(|text| text.starts_with("Error") || text.contains("<tool_use_error>"))
 }
 
-/// What an output says to people.
-fn words(output: &Value) -> String {
+/// The text of an output.
+fn output_text(output: &Value) -> String {
     match output {
         Value::String(text) => text.clone(),
         Value::Object(_) => {
-            let shown = text(output, PEOPLE).is_some_and(|text| !text.trim().is_empty());
-            let gemini = if shown { PEOPLE } else { MODEL };
+            let shown = text(output, DISPLAY_TEXT).is_some_and(|text| !text.trim().is_empty());
+            let gemini = if shown { DISPLAY_TEXT } else { MODEL_TEXT };
             let keys = ["stderr", "error", "output", gemini, "stdout", "content", "message"];
             let texts = keys.iter().filter_map(|key| output.get(key)).filter_map(|value| match value {
                 Value::String(text) => Some(text.clone()),
@@ -215,14 +204,14 @@ fn words(output: &Value) -> String {
 /// The end of a text, from the start of a line, not longer than a summary.
 fn tail(text: &str) -> String {
     let text = text.trim();
-    let Some((at, _)) = text.char_indices().rev().nth(SUMMARY) else { return text.to_owned() };
+    let Some((at, _)) = text.char_indices().rev().nth(SUMMARY_LIMIT) else { return text.to_owned() };
     let end = &text[at..];
     end.split_once('\n').map_or(end, |(_, rest)| rest).to_owned()
 }
 
 fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(NAME) {
+    match line.char_indices().nth(NAME_LIMIT) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None if line.is_empty() => "unnamed".to_owned(),
         None => line.to_owned(),
@@ -235,8 +224,11 @@ mod tests {
 
     use super::*;
 
-    fn outcome(tool: Tool) -> Outcome {
-        match tool.changes(str::to_owned).into_iter().next() {
+    static TOOLS: ToolNames =
+        ToolNames { shell: &["bash", "shell"], write: &["write"], patch: &["apply_patch"], todo: &[] };
+
+    fn outcome(tool: ToolUse) -> Outcome {
+        match tool.into_changes(str::to_owned).into_iter().next() {
             Some(Change::Item(Item::Outcome(outcome))) => outcome,
             other => panic!("{other:?}"),
         }
@@ -251,7 +243,8 @@ mod tests {
             json!({"llmContent": format!("<untrusted_context>\nOutput: {}no rule\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>", "a\n".repeat(50)), "returnDisplay": "no rule"}),
             json!({"output": "no rule", "metadata": {"exit": 2}}),
         ] {
-            let outcome = outcome(Tool::of("Bash", &json!({"command": "make all\nmore"}), &output));
+            let outcome =
+                outcome(ToolUse::parse(&TOOLS, "Bash", &json!({"command": "make all\nmore"}), &output));
             assert_eq!(
                 (outcome.name.as_str(), outcome.result),
                 ("make all", OutcomeResult::Fail),
@@ -260,13 +253,13 @@ mod tests {
             assert_eq!(outcome.reason_code.as_deref(), Some("exit_2"), "{output}");
             assert!(outcome.summary.contains("no rule"), "{output}");
         }
-        let fine = outcome(Tool::of("shell", &json!({"command": ["ls", "-l"]}), &json!("")));
+        let fine = outcome(ToolUse::parse(&TOOLS, "shell", &json!({"command": ["ls", "-l"]}), &json!("")));
         assert_eq!((fine.name.as_str(), fine.result), ("ls -l", OutcomeResult::Pass));
     }
 
     #[test]
     fn written_files_are_found_in_arguments_and_patches() {
-        let of = |name: &str, input: Value| Tool::of(name, &input, &Value::Null).files;
+        let of = |name: &str, input: Value| ToolUse::parse(&TOOLS, name, &input, &Value::Null).files;
         assert_eq!(of("Write", json!({"file_path": "/p/a.rs", "content": "x"})), ["/p/a.rs"]);
         assert_eq!(of("write", json!({"filePath": "/p/a.rs"})), ["/p/a.rs"]);
         let patch =

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::content::{Content, Rest, Standing, Traces};
-use super::{Agent, Roots, Scope};
+use super::content::{Content, InstallState, PriorState, Remainder};
+use crate::agents::{AGENTS, Roots, Scope, UserFolders};
 
 fn settings() -> Vec<Content> {
-    let roots = Roots { project: "/p".into(), user: crate::config::Homes::default() };
-    let all = Agent::ALL.into_iter().flat_map(|agent| agent.targets(&roots, Scope::Project));
+    let roots = Roots { project: "/p".into(), user: Some(UserFolders::default()) };
+    let all = AGENTS.iter().flat_map(|agent| (agent.targets)(&roots, Scope::Project));
     all.map(|target| target.content).filter(|content| matches!(content, Content::Settings { .. })).collect()
 }
 
@@ -17,13 +17,13 @@ fn is_jsonc(content: &Content) -> bool {
 
 /// Installs twice and takes back, knowing nothing but the file.
 fn round(content: &Content, text: &str) -> String {
-    let mut traces = Traces::default();
-    let installed = content.install(Some(text), &mut traces).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
-    let standing = content.standing(Some(&installed)).unwrap();
-    assert!(standing.iter().all(|(_, s)| *s == Standing::Current), "{standing:?} in {installed}");
-    assert_eq!(content.install(Some(&installed), &mut traces).unwrap(), installed, "twice is once");
-    let (left, rest) = content.uninstall(&installed, &traces).unwrap();
-    if rest == Rest::Nothing {
+    let mut prior = PriorState::default();
+    let installed = content.install(Some(text), &mut prior).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
+    let state = content.install_state(Some(&installed)).unwrap();
+    assert!(state.iter().all(|(_, s)| *s == InstallState::Current), "{state:?} in {installed}");
+    assert_eq!(content.install(Some(&installed), &mut prior).unwrap(), installed, "twice is once");
+    let (left, rest) = content.uninstall(&installed, &prior).unwrap();
+    if rest == Remainder::Blank {
         assert_eq!(left.trim(), "{}");
     }
     left
@@ -54,7 +54,7 @@ fn what_people_write_comes_back() {
     ];
     for content in settings() {
         for text in plain.iter().copied().chain(comments.iter().copied().filter(|_| is_jsonc(&content))) {
-            let wrong = content.install(Some(text), &mut Traces::default()).is_err();
+            let wrong = content.install(Some(text), &mut PriorState::default()).is_err();
             let edits_hooks = matches!(content, Content::Settings { hooks: Some(_), .. });
             assert_eq!(wrong, text == "[\n]" || edits_hooks && text == "{\"hooks\": 3}", "{text}");
             if !wrong {
@@ -62,7 +62,7 @@ fn what_people_write_comes_back() {
             }
         }
         for text in comments.iter().copied().filter(|_| !is_jsonc(&content)) {
-            assert!(content.install(Some(text), &mut Traces::default()).is_err(), "{text}");
+            assert!(content.install(Some(text), &mut PriorState::default()).is_err(), "{text}");
         }
     }
 }
@@ -71,10 +71,10 @@ fn what_people_write_comes_back() {
 fn what_the_user_did_meanwhile_stays() {
     for content in settings() {
         let before = "{\n  \"a\": 1\n}\n";
-        let installed = content.install(Some(before), &mut Traces::default()).unwrap();
+        let installed = content.install(Some(before), &mut PriorState::default()).unwrap();
         let edited =
             installed.replace("\"a\": 1,", "\"a\": 2,").replace("\n}\n", ",\n  \"z\": [\n    1\n  ]\n}\n");
-        let (left, _) = content.uninstall(&edited, &Traces::default()).unwrap();
+        let (left, _) = content.uninstall(&edited, &PriorState::default()).unwrap();
         assert_eq!(left, "{\n  \"a\": 2,\n  \"z\": [\n    1\n  ]\n}\n");
     }
 }
@@ -83,8 +83,8 @@ fn what_the_user_did_meanwhile_stays() {
 fn old_entries_are_brought_up_to_date_in_place() {
     let content = settings()[0];
     let other = r#"{"hooks":{"Stop":[{"hooks":[{"command":"/x/milepost hook claude-code --old"}]},{"hooks":[{"command":"b"}]}],"PreToolUse":[{"hooks":[{"command":"milepost hook claude-code"},{"command":"c"}]}]}}"#;
-    let standing = content.standing(Some(other)).unwrap();
-    let Standing::Stale(why) = &standing[0].1 else { panic!("{standing:?}") };
+    let state = content.install_state(Some(other)).unwrap();
+    let InstallState::Stale(why) = &state[0].1 else { panic!("{state:?}") };
     assert!(
         why.contains("no hook for SessionStart") && why.contains("no longer used for PreToolUse"),
         "{why}"
@@ -93,15 +93,15 @@ fn old_entries_are_brought_up_to_date_in_place() {
         why.contains("another command for PreToolUse, Stop") || why.contains("another command for Stop"),
         "{why}"
     );
-    let installed = content.install(Some(other), &mut Traces::default()).unwrap();
-    assert_eq!(content.standing(Some(&installed)).unwrap()[0].1, Standing::Current);
+    let installed = content.install(Some(other), &mut PriorState::default()).unwrap();
+    assert_eq!(content.install_state(Some(&installed)).unwrap()[0].1, InstallState::Current);
     let value: serde_json::Value = serde_json::from_str(&installed).unwrap();
     assert!(
         value["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().ends_with("|| cat >/dev/null")
     );
     assert_eq!(value["hooks"]["Stop"][1]["hooks"][0]["command"], "b", "others keep their place");
     assert_eq!(value["hooks"]["PreToolUse"][0]["hooks"], serde_json::json!([{"command": "c"}]));
-    let (left, _) = content.uninstall(&installed, &Traces::default()).unwrap();
+    let (left, _) = content.uninstall(&installed, &PriorState::default()).unwrap();
     assert_eq!(
         left,
         r#"{"hooks":{"Stop":[{"hooks":[{"command":"b"}]}],"PreToolUse":[{"hooks":[{"command":"c"}]}]}}"#
@@ -113,10 +113,10 @@ fn a_server_of_the_users_own_stays() {
     let content = settings()[1];
     let own =
         "{\"mcpServers\": {\"milepost\": {\"command\": \"docker\", \"args\": [\"run\", \"milepost\"]}}}";
-    assert_eq!(content.install(Some(own), &mut Traces::default()).unwrap(), own);
-    assert_eq!(content.uninstall(own, &Traces::default()).unwrap(), (own.to_owned(), Rest::Something));
+    assert_eq!(content.install(Some(own), &mut PriorState::default()).unwrap(), own);
+    assert_eq!(content.uninstall(own, &PriorState::default()).unwrap(), (own.to_owned(), Remainder::Text));
     let path = "{\"mcpServers\": {\"milepost\": {\"command\": \"/opt/bin/milepost\", \"args\": [\"mcp\"], \"env\": {}}}}";
-    assert_eq!(content.install(Some(path), &mut Traces::default()).unwrap(), path);
+    assert_eq!(content.install(Some(path), &mut PriorState::default()).unwrap(), path);
 }
 
 /// White space that any of the agents reads.
@@ -203,11 +203,13 @@ fn without_blanks_in_empty_ones(text: &str) -> String {
 fn comes_back(text: &str, content: &Content) -> Result<(), TestCaseError> {
     // What a blank file was before only the record knows.
     prop_assume!(!text.trim().is_empty());
-    let mut traces = Traces::default();
-    let Ok(installed) = content.install(Some(text), &mut traces) else { return Ok(()) };
-    prop_assert!(content.standing(Some(&installed)).unwrap().iter().all(|(_, s)| *s == Standing::Current));
-    prop_assert_eq!(content.install(Some(&installed), &mut traces.clone()).unwrap(), installed.clone());
-    let (left, _) = content.uninstall(&installed, &traces).unwrap();
+    let mut prior = PriorState::default();
+    let Ok(installed) = content.install(Some(text), &mut prior) else { return Ok(()) };
+    prop_assert!(
+        content.install_state(Some(&installed)).unwrap().iter().all(|(_, s)| *s == InstallState::Current)
+    );
+    prop_assert_eq!(content.install(Some(&installed), &mut prior.clone()).unwrap(), installed.clone());
+    let (left, _) = content.uninstall(&installed, &prior).unwrap();
     prop_assert_eq!(without_blanks_in_empty_ones(&left), without_blanks_in_empty_ones(text), "{}", installed);
     Ok(())
 }

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde_json::{Map, Value};
 
 /// Maximum size of a payload: the largest file that a tool writes is in it.
-pub(super) const LARGEST: u64 = 64 << 20;
+const LARGEST: u64 = 64 << 20;
 
 /// Maximum number of values that are kept. A list or object takes at most half of what is left to the one around it.
 const VALUES: usize = 64 << 10;
@@ -23,7 +23,7 @@ const ALL_LONG_TEXTS: usize = 8 << 20;
 const LEFT_OUT: &str = "\n[…]\n";
 
 /// Reads one JSON document.
-pub(super) fn read(source: impl Read) -> serde_json::Result<Value> {
+pub(crate) fn read(source: impl Read) -> serde_json::Result<Value> {
     let source = BufReader::with_capacity(64 << 10, source.take(LARGEST));
     let mut input = serde_json::Deserializer::from_reader(source);
     let mut budget = Budget { values: VALUES, long_texts: ALL_LONG_TEXTS };

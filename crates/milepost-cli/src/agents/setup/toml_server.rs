@@ -1,40 +1,41 @@
-//! The MCP server's entry in Codex's TOML: a table of its own at the end of the file, every other byte left as it is.
-//! What is written is read again and compared with what was meant before it counts.
+//! The MCP server's entry in TOML settings: a table at the end of the file, every other byte left as it is.
+//! The table is added and removed as text, because `toml_edit` loses CRLF, a byte order mark and a missing final newline.
+//! Every result is parsed again and compared with what was asked for.
 
 use toml::{Table, Value};
 
-use super::content::{Refusal, Standing};
-use super::server::{NAME, verdict};
+use super::content::{InstallState, Refusal};
+use super::server::{NAME, classify_command};
 
 const LIST: &str = "mcp_servers";
 const HEADER: &str = "[mcp_servers.milepost]";
 const BODY: [&str; 2] = ["command = \"milepost\"", "args = [\"mcp\"]"];
 
-fn read(text: &str) -> Result<Table, Refusal> {
+fn parse(text: &str) -> Result<Table, Refusal> {
     text.trim_start_matches('\u{feff}').parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
-        Refusal::shape(&format!("line {line}: {}", e.message()))
+        Refusal::new(&format!("line {line}: {}", e.message()))
     })
 }
 
-pub(super) fn standing(text: &str) -> Result<Standing, Refusal> {
-    Ok(standing_of(&read(text)?))
+pub(super) fn install_state(text: &str) -> Result<InstallState, Refusal> {
+    Ok(state_of(&parse(text)?))
 }
 
-fn standing_of(table: &Table) -> Standing {
-    let Some(entry) = table.get(LIST).and_then(|list| list.get(NAME)) else { return Standing::Absent };
+fn state_of(table: &Table) -> InstallState {
+    let Some(entry) = table.get(LIST).and_then(|list| list.get(NAME)) else { return InstallState::Absent };
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let words: Vec<_> = entry.get("command").and_then(Value::as_str).into_iter().chain(args).collect();
-    verdict(&words)
+    classify_command(&words)
 }
 
 /// The text with the entry.
 pub(super) fn install(text: &str) -> Result<String, Refusal> {
-    let before = read(text)?;
-    let clear = match standing_of(&before) {
-        Standing::Current | Standing::Foreign(_) => return Ok(text.to_owned()),
-        Standing::Stale(_) => uninstall(text)?,
-        Standing::Absent => text.to_owned(),
+    let before = parse(text)?;
+    let clear = match state_of(&before) {
+        InstallState::Current | InstallState::Foreign(_) => return Ok(text.to_owned()),
+        InstallState::Stale(_) => uninstall(text)?,
+        InstallState::Absent => text.to_owned(),
     };
     let newline = if clear.contains("\r\n") { "\r\n" } else { "\n" };
     let block = format!("{HEADER}{newline}{}", BODY.join(newline));
@@ -47,9 +48,9 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
     let mut wanted = before;
     let entry: Table = BODY.join("\n").parse().map_err(|_| unsafe_edit())?;
     let list = wanted.entry(LIST).or_insert_with(|| Value::Table(Table::new()));
-    let Some(list) = list.as_table_mut() else { return Err(Refusal::shape("mcp_servers is not a table")) };
+    let Some(list) = list.as_table_mut() else { return Err(Refusal::new("mcp_servers is not a table")) };
     list.insert(NAME.to_owned(), Value::Table(entry));
-    match read(&added) {
+    match parse(&added) {
         Ok(after) if after == wanted => Ok(added),
         // A list of servers that is written in one line, for example.
         _ => Err(unsafe_edit()),
@@ -58,8 +59,8 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
 
 /// The text without the entry and what belongs to it.
 pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
-    let mut wanted = read(text)?;
-    if matches!(standing_of(&wanted), Standing::Absent | Standing::Foreign(_)) {
+    let mut wanted = parse(text)?;
+    if matches!(state_of(&wanted), InstallState::Absent | InstallState::Foreign(_)) {
         return Ok(text.to_owned());
     }
     if let Some(Value::Table(list)) = wanted.get_mut(LIST) {
@@ -68,8 +69,8 @@ pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
             wanted.remove(LIST);
         }
     }
-    let removed = without(text);
-    let mut after = read(&removed)?;
+    let removed = remove_table(text);
+    let mut after = parse(&removed)?;
     // A header of the list alone may stay.
     if after.get(LIST).and_then(Value::as_table).is_some_and(Table::is_empty) {
         after.remove(LIST);
@@ -78,18 +79,18 @@ pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
 }
 
 fn unsafe_edit() -> Refusal {
-    Refusal::shape(
+    Refusal::new(
         "mcp_servers is written in a way that cannot be edited safely; add or remove its entry milepost by hand",
     )
 }
 
-/// Cuts out the table and its sub-tables, each with the blank line before it.
-fn without(text: &str) -> String {
+/// Removes the table and its sub-tables, each with the blank line before it.
+fn remove_table(text: &str) -> String {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
     let mut at = 0;
     while at < lines.len() {
-        if !is_ours(lines[at]) {
+        if !is_own_header(lines[at]) {
             kept.push(lines[at]);
             at += 1;
             continue;
@@ -111,7 +112,7 @@ fn without(text: &str) -> String {
     kept.concat()
 }
 
-fn is_ours(line: &str) -> bool {
+fn is_own_header(line: &str) -> bool {
     let Some(name) = line.trim_start().strip_prefix('[').and_then(|rest| rest.split(']').next()) else {
         return false;
     };
@@ -138,7 +139,7 @@ mod tests {
             "mcp_servers.other.command = \"x\"\n\u{0020}\n",
         ] {
             let installed = install(text).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
-            assert!(matches!(standing(&installed), Ok(Standing::Current)), "{installed}");
+            assert!(matches!(install_state(&installed), Ok(InstallState::Current)), "{installed}");
             assert_eq!(install(&installed).unwrap(), installed);
             assert_eq!(uninstall(&installed).unwrap(), text, "{installed}");
         }
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(install(text).unwrap(), text);
         assert_eq!(uninstall(text).unwrap(), "a = 1\n\n# about b\n[b]\nc = 1\n");
         let stale = "[mcp_servers.milepost]\ncommand = \"milepost\"\nargs = [\"serve\"]\n";
-        assert!(matches!(standing(stale), Ok(Standing::Stale(_))));
+        assert!(matches!(install_state(stale), Ok(InstallState::Stale(_))));
         assert_eq!(install(stale).unwrap(), install("").unwrap());
         let foreign = "[mcp_servers.milepost]\ncommand = \"other\"\n";
         assert_eq!(install(foreign).unwrap(), foreign);

@@ -13,9 +13,9 @@ use milepost::owner;
 use milepost::store::StoreError;
 use milepost::{Error, Milepost, ReasonCode, Save};
 
-use super::event::{Beginning, HookEvent, What};
-use super::{offer, transcript};
+use super::offer;
 use crate::agents::Agent;
+use crate::agents::event::{HookEvent, HookKind, SessionSource};
 use crate::config::Prompts;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -36,18 +36,21 @@ struct Hook<'a> {
 }
 
 /// Acts on an event; gives what the agent is answered.
-pub(super) fn act(
+pub(super) fn handle(
     agent: Agent,
     event: HookEvent,
     context: &Context<'_>,
 ) -> Result<Option<String>, CommandError> {
     let run = run_of(agent, &event.session);
     let hook = Hook { agent, event, context, run, deadline: Instant::now() + LOOK };
-    match hook.event.what.clone() {
-        What::Start(Beginning::Resume) => hook.open(&context.open_or_create()?).map(|_| None),
-        What::Start(Beginning::Compact) => hook.again(),
-        What::Start(Beginning::Startup | Beginning::Clear) | What::Ask => hook.begin(),
-        What::Prompt(text) => {
+    match hook.event.kind.clone() {
+        HookKind::SessionStarted(SessionSource::Resume) => {
+            hook.open(&context.open_or_create()?).map(|_| None)
+        }
+        HookKind::SessionStarted(SessionSource::Compact) => hook.again(),
+        HookKind::SessionStarted(SessionSource::Startup | SessionSource::Clear)
+        | HookKind::ContextRequested => hook.begin(),
+        HookKind::Prompt(text) => {
             let text = match context.config.agents.prompts {
                 Prompts::Full => bounded(&text, PROMPT),
                 Prompts::FirstLine => bounded(text.trim().lines().next().unwrap_or_default(), PROMPT),
@@ -58,30 +61,27 @@ pub(super) fn act(
             }
             hook.keep(vec![Change::Prompt(text.to_owned())]).map(|()| None)
         }
-        What::Tool(mut tool) => {
-            let ended = match (&hook.event.transcript, &tool.call) {
-                (Some(transcript), Some(call)) if agent == Agent::Codex && tool.is_unclear() => {
-                    transcript::ended(transcript, call)
-                }
-                _ => None,
-            };
-            if let Some(ended) = ended {
-                tool.ended(&ended);
+        HookKind::ToolUsed(mut tool) => {
+            if let (Some(command_end), Some(transcript), Some(call), true) =
+                (agent.command_end, &hook.event.transcript, &tool.call_id, tool.lacks_exit_code())
+                && let Some(end) = command_end(transcript, call)
+            {
+                tool.set_end(&end);
             }
             let root = context.config.place.root.clone();
-            hook.keep(tool.changes(|path| relative(&root, path))).map(|()| None)
+            hook.keep(tool.into_changes(|path| relative(&root, path))).map(|()| None)
         }
-        What::GoesOn => hook.keep(Vec::new()).map(|()| None),
-        What::Compaction { ask } => hook.compaction(ask),
-        What::TurnEnd => hook.rest(InterruptionKind::WaitingForUser, None).map(|()| None),
-        What::Trouble(class, detail) => hook.rest(class, detail).map(|()| None),
-        What::End => hook.end().map(|()| None),
+        HookKind::Continued => hook.keep(Vec::new()).map(|()| None),
+        HookKind::Compacting { accepts_context } => hook.compaction(accepts_context),
+        HookKind::TurnEnded => hook.rest(InterruptionKind::WaitingForUser, None).map(|()| None),
+        HookKind::Interrupted(class, detail) => hook.rest(class, detail).map(|()| None),
+        HookKind::SessionEnded => hook.end().map(|()| None),
     }
 }
 
 /// The run of an agent's session.
 pub(super) fn run_of(agent: Agent, session: &str) -> RunId {
-    RunId::derived(agent.name(), session)
+    RunId::derived(agent.name, session)
 }
 
 fn bounded(text: &str, most: usize) -> &str {
@@ -110,7 +110,7 @@ impl Hook<'_> {
     fn run_options(&self) -> RunOptions {
         RunOptions {
             owner: agent_process(),
-            agent: Some(self.agent.name().to_owned()),
+            agent: Some(self.agent.name.to_owned()),
             ..self.context.run_options()
         }
     }
@@ -143,7 +143,7 @@ impl Hook<'_> {
     /// A session begins: opens its run, and offers it what was interrupted here.
     fn begin(&self) -> Result<Option<String>, CommandError> {
         let mp = self.context.open_or_create()?;
-        if self.event.what == What::Ask && self.has_begun(&mp)? {
+        if self.event.kind == HookKind::ContextRequested && self.has_begun(&mp)? {
             return Ok(None);
         }
         // `resume --with` has chosen, and has given the brief already.
@@ -244,7 +244,7 @@ impl Hook<'_> {
     /// The context is about to be made smaller. Gemini says so before every call of its model.
     fn compaction(&self, ask: bool) -> Result<Option<String>, CommandError> {
         let mp = self.context.open_or_create()?;
-        if self.agent == Agent::Gemini && !mp.is_due(&self.run, None)? {
+        if self.agent.announces_every_call && !mp.is_due(&self.run, None)? {
             return Ok(None);
         }
         let mut save = self.save().reason("pre_compaction");

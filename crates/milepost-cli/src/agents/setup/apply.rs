@@ -1,5 +1,5 @@
-//! Carries plans out: what is there is kept beside its place, what will be is written down first, then files change.
-//! A crash at any moment leaves every file whole, old or new, and a second try does the rest.
+//! Executes plans: backs a file up, writes the record, then changes the file.
+//! A crash at any moment leaves every file complete, old or new, and a second try does the rest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use milepost::fs::atomic;
 
-use super::Scope;
-use super::plan::{Action, Change, Plan};
+use super::super::Scope;
+use super::plan::{Action, FileChange, Plan};
 use super::record::Records;
 
 /// The end of a backup's name.
-const BACKUP: &str = ".before-milepost";
+const BACKUP_SUFFIX: &str = ".before-milepost";
 
-/// Carries out what a plan says. Each failure names its file; the others are done all the same.
+/// Executes a plan. Returns the files that failed; the others are changed all the same.
 pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io::Error)> {
     let mut failed = Vec::new();
     if !plan.is_possible() {
@@ -23,8 +23,8 @@ pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io:
     }
     let mut folders = BTreeSet::new();
     for change in &mut plan.changes {
-        if change.is_one() {
-            match one(change, plan.action, plan.scope, records) {
+        if change.has_effect() {
+            match apply_change(change, plan.action, plan.scope, records) {
                 Ok(()) if change.after.is_none() => {
                     folders.extend(change.record.iter().flat_map(|record| record.folders.clone()));
                 }
@@ -32,8 +32,8 @@ pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io:
                 Err(e) => failed.push((change.path.clone(), e)),
             }
         } else if plan.action == Action::Uninstall {
-            drop_backups(change);
-            records.forget(&change.real);
+            remove_backups(change);
+            records.remove(&change.real);
         }
     }
     if plan.action == Action::Uninstall {
@@ -41,7 +41,7 @@ pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io:
         for folder in folders.iter().rev() {
             let _ = fs::remove_dir(folder);
         }
-        records.forget_what_is_gone();
+        records.remove_missing();
     }
     if let Err(e) = records.save() {
         failed.push((PathBuf::from("the record of what is installed"), e));
@@ -49,7 +49,12 @@ pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io:
     failed
 }
 
-fn one(change: &mut Change, action: Action, scope: Scope, records: &mut Records) -> io::Result<()> {
+fn apply_change(
+    change: &mut FileChange,
+    action: Action,
+    scope: Scope,
+    records: &mut Records,
+) -> io::Result<()> {
     let now = match fs::read(&change.real) {
         Ok(bytes) => Some(bytes),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
@@ -58,29 +63,34 @@ fn one(change: &mut Change, action: Action, scope: Scope, records: &mut Records)
     if now.as_deref() != change.before.as_deref().map(str::as_bytes) {
         return Err(io::Error::other("another program has changed it meanwhile; try again"));
     }
-    if let (true, Some(bytes)) = (change.keep, &now) {
-        change.backup = Some(keep(&change.real, bytes)?);
+    if let (true, Some(bytes)) = (change.needs_backup, &now) {
+        change.backup = Some(back_up(&change.real, bytes)?);
     }
     match (action, change.after.clone()) {
-        (Action::Install, Some(text)) => installed(change, &text, scope, records),
-        (_, after) => removed(change, after, records),
+        (Action::Install, Some(text)) => write_installed(change, &text, scope, records),
+        (_, after) => write_uninstalled(change, after, records),
     }
 }
 
-/// Writes a file, and the record of it before.
-fn installed(change: &mut Change, text: &str, scope: Scope, records: &mut Records) -> io::Result<()> {
-    let made = make_folders(&change.real)?;
+/// Writes the record, then the file.
+fn write_installed(
+    change: &mut FileChange,
+    text: &str,
+    scope: Scope,
+    records: &mut Records,
+) -> io::Result<()> {
+    let made = create_folders(&change.real)?;
     let Some(mut record) = change.record.clone() else { return Ok(()) };
     record.folders.extend(made);
     let known = record.backups.clone();
     record.backups.extend(change.backup.clone().filter(|backup| !known.contains(backup)));
     let folders = record.folders.clone();
-    let earlier = records.of(&change.real).cloned();
-    records.put(record);
+    let earlier = records.get(&change.real).cloned();
+    records.insert(record);
     let done = records.save().and_then(|()| write(&change.real, text, scope));
     if done.is_err() {
-        records.forget(&change.real);
-        earlier.into_iter().for_each(|record| records.put(record));
+        records.remove(&change.real);
+        earlier.into_iter().for_each(|record| records.insert(record));
         for folder in folders.iter().rev() {
             let _ = fs::remove_dir(folder);
         }
@@ -91,8 +101,12 @@ fn installed(change: &mut Change, text: &str, scope: Scope, records: &mut Record
     done
 }
 
-/// Puts back what was there before, or removes the file.
-fn removed(change: &mut Change, after: Option<String>, records: &mut Records) -> io::Result<()> {
+/// Restores the text from before, or removes the file.
+fn write_uninstalled(
+    change: &mut FileChange,
+    after: Option<String>,
+    records: &mut Records,
+) -> io::Result<()> {
     match &after {
         Some(text) => write(&change.real, text, Scope::User)?,
         None => {
@@ -102,13 +116,13 @@ fn removed(change: &mut Change, after: Option<String>, records: &mut Records) ->
             }
         }
     }
-    drop_backups(change);
-    records.forget(&change.real);
+    remove_backups(change);
+    records.remove(&change.real);
     Ok(())
 }
 
-/// Removes copies of what is in the file again; one that holds something else stays, and is named.
-fn drop_backups(change: &mut Change) {
+/// Removes backups that equal the file again; another one stays, and is reported.
+fn remove_backups(change: &mut FileChange) {
     let now = change.after.as_deref().map(str::as_bytes);
     for backup in change.record.iter().flat_map(|record| &record.backups) {
         if fs::read(backup).is_ok_and(|bytes| Some(&bytes[..]) == now) {
@@ -119,21 +133,20 @@ fn drop_backups(change: &mut Change) {
     }
 }
 
-/// Writes a file whole, with the rights that it had. A new one of the user's is the user's alone.
+/// Replaces a file atomically. An existing file keeps its mode; a new one in the user's scope is private.
 fn write(path: &Path, text: &str, scope: Scope) -> io::Result<()> {
-    // A file that is there keeps its mode; a new one of the user's is private.
     let private = scope == Scope::User && !path.exists();
     let mode = if private { atomic::Mode::Private } else { atomic::Mode::Shared };
     atomic::write(path, text.as_bytes(), mode)
 }
 
-/// Keeps a copy beside a file, with its rights, under the first name that is free or holds the same.
-fn keep(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+/// Copies a file beside itself, with its permissions, under the first name that is free or has the same content.
+fn back_up(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let rights = fs::metadata(path)?.permissions();
     let mut n = 1;
     loop {
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(BACKUP);
+        name.push(BACKUP_SUFFIX);
         if n > 1 {
             name.push(format!("-{n}"));
         }
@@ -150,8 +163,8 @@ fn keep(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     }
 }
 
-/// Makes the folders that a file needs; gives those that were not there, outermost first.
-fn make_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
+/// Creates the folders that a file needs; returns those that were missing, outermost first.
+fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(folder) = path.parent() else { return Ok(Vec::new()) };
     let mut missing: Vec<_> = folder.ancestors().take_while(|at| !at.exists()).map(Path::to_owned).collect();
     missing.reverse();

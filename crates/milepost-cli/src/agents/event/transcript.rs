@@ -1,5 +1,5 @@
-//! How a command ended, where the hook is not told: Codex gives its hooks the output alone, and writes exit code and times
-//! into its own record of the session before it calls them. Only the end of that file is read.
+//! Finds how a command ended in Codex's own record of the session. Codex gives its hooks the output alone, and writes the
+//! exit code and times into that file before it calls them. Only the end of the file is read.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -7,39 +7,39 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// How much of the end is looked at, first and at most: what was just written, and with it the command's whole output.
-const FIRST: u64 = 64 << 10;
-const MOST: u64 = 4 << 20;
+/// Bytes of the end that are read, first and at most: the newest lines hold the command's whole output.
+const FIRST_WINDOW: u64 = 64 << 10;
+const LARGEST_WINDOW: u64 = 4 << 20;
 
 /// The end of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ended {
-    pub(super) exit_code: i64,
-    pub(super) duration_ms: u64,
+pub(crate) struct CommandEnd {
+    pub(crate) exit_code: i64,
+    pub(crate) duration_ms: u64,
 }
 
-/// Looks for the end of a call; `None` where the file does not tell.
-pub(super) fn ended(transcript: &Path, call: &str) -> Option<Ended> {
+/// Finds the end of a call; `None` where the file does not have it.
+pub(crate) fn find_command_end(transcript: &Path, call: &str) -> Option<CommandEnd> {
     // Opening what is no file may never end.
     let size = std::fs::metadata(transcript).ok().filter(std::fs::Metadata::is_file)?.len();
     let mut file = File::open(transcript).ok()?;
-    let mut window = FIRST;
+    let mut window = FIRST_WINDOW;
     loop {
         file.seek(SeekFrom::Start(size.saturating_sub(window))).ok()?;
         let mut end = Vec::new();
         (&mut file).take(window).read_to_end(&mut end).ok()?;
-        let found = end.split(|byte| *byte == b'\n').rev().find_map(|line| of_line(line, call));
-        if found.is_some() || window >= size.min(MOST) {
+        let found = end.split(|byte| *byte == b'\n').rev().find_map(|line| parse_line(line, call));
+        if found.is_some() || window >= size.min(LARGEST_WINDOW) {
             return found;
         }
         window *= 4;
     }
 }
 
-fn of_line(line: &[u8], call: &str) -> Option<Ended> {
+fn parse_line(line: &[u8], call: &str) -> Option<CommandEnd> {
     // Most lines are of no interest, and some are long.
-    let is_there = |text: &str| line.windows(text.len()).any(|part| part == text.as_bytes());
-    if call.is_empty() || !is_there(call) || !is_there("exit_code") {
+    let contains = |text: &str| line.windows(text.len()).any(|part| part == text.as_bytes());
+    if call.is_empty() || !contains(call) || !contains("exit_code") {
         return None;
     }
     let line = super::payload::read(line).ok()?;
@@ -47,7 +47,7 @@ fn of_line(line: &[u8], call: &str) -> Option<Ended> {
     let item = payload.get("item").filter(|item| item.get("id").and_then(Value::as_str) == Some(call))?;
     let time = |key: &str| payload.get(key).and_then(Value::as_u64);
     let duration = time("completed_at_ms").zip(time("started_at_ms"));
-    Some(Ended {
+    Some(CommandEnd {
         exit_code: item.get("exit_code")?.as_i64()?,
         duration_ms: duration.map_or(0, |(end, start)| end.saturating_sub(start)),
     })
@@ -79,20 +79,20 @@ mod tests {
         let text =
             [line("call_1", "3", "no"), line("call_2", "0", &large), "{\"type\":\"token_count\"}\n".into()];
         write(&file, &text.concat());
-        assert_eq!(ended(&file, "call_1"), Some(Ended { exit_code: 3, duration_ms: 250 }));
-        assert_eq!(ended(&file, "call_2"), Some(Ended { exit_code: 0, duration_ms: 250 }));
-        assert_eq!(ended(&file, "call_3"), None);
+        assert_eq!(find_command_end(&file, "call_1"), Some(CommandEnd { exit_code: 3, duration_ms: 250 }));
+        assert_eq!(find_command_end(&file, "call_2"), Some(CommandEnd { exit_code: 0, duration_ms: 250 }));
+        assert_eq!(find_command_end(&file, "call_3"), None);
     }
 
     #[test]
     fn what_cannot_be_read_tells_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rollout.jsonl");
-        assert_eq!(ended(&file, "call_1"), None);
-        assert_eq!(ended(folder.path(), "call_1"), None);
+        assert_eq!(find_command_end(&file, "call_1"), None);
+        assert_eq!(find_command_end(folder.path(), "call_1"), None);
         let odd = "call_1 exit_code\n{\"call_1\":\"exit_code\"";
         write(&file, &(line("call_1", "null", "") + odd));
-        assert_eq!(ended(&file, "call_1"), None);
-        assert_eq!(ended(&file, ""), None);
+        assert_eq!(find_command_end(&file, "call_1"), None);
+        assert_eq!(find_command_end(&file, ""), None);
     }
 }

@@ -1,0 +1,176 @@
+//! What is set up in one file of an agent's: entries in the user's settings, or a file that is all ours.
+//! In: the text of a file. Out: the text with or without our part, or why the file is left as it is. Reads no files.
+
+use super::edit::Document;
+use super::hooks::HookSettings;
+use super::json::{Dialect, SyntaxError};
+use super::server::McpServer;
+use super::toml_server;
+
+/// What is set up in a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Content {
+    /// Entries in JSON settings.
+    Settings { dialect: Dialect, hooks: Option<&'static HookSettings>, server: Option<&'static McpServer> },
+    /// The server's table in TOML settings.
+    TomlServer,
+    /// A file that is all ours.
+    OwnFile { part: Part, text: &'static str },
+}
+
+/// A part of the setup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    Hooks,
+    Command,
+    Mcp,
+}
+
+impl Part {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Hooks => "hooks",
+            Self::Command => "command",
+            Self::Mcp => "mcp",
+        }
+    }
+}
+
+/// Whether a part is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum InstallState {
+    Absent,
+    Current,
+    /// It is ours, but not as this version sets it up.
+    Stale(String),
+    /// The user has something else in its place.
+    Foreign(String),
+}
+
+/// What an uninstall leaves of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remainder {
+    Blank,
+    Text,
+}
+
+/// Why a file is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) String);
+
+impl Refusal {
+    pub(super) fn new(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+impl From<SyntaxError> for Refusal {
+    fn from(error: SyntaxError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What an uninstall cannot read from the file: the objects and lists that were empty before the install.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PriorState {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) empty: Vec<String>,
+}
+
+impl PriorState {
+    pub(super) fn note_empty(&mut self, document: &Document, path: &[usize], name: &str) {
+        if document.is_empty(path) && !self.empty.iter().any(|known| known == name) {
+            self.empty.push(name.to_owned());
+        }
+    }
+}
+
+/// The line that makes a file ours. Without it the file is the user's.
+pub(super) const MARK: &str = "Written by `milepost agents install`";
+
+impl Content {
+    /// The text with our part.
+    pub(super) fn install(&self, text: Option<&str>, prior: &mut PriorState) -> Result<String, Refusal> {
+        match self {
+            Self::Settings { dialect, hooks, server } => {
+                let mut document = Document::parse(text.unwrap_or_default(), *dialect)?;
+                if let Some(hooks) = hooks {
+                    hooks.install(&mut document, prior)?;
+                }
+                if let Some(server) = server {
+                    server.install(&mut document, prior)?;
+                }
+                Ok(document.text())
+            }
+            Self::TomlServer => toml_server::install(text.unwrap_or_default()),
+            Self::OwnFile { text: ours, .. } => match text {
+                Some(theirs) if is_users_own(theirs) => Ok(theirs.to_owned()),
+                _ => Ok((*ours).to_owned()),
+            },
+        }
+    }
+
+    /// The text without our part, and whether it is blank now.
+    pub(super) fn uninstall(&self, text: &str, prior: &PriorState) -> Result<(String, Remainder), Refusal> {
+        let left = match self {
+            Self::Settings { dialect, hooks, server } => {
+                let mut document = Document::parse(text, *dialect)?;
+                let before = document.text();
+                if hooks.is_some() {
+                    HookSettings::uninstall(&mut document, prior)?;
+                }
+                if let Some(server) = server {
+                    server.uninstall(&mut document, prior)?;
+                }
+                // A blank file becomes an object only to be looked at.
+                if document.text() == before { text.to_owned() } else { document.text() }
+            }
+            Self::TomlServer => toml_server::uninstall(text)?,
+            Self::OwnFile { .. } if is_users_own(text) => text.to_owned(),
+            Self::OwnFile { .. } => String::new(),
+        };
+        let blank = left != text && matches!(left.trim(), "" | "{}");
+        Ok((left, if blank { Remainder::Blank } else { Remainder::Text }))
+    }
+
+    /// The state of each part in this file.
+    pub(super) fn install_state(&self, text: Option<&str>) -> Result<Vec<(Part, InstallState)>, Refusal> {
+        Ok(match self {
+            Self::Settings { dialect, hooks, server } => {
+                let document = Document::parse(text.unwrap_or_default(), *dialect)?;
+                let hooks = hooks.map(|hooks| (Part::Hooks, hooks.install_state(&document)));
+                let server = server.map(|server| (Part::Mcp, server.install_state(&document)));
+                hooks.into_iter().chain(server).collect()
+            }
+            Self::TomlServer => vec![(Part::Mcp, toml_server::install_state(text.unwrap_or_default())?)],
+            Self::OwnFile { part, text: ours } => {
+                let state = match text {
+                    None => InstallState::Absent,
+                    Some(text) if text == *ours => InstallState::Current,
+                    Some(text) if is_users_own(text) => {
+                        InstallState::Foreign("a file of your own is there".into())
+                    }
+                    Some(_) => InstallState::Stale("it is not what this version writes".into()),
+                };
+                vec![(*part, state)]
+            }
+        })
+    }
+
+    /// The parts in this file.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        match self {
+            Self::Settings { hooks, server, .. } => {
+                let hooks = hooks.map(|_| Part::Hooks);
+                hooks.into_iter().chain(server.map(|_| Part::Mcp)).collect()
+            }
+            Self::TomlServer => vec![Part::Mcp],
+            Self::OwnFile { part, .. } => vec![*part],
+        }
+    }
+}
+
+fn is_users_own(text: &str) -> bool {
+    !text.trim().is_empty() && !text.contains(MARK)
+}

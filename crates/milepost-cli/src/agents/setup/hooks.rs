@@ -1,0 +1,168 @@
+//! Hook entries in an agent's settings: `{"hooks": {EVENT: [{"matcher", "hooks": [{"type", "command", …}]}]}}`.
+//! Claude Code, Gemini and Codex share the shape. Entries of others are never touched; ours go at the end of an event,
+//! since Codex trusts a hook by its position.
+
+use super::super::spec::HookedEvent;
+use super::content::{InstallState, PriorState, Refusal};
+use super::edit::{Document, ItemPath};
+use super::style::quote;
+
+/// The hooks that an agent gets.
+#[derive(Debug)]
+pub(crate) struct HookSettings {
+    /// The command, the same for every event. It is never changed lightly: Codex asks its user again for another one.
+    pub(in crate::agents) command: &'static str,
+    pub(in crate::agents) events: &'static [HookedEvent],
+    /// Whether an entry has a name.
+    pub(in crate::agents) named: bool,
+}
+
+/// A shell line that runs the hook where `milepost` is installed. Elsewhere it reads what the agent sends and prints
+/// nothing. It means the same in sh, bash, zsh and fish: agents differ in which of them they start.
+macro_rules! hook_command {
+    ($agent:literal) => {
+        concat!("command -v milepost >/dev/null 2>&1 && milepost hook ", $agent, " || cat >/dev/null")
+    };
+}
+pub(in crate::agents) use hook_command;
+
+/// Part of every command of ours.
+const MARK: &str = "milepost hook ";
+
+/// An entry of ours.
+struct OwnHook {
+    event: String,
+    command: ItemPath,
+    entry: ItemPath,
+}
+
+impl HookSettings {
+    fn has_event(&self, name: &str) -> bool {
+        self.events.iter().any(|event| event.name == name)
+    }
+
+    /// The JSON of an event's group with our entry.
+    fn group(&self, timeout: u64) -> String {
+        let name = if self.named { r#""name": "milepost", "# } else { "" };
+        let command = quote(self.command);
+        format!(
+            r#"{{"matcher": "*", "hooks": [{{{name}"type": "command", "command": {command}, "timeout": {timeout}}}]}}"#
+        )
+    }
+
+    pub(super) fn install(&self, document: &mut Document, prior: &mut PriorState) -> Result<(), Refusal> {
+        if document.find(&["hooks"]).is_none() {
+            let events = self.events.iter();
+            let groups: Vec<_> = events
+                .map(|event| format!("{}: [{}]", quote(event.name), self.group(event.timeout)))
+                .collect();
+            return Ok(document.push(&[], Some("hooks"), &format!("{{{}}}", groups.join(", ")))?);
+        }
+        // Hooks of another version for events that this one does not use.
+        while let Some(extra) = own_hooks(document).into_iter().rfind(|hook| !self.has_event(&hook.event)) {
+            remove_entry(document, &extra, prior)?;
+        }
+        for HookedEvent { name, timeout, .. } in self.events {
+            let hooks = find_object(document, &["hooks"])?;
+            let mut ours = own_hooks(document).into_iter().filter(|hook| hook.event == *name);
+            if let Some(hook) = ours.next() {
+                if document.string(&hook.command) != Some(self.command) {
+                    document.replace(&hook.command, &quote(self.command))?;
+                }
+                continue;
+            }
+            match document.find_from(&hooks, &[name]) {
+                None => {
+                    prior.note_empty(document, &hooks, "hooks");
+                    document.push(&hooks, Some(name), &format!("[{}]", self.group(*timeout)))?;
+                }
+                Some(path) if document.is_array(&path) => {
+                    prior.note_empty(document, &path, &format!("hooks.{name}"));
+                    document.push(&path, None, &self.group(*timeout))?;
+                }
+                Some(_) => return Err(Refusal::new(&format!("hooks.{name} is not an array"))),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn uninstall(document: &mut Document, prior: &PriorState) -> Result<(), Refusal> {
+        while let Some(last) = own_hooks(document).pop() {
+            remove_entry(document, &last, prior)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn install_state(&self, document: &Document) -> InstallState {
+        let found = own_hooks(document);
+        if found.is_empty() {
+            return InstallState::Absent;
+        }
+        let missing: Vec<_> = self
+            .events
+            .iter()
+            .map(|event| event.name)
+            .filter(|name| !found.iter().any(|hook| hook.event == *name))
+            .collect();
+        let mut why = Vec::new();
+        if !missing.is_empty() {
+            why.push(format!("no hook for {}", missing.join(", ")));
+        }
+        let extra: Vec<_> =
+            found.iter().map(|hook| hook.event.as_str()).filter(|event| !self.has_event(event)).collect();
+        if !extra.is_empty() {
+            why.push(format!("a hook that is no longer used for {}", extra.join(", ")));
+        }
+        let other = found.iter().filter(|hook| document.string(&hook.command) != Some(self.command));
+        let other: Vec<_> = other.map(|hook| hook.event.as_str()).collect();
+        if !other.is_empty() {
+            why.push(format!("another command for {}", other.join(", ")));
+        }
+        if why.is_empty() { InstallState::Current } else { InstallState::Stale(why.join("; ")) }
+    }
+}
+
+/// Removes an entry, its group if nothing else is in it, and containers that have become empty and were not so before.
+fn remove_entry(document: &mut Document, hook: &OwnHook, prior: &PriorState) -> Result<(), Refusal> {
+    document.remove(&hook.entry)?;
+    // hooks, event, group, its own "hooks", entry.
+    let [hooks, event, group, entries, _] = hook.entry[..] else { return Ok(()) };
+    if !document.is_empty(&[hooks, event, group, entries]) {
+        return Ok(());
+    }
+    document.remove(&[hooks, event, group])?;
+    for (path, name) in [(&[hooks, event][..], format!("hooks.{}", hook.event)), (&[hooks], "hooks".into())] {
+        if !document.is_empty(path) || prior.empty.contains(&name) {
+            return Ok(());
+        }
+        document.remove(path)?;
+    }
+    Ok(())
+}
+
+/// The path of a member that has to be an object.
+fn find_object(document: &Document, names: &[&str]) -> Result<ItemPath, Refusal> {
+    match document.find(names) {
+        Some(path) if document.is_object(&path) => Ok(path),
+        _ => Err(Refusal::new(&format!("{} is not an object", names.join(".")))),
+    }
+}
+
+/// Our entries, in the order of the file.
+fn own_hooks(document: &Document) -> Vec<OwnHook> {
+    let mut all = Vec::new();
+    let Some(hooks) = document.find(&["hooks"]) else { return all };
+    for (event, groups) in document.children(&hooks) {
+        for (_, group) in document.children(&groups) {
+            let Some(entries) = document.find_from(&group, &["hooks"]) else { continue };
+            for (_, entry) in document.children(&entries) {
+                let Some(command) = document.find_from(&entry, &["command"]) else { continue };
+                if document.string(&command).is_some_and(|text| text.contains(MARK)) {
+                    let event = event.unwrap_or_default().to_owned();
+                    all.push(OwnHook { event, command, entry });
+                }
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,257 @@
+//! Plans an install or uninstall: each file's text before and after.
+//! In: an agent, folders and the record of earlier installs. Out: a plan; nothing is written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::{Agent, Roots, Scope};
+use super::Target;
+use super::content::{Content, InstallState, Part, Refusal, Remainder};
+use super::install_state::inspect;
+use super::record::{Record, Records, digest};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Action {
+    Install,
+    Uninstall,
+}
+
+/// The changes for one agent in one scope.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) action: Action,
+    pub(crate) agent: Agent,
+    pub(crate) scope: Scope,
+    /// The project's root, in that scope.
+    pub(crate) project: Option<PathBuf>,
+    pub(crate) changes: Vec<FileChange>,
+    /// Files that are left as they are, and why.
+    pub(crate) refused: Vec<(PathBuf, String)>,
+    /// What the user should know besides.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The change of one file.
+#[derive(Debug)]
+pub(crate) struct FileChange {
+    pub(crate) path: PathBuf,
+    /// The file that is written, with links resolved.
+    pub(super) real: PathBuf,
+    pub(crate) parts: Vec<Part>,
+    /// Its text, if it exists.
+    pub(crate) before: Option<String>,
+    /// Its new text; `None` removes it.
+    pub(crate) after: Option<String>,
+    /// The record of it afterwards.
+    pub(super) record: Option<Record>,
+    pub(super) needs_backup: bool,
+    /// The backup, once it was made.
+    pub(crate) backup: Option<PathBuf>,
+}
+
+impl FileChange {
+    pub(crate) fn has_effect(&self) -> bool {
+        self.before != self.after
+    }
+}
+
+impl Plan {
+    fn new(action: Action, agent: Agent, scope: Scope, roots: &Roots) -> Self {
+        let project = (scope == Scope::Project).then(|| roots.project.clone());
+        Self { action, agent, scope, project, changes: Vec::new(), refused: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Whether it can be executed. An install needs all files, an uninstall does what it can.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.action == Action::Uninstall || self.refused.is_empty()
+    }
+
+    pub(crate) fn has_changes(&self) -> bool {
+        self.is_possible() && self.changes.iter().any(FileChange::has_effect)
+    }
+}
+
+pub(crate) fn plan_install(agent: Agent, scope: Scope, roots: &Roots, records: &Records) -> Plan {
+    let mut plan = Plan::new(Action::Install, agent, scope, roots);
+    for target in (agent.targets)(roots, scope) {
+        match plan_file_install(&plan, &target, records) {
+            Ok(change) => {
+                let foreign = target.content.install_state(change.after.as_deref()).unwrap_or_default();
+                plan.notes.extend(foreign.into_iter().filter_map(|(part, state)| match state {
+                    InstallState::Foreign(what) => {
+                        Some(format!("{}: {what}; no {} set up", target.path.display(), part.name()))
+                    }
+                    _ => None,
+                }));
+                plan.changes.push(change);
+            }
+            Err(Refusal(why)) => plan.refused.push((target.path, why)),
+        }
+    }
+    if agent.runs_hooks_twice && inspect(agent, scope.other(), roots).has(Part::Hooks) {
+        plan.notes.push(duplicate_hooks(agent, scope.other()));
+    }
+    plan
+}
+
+/// The note for an agent whose hooks run in both scopes.
+pub(super) fn duplicate_hooks(agent: Agent, other: Scope) -> String {
+    let flag = if other == Scope::Project { " --project" } else { "" };
+    format!(
+        "{} runs hooks of the user and of the project, so that each event is recorded twice: \
+         `milepost agents uninstall {agent}{flag}` takes the others back",
+        agent.display_name
+    )
+}
+
+/// Maximum size of an agent's file.
+const SETTINGS_LIMIT: u64 = 64 << 20;
+
+/// Resolves links; those of a project must not lead out of it, because they may be a stranger's.
+fn resolve_within(path: &Path, project: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
+    let real = resolve_links(path)?;
+    let outside = |project: &PathBuf| {
+        let root = fs::canonicalize(project).unwrap_or_else(|_| project.clone());
+        !real.starts_with(root)
+    };
+    match project.is_some_and(outside) {
+        true => Err(Refusal::new("it is a link that leads out of the project")),
+        false => Ok(real),
+    }
+}
+
+fn plan_file_install(plan: &Plan, target: &Target, records: &Records) -> Result<FileChange, Refusal> {
+    let real = resolve_within(&target.path, plan.project.as_ref())?;
+    let before = read_text(&real)?;
+    let known = records.get(&real);
+    let mut prior = known.map(|known| known.prior.clone()).unwrap_or_default();
+    let after = target.content.install(before.as_deref(), &mut prior)?;
+    let now = before.as_deref().map(|text| digest(text.as_bytes()));
+    // Nobody else has changed it since: an uninstall restores what was there first.
+    let same = known.filter(|known| Some(&known.digest_after) == now.as_ref());
+    let clean = match &before {
+        Some(text) => target.content.uninstall(text, &prior).is_ok_and(|(left, _)| left == *text),
+        None => true,
+    };
+    let record = Record {
+        path: real.clone(),
+        agent: plan.agent.name.to_owned(),
+        scope: plan.scope,
+        project: plan.project.clone(),
+        existed: before.is_some() && known.is_none_or(|known| known.existed),
+        digest_after: digest(after.as_bytes()),
+        digest_before: match same {
+            Some(known) => known.digest_before.clone(),
+            None => now.filter(|_| clean),
+        },
+        backups: known.map(|known| known.backups.clone()).unwrap_or_default(),
+        prior,
+        folders: known.map(|known| known.folders.clone()).unwrap_or_default(),
+    };
+    Ok(FileChange {
+        path: target.path.clone(),
+        needs_backup: before.is_some() && same.is_none(),
+        record: (before.as_deref() != Some(&after)).then_some(record),
+        real,
+        parts: target.content.parts(),
+        before,
+        after: Some(after),
+        backup: None,
+    })
+}
+
+pub(crate) fn plan_uninstall(agent: Agent, scope: Scope, roots: &Roots, records: &Records) -> Plan {
+    let mut plan = Plan::new(Action::Uninstall, agent, scope, roots);
+    let mut targets = (agent.targets)(roots, scope);
+    // Files that were set up under another name or in another folder than today's.
+    let here = |record: &&Record| {
+        record.agent == agent.name && record.scope == scope && record.project == plan.project
+    };
+    for record in records.all().iter().filter(here) {
+        let known =
+            targets.iter().any(|target| resolve_links(&target.path).is_ok_and(|path| path == record.path));
+        if let (false, Some(content)) = (known, content_by_name(&targets, &record.path)) {
+            targets.push(Target::new(record.path.clone(), content));
+        }
+    }
+    for target in targets {
+        match plan_file_uninstall(&plan, &target, records) {
+            Ok(Some(change)) => plan.changes.push(change),
+            Ok(None) => {}
+            Err(Refusal(why)) => plan.refused.push((target.path, why)),
+        }
+    }
+    plan
+}
+
+/// What is set up in a file, by its name.
+fn content_by_name(targets: &[Target], path: &Path) -> Option<Content> {
+    let stem = path.file_stem()?;
+    targets.iter().find(|target| target.path.file_stem() == Some(stem)).map(|target| target.content)
+}
+
+fn plan_file_uninstall(
+    plan: &Plan,
+    target: &Target,
+    records: &Records,
+) -> Result<Option<FileChange>, Refusal> {
+    let real = resolve_within(&target.path, plan.project.as_ref())?;
+    let known = records.get(&real);
+    let Some(before) = read_text(&real)? else { return Ok(None) };
+    let untouched = known.filter(|known| known.digest_after == digest(before.as_bytes()));
+    let after = match untouched.map(|known| (known, original_text(known))) {
+        Some((known, _)) if !known.existed => None,
+        Some((_, Some(text))) => Some(text),
+        _ => {
+            let prior = known.map(|known| known.prior.clone()).unwrap_or_default();
+            let (left, rest) = target.content.uninstall(&before, &prior)?;
+            let stays = matches!(target.content, Content::Settings { .. } | Content::TomlServer)
+                && known.is_some_and(|known| known.existed);
+            if rest == Remainder::Blank && !stays { None } else { Some(left) }
+        }
+    };
+    // A file of ours that somebody has changed is backed up.
+    let edited = matches!(target.content, Content::OwnFile { text, .. } if after.is_none() && text != before);
+    Ok(Some(FileChange {
+        path: target.path.clone(),
+        needs_backup: edited && untouched.is_none(),
+        record: known.cloned(),
+        real,
+        parts: target.content.parts(),
+        before: Some(before),
+        after,
+        backup: None,
+    }))
+}
+
+/// The text of a file before anything was installed, if a backup has it.
+fn original_text(known: &Record) -> Option<String> {
+    let wanted = known.digest_before.as_ref()?;
+    let texts = known.backups.iter().filter_map(|path| fs::read_to_string(path).ok());
+    texts.into_iter().find(|text| digest(text.as_bytes()) == *wanted)
+}
+
+/// A file's text; `None` if it does not exist.
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, Refusal> {
+    match milepost::fs::bounded::read(path, SETTINGS_LIMIT) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| Refusal::new("it is not UTF-8 text")),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(Refusal::new(&format!("it could not be read: {e}"))),
+    }
+}
+
+/// Resolves links, also of the folders of a file that does not exist yet.
+pub(super) fn resolve_links(path: &Path) -> Result<PathBuf, Refusal> {
+    if let Ok(real) = fs::canonicalize(path) {
+        return Ok(real);
+    }
+    if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_symlink()) {
+        return Err(Refusal::new("it is a link to a file that is not there"));
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => Ok(resolve_links(parent)?.join(name)),
+        _ => Ok(path.to_owned()),
+    }
+}

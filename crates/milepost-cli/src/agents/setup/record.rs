@@ -1,0 +1,128 @@
+//! The record of what was installed where, one small file in the user's state folder: it holds what an uninstall cannot
+//! read from the agents' files. Without it an uninstall still works, but drops containers that were empty before.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use milepost::fs::atomic;
+use serde::{Deserialize, Serialize};
+
+use super::super::Scope;
+use super::content::PriorState;
+
+const NAME: &str = "agents.json";
+
+/// One file that was changed or made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(super) path: PathBuf,
+    /// The agent's name.
+    pub(crate) agent: String,
+    pub(crate) scope: Scope,
+    /// The project's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<PathBuf>,
+    /// Whether the file was there before.
+    pub(super) existed: bool,
+    /// The digest of the written text: while the file has it, nobody else has changed it.
+    pub(super) digest_after: String,
+    /// The digest of the text that an uninstall restores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) digest_before: Option<String>,
+    /// Copies of the file from before each change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) backups: Vec<PathBuf>,
+    #[serde(flatten)]
+    pub(super) prior: PriorState,
+    /// Folders that were made for it, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) folders: Vec<PathBuf>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct RecordFile {
+    version: u32,
+    files: Vec<Record>,
+}
+
+/// All records, and where they are kept.
+#[derive(Debug)]
+pub(crate) struct Records {
+    folder: Option<PathBuf>,
+    content: RecordFile,
+    /// Locked while files are changed, so that two installs do not overlap.
+    _lock: Option<fs::File>,
+}
+
+impl Records {
+    /// Reads the records, and locks them if files are going to be changed. Without the folder, or with a file that cannot
+    /// be parsed, there are no records.
+    pub(crate) fn open(folder: Option<PathBuf>, access: Access) -> io::Result<Self> {
+        let mut held = None;
+        if let (Some(folder), Access::ReadWrite) = (&folder, access) {
+            atomic::create_folder(folder)?;
+            let lock = fs::File::open(folder)?;
+            lock.lock()?;
+            held = Some(lock);
+        }
+        let text = folder.as_ref().and_then(|folder| fs::read_to_string(folder.join(NAME)).ok());
+        let content = text.and_then(|text| serde_json::from_str::<RecordFile>(&text).ok());
+        Ok(Self { folder, content: content.unwrap_or_default(), _lock: held })
+    }
+
+    /// No records, and nowhere to write them.
+    pub(crate) fn none() -> Self {
+        Self { folder: None, content: RecordFile::default(), _lock: None }
+    }
+
+    pub(super) fn get(&self, path: &Path) -> Option<&Record> {
+        self.content.files.iter().find(|record| record.path == path)
+    }
+
+    pub(crate) fn all(&self) -> &[Record] {
+        &self.content.files
+    }
+
+    pub(super) fn insert(&mut self, record: Record) {
+        self.remove(&record.path.clone());
+        self.content.files.push(record);
+    }
+
+    pub(super) fn remove(&mut self, path: &Path) {
+        self.content.files.retain(|known| known.path != path);
+    }
+
+    /// Drops the records of files that no longer exist.
+    pub(super) fn remove_missing(&mut self) {
+        self.content.files.retain(|known| known.path.exists());
+    }
+
+    /// Writes the records, or removes the file if there are none.
+    pub(super) fn save(&self) -> io::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let file = folder.join(NAME);
+        if self.content.files.is_empty() {
+            return match fs::remove_file(&file) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+                _ => Ok(()),
+            };
+        }
+        let content = RecordFile { version: 1, files: self.content.files.clone() };
+        let mut text = serde_json::to_vec_pretty(&content).map_err(io::Error::other)?;
+        text.push(b'\n');
+        atomic::write(&file, &text, atomic::Mode::Private)
+    }
+}
+
+/// A digest of a file's content.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// Whether files are going to be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadWrite,
+    ReadOnly,
+}

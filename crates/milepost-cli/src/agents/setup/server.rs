@@ -1,0 +1,87 @@
+//! The MCP server's entry in JSON settings: a member `milepost` among the agent's servers.
+
+use super::content::{InstallState, PriorState, Refusal};
+use super::edit::{Document, ItemPath};
+
+/// The name of the entry, with every agent.
+pub(super) const NAME: &str = "milepost";
+
+/// How an agent's settings list MCP servers.
+#[derive(Debug)]
+pub(crate) struct McpServer {
+    /// The member that holds all servers.
+    pub(in crate::agents) list: &'static str,
+    /// The JSON of our entry in it.
+    pub(in crate::agents) entry: &'static str,
+}
+
+impl McpServer {
+    pub(super) fn install(&self, document: &mut Document, prior: &mut PriorState) -> Result<(), Refusal> {
+        let list = self.list;
+        match self.install_state(document) {
+            InstallState::Current | InstallState::Foreign(_) => return Ok(()),
+            InstallState::Stale(_) => {
+                if let Some(path) = document.find(&[list, NAME]) {
+                    document.replace(&path, self.entry)?;
+                }
+                return Ok(());
+            }
+            InstallState::Absent => {}
+        }
+        match document.find(&[list]) {
+            None => document.push(&[], Some(list), &format!("{{\"{NAME}\": {}}}", self.entry))?,
+            Some(path) if document.is_object(&path) => {
+                prior.note_empty(document, &path, list);
+                document.push(&path, Some(NAME), self.entry)?;
+            }
+            Some(_) => return Err(Refusal::new(&format!("{list} is not an object"))),
+        }
+        Ok(())
+    }
+
+    pub(super) fn uninstall(&self, document: &mut Document, prior: &PriorState) -> Result<(), Refusal> {
+        let list = self.list;
+        if matches!(self.install_state(document), InstallState::Absent | InstallState::Foreign(_)) {
+            return Ok(());
+        }
+        let Some(path) = document.find(&[list, NAME]) else { return Ok(()) };
+        document.remove(&path)?;
+        let parent = &path[..path.len() - 1];
+        if document.is_empty(parent) && !prior.empty.iter().any(|kept| kept == list) {
+            document.remove(parent)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn install_state(&self, document: &Document) -> InstallState {
+        let Some(path) = document.find(&[self.list, NAME]) else { return InstallState::Absent };
+        let words = Self::words(document, &path);
+        classify_command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The program and its arguments.
+    fn words(document: &Document, path: &ItemPath) -> Vec<String> {
+        let mut words = Vec::new();
+        for name in ["command", "args"] {
+            let Some(path) = document.find_from(path, &[name]) else { continue };
+            words.extend(document.string(&path).map(str::to_owned));
+            let elements = document.children(&path);
+            words.extend(elements.iter().filter_map(|(_, path)| document.string(path)).map(str::to_owned));
+        }
+        words
+    }
+}
+
+/// What an entry is, by the words of its command: the program may be named by a path of the user's.
+pub(super) fn classify_command(words: &[&str]) -> InstallState {
+    let Some((program, arguments)) = words.split_first() else {
+        return InstallState::Foreign("an MCP server named milepost without a command".into());
+    };
+    if program.rsplit(['/', '\\']).next().is_none_or(|name| name.trim_end_matches(".exe") != "milepost") {
+        return InstallState::Foreign(format!("an MCP server named milepost that runs {program}"));
+    }
+    match arguments {
+        ["mcp"] => InstallState::Current,
+        other => InstallState::Stale(format!("the MCP server is started with {}", other.join(" "))),
+    }
+}
