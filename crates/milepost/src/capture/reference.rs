@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Instant;
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
@@ -63,7 +64,7 @@ fn digest(file: &mut std::fs::File, deadline: Instant) -> io::Result<Result<(Str
             Err(e) => return Err(e),
         }
     }
-    Ok(Ok((hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), size)))
+    Ok(Ok((HEXLOWER.encode(&hasher.finalize()), size)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Reading folders of others: regular files inside of them, of a size that makes sense, and a reason for every other.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::types::ForeignData;
 use super::{InteropError, Progress};
 use crate::ReasonCode;
+use crate::fs::bounded;
 use crate::model::{JsonPath, RawObject};
 use crate::seal::strict;
 
@@ -91,26 +92,18 @@ impl<'p, 'q> Folder<'p, 'q> {
         if !real.starts_with(&self.real) {
             return Err("a link that leads out of the folder".into());
         }
-        let meta = fs::metadata(&real).map_err(|e| e.to_string())?;
-        if !meta.is_file() {
-            return Err("not a regular file".into());
-        }
-        if meta.len() > LARGEST {
-            return Err(format!("{} bytes, over the limit of {LARGEST} for one file", meta.len()));
-        }
-        let mut bytes = Vec::new();
-        let file = fs::File::open(&real).map_err(|e| e.to_string())?;
-        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+        let too_large = || format!("larger than {}, the limit for one file", bounded::shown(LARGEST));
+        let mut bytes = bounded::read(&real, LARGEST).map_err(|e| match e.kind() {
+            io::ErrorKind::FileTooLarge => too_large(),
+            _ => e.to_string(),
+        })?;
         if path.extension().is_some_and(|e| e == "gz") {
             let mut plain = Vec::new();
             let packed = flate2::read::MultiGzDecoder::new(&bytes[..]);
             packed.take(LARGEST + 1).read_to_end(&mut plain).map_err(|e| format!("not gzip: {e}"))?;
             bytes = plain;
         }
-        if bytes.len() as u64 > LARGEST {
-            return Err(format!("more than {LARGEST} bytes, the limit for one file"));
-        }
-        Ok(bytes)
+        if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
     }
 
     /// A file that holds one JSON object, and its text.

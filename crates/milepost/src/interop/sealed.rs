@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -195,7 +196,7 @@ fn document(line: &[u8]) -> Vec<u8> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 /// Reads a bundle or lines. A bundle that is torn or changed is refused as a whole; of lines, those that prove
@@ -254,8 +255,7 @@ pub fn read(
                 Line::Items(items) => sealed.items = items,
                 Line::Patch(patch) => sealed.patch = Some(patch),
                 Line::End { lines, sha256 } => {
-                    let found: String =
-                        hasher.clone().finalize().iter().map(|b| format!("{b:02x}")).collect();
+                    let found = HEXLOWER.encode(&hasher.clone().finalize());
                     if lines != n - 1 || sha256 != found {
                         return Err(broken(format!("checksum mismatch: expected {sha256}, found {found}")));
                     }

@@ -2,7 +2,6 @@
 //! In: nothing. Out: what every other room speaks about.
 //! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
 
-mod base64;
 mod change;
 mod checkpoint;
 mod event;

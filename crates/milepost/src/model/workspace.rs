@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{FromRawJson, JsonPath, ValidationError, base64, json::kind_of, record};
+use data_encoding::BASE64;
+
+use super::{FromRawJson, JsonPath, ValidationError, json::kind_of, record};
 
 /// A path as it is on disk: text where it is UTF-8, else its bytes in base64.
 #[derive(
@@ -33,7 +35,7 @@ impl PathText {
     pub fn of(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::Text(text.to_owned()),
-            Err(_) => Self::Bytes { b64: base64::encode(bytes) },
+            Err(_) => Self::Bytes { b64: BASE64.encode(bytes) },
         }
     }
 
@@ -41,7 +43,7 @@ impl PathText {
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         match self {
             Self::Text(text) => Some(text.as_bytes().to_vec()),
-            Self::Bytes { b64 } => base64::decode(b64),
+            Self::Bytes { b64 } => BASE64.decode(b64.as_bytes()).ok(),
         }
     }
 

@@ -7,6 +7,7 @@ mod header;
 pub mod strict;
 mod version;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 pub use header::{Header, Material};
@@ -159,7 +160,7 @@ pub fn verify(bytes: Vec<u8>) -> Result<Verified, SealError> {
     let mut hasher = hasher(version);
     hasher.update(&bytes[..body_len]);
     hasher.update(b"}");
-    let computed = hex(&hasher.finalize());
+    let computed = HEXLOWER.encode(&hasher.finalize());
     if computed != checksum_found {
         return Err(SealError::Mismatch { expected: checksum_found, found: computed });
     }
@@ -265,15 +266,7 @@ fn hasher(version: u64) -> Sha256 {
 fn checksum(body: &[u8], version: u64) -> String {
     let mut hasher = hasher(version);
     hasher.update(body);
-    hex(&hasher.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|b| [DIGITS[usize::from(b >> 4)] as char, DIGITS[usize::from(b & 15)] as char])
-        .collect()
+    HEXLOWER.encode(&hasher.finalize())
 }
 
 #[cfg(test)]

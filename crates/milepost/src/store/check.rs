@@ -116,8 +116,3 @@ pub(crate) fn checksum(part: Part, key: &[&[u8]], value: &[u8]) -> [u8; 16] {
     check.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
     check
 }
-
-/// A checksum as text.
-pub(crate) fn hex(check: &[u8]) -> String {
-    check.iter().map(|b| format!("{b:02x}")).collect()
-}

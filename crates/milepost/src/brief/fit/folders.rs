@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 
+use foldhash::HashMap;
+
 use super::super::TokenCounter;
 use super::super::blocks::code_span;
 use super::gather::in_one_line;
-use super::seeded::Map;
 
 /// What a line costs beside its folder and names, in letters: one of its own has to save more.
 const LINE: usize = 8;
@@ -50,10 +51,10 @@ struct Home {
 #[derive(Debug, Default)]
 pub(super) struct Folders<'a> {
     all: Vec<Folder<'a>>,
-    known: Map<Cow<'a, str>, usize>,
-    homes: Map<Cow<'a, str>, Home>,
+    known: HashMap<Cow<'a, str>, usize>,
+    homes: HashMap<Cow<'a, str>, Home>,
     /// Which entry of several tells of a path: the newest.
-    owners: Map<Cow<'a, str>, usize>,
+    owners: HashMap<Cow<'a, str>, usize>,
     /// Room to put together what is weighed.
     line: String,
 }
@@ -71,7 +72,7 @@ impl<'a> Folders<'a> {
             self.owners.insert(path.clone(), entry);
             self.homes.entry(split(path, folder_of(path).len()).0).or_default().files += 1;
         }
-        let mut shared: Map<Cow<'a, str>, usize> = Map::default();
+        let mut shared: HashMap<Cow<'a, str>, usize> = HashMap::default();
         for (folder, home) in &mut self.homes {
             let top = top_of(folder).len();
             if top < folder.len() && (home.files - 1) * (folder.len() - top) > top + LINE {

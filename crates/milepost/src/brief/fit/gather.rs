@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use foldhash::{HashSet, HashSetExt as _};
+
 use super::super::artifact::Artifact;
 use super::super::blocks::{Block, Grain, blocks, cells, said, trimmed};
 use super::super::parse::fence;
@@ -11,7 +13,6 @@ use super::super::{Brief, Kind, Section};
 use super::clip::{inert, sentences};
 use super::entry::Entry;
 use super::page::Page;
-use super::seeded::{Seeded, Set};
 use super::{Fit, PREAMBLE, Rank};
 
 pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
@@ -21,7 +22,7 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
     if let Some(front) = brief.front_matter() {
         page.set_front(brief.slice(front.range.clone()));
     }
-    let mut seen = Seen::with_capacity_and_hasher(lines, Seeded::default());
+    let mut seen = Seen::with_capacity(lines);
     let preamble = brief.preamble();
     if !preamble.trim().is_empty() {
         let part = page.add_part(Kind::Other, PREAMBLE, "", None);
@@ -63,7 +64,7 @@ pub(super) fn page<'a>(brief: &'a Brief, how: &'a Fit<'_>) -> Page<'a> {
 }
 
 /// Lines that stand there already, by their part.
-type Seen<'a> = Set<(usize, &'a str)>;
+type Seen<'a> = HashSet<(usize, &'a str)>;
 
 /// The heading's lines.
 fn heading<'a>(brief: &'a Brief, section: &Section) -> &'a str {

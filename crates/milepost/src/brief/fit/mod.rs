@@ -10,7 +10,6 @@ mod gather;
 mod ladder;
 mod notice;
 mod page;
-mod seeded;
 mod shrink;
 
 use std::ops::ControlFlow;

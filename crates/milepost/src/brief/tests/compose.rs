@@ -123,7 +123,7 @@ fn everything_that_was_recorded() {
     - Blocked: None
 
     ## User Rules
-    - KeepCount in context: docs/spec.md (context digest)
+    - Keep in context: docs/spec.md (context digest)
     "#);
 }
 

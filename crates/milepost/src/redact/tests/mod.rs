@@ -352,7 +352,7 @@ proptest! {
 
     #[test]
     fn hashes_ids_and_numbers_stay(bytes in prop::collection::vec(any::<u8>(), 16..64), n: u64) {
-        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let hex = data_encoding::HEXLOWER.encode(&bytes);
         let text = format!("commit {hex} n={n} sha256:{hex} /objects/{}/{} cp_{n}_{}", &hex[..2], &hex[2..], &hex[..12]);
         prop_assert_eq!(super::text(&text), None);
     }

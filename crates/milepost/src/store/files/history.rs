@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -15,7 +16,7 @@ use super::state::Live;
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
 use crate::model::{CheckpointId, RunId};
-use crate::store::check::{checksum, hex};
+use crate::store::check::checksum;
 use crate::store::{Damage, Part, identity};
 
 /// Maximum size of a document: the largest input that is accepted, and what surrounds it.
@@ -253,7 +254,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Unread> {
 }
 
 fn packed_check(run: &RunId, id: &CheckpointId, packed: &[u8]) -> String {
-    hex(&checksum(Part::Body, &[run.as_str().as_bytes(), id.as_str().as_bytes()], packed))
+    HEXLOWER.encode(&checksum(Part::Body, &[run.as_str().as_bytes(), id.as_str().as_bytes()], packed))
 }
 
 fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {

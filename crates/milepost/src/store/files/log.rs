@@ -3,13 +3,14 @@
 //! Every line repeats the change of the line before it, so that one damaged line takes nothing with it.
 //! Reads and writes no files.
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Header;
 use crate::store::Part;
-use crate::store::check::{checksum, hex};
+use crate::store::check::checksum;
 
 /// How every line begins.
 const OPENING: &[u8] = b"{\"check\":\"";
@@ -88,7 +89,7 @@ pub(super) fn line(
 }
 
 fn check(run: &RunId, text: &[u8]) -> String {
-    hex(&checksum(Part::Log, &[run.as_str().as_bytes()], text))
+    HEXLOWER.encode(&checksum(Part::Log, &[run.as_str().as_bytes()], text))
 }
 
 /// The commit's text, if the line, without its newline, is what was written.

@@ -11,8 +11,9 @@ use super::state::RunLog;
 use crate::clock;
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
-use crate::store::check::{checksum, hex};
+use crate::store::check::checksum;
 use crate::store::{Part, StoreError};
+use data_encoding::HEXLOWER;
 
 impl FilesStore {
     fn stamp_file(&self) -> PathBuf {
@@ -62,14 +63,14 @@ fn read(path: &Path) -> Vec<u8> {
 
 fn text(n: u64) -> String {
     let text = format!("{} {n:020}", clock::boot_id().unwrap_or("unknown"));
-    let check = hex(&checksum(Part::Log, &[b"stamp"], text.as_bytes()));
+    let check = HEXLOWER.encode(&checksum(Part::Log, &[b"stamp"], text.as_bytes()));
     format!("{text} {check}\n")
 }
 
 /// The boot and the number, if the text is what was written.
 fn number(bytes: &[u8]) -> Option<(String, u64)> {
     let (text, check) = std::str::from_utf8(bytes).ok()?.trim_end().rsplit_once(' ')?;
-    if hex(&checksum(Part::Log, &[b"stamp"], text.as_bytes())) != check {
+    if HEXLOWER.encode(&checksum(Part::Log, &[b"stamp"], text.as_bytes())) != check {
         return None;
     }
     let (boot, n) = text.split_once(' ')?;

@@ -10,8 +10,9 @@ use std::sync::OnceLock;
 use super::beside;
 use crate::fs::{atomic, bounded};
 use crate::model::StoreId;
-use crate::store::check::{checksum, hex};
+use crate::store::check::checksum;
 use crate::store::{Part, StoreUrl, identity};
+use data_encoding::HEXLOWER;
 
 /// Maximum size of the file.
 const LIMIT: u64 = 256;
@@ -104,13 +105,13 @@ impl Mark {
 
 fn text(id: &StoreId, word: &str, stamp: u64) -> String {
     let text = format!("{id} {word:<12} {stamp:020}");
-    let check = hex(&checksum(Part::Wal, &[b"mark"], text.as_bytes()));
+    let check = HEXLOWER.encode(&checksum(Part::Wal, &[b"mark"], text.as_bytes()));
     format!("{text} {check}\n")
 }
 
 fn parse(text: &str, id: &StoreId) -> Option<Reading> {
     let (line, check) = text.lines().next()?.rsplit_once(' ')?;
-    if hex(&checksum(Part::Wal, &[b"mark"], line.as_bytes())) != check {
+    if HEXLOWER.encode(&checksum(Part::Wal, &[b"mark"], line.as_bytes())) != check {
         return None;
     }
     let mut words = line.split_ascii_whitespace();

@@ -1,5 +1,6 @@
 //! Reading rows and proving each against its checksum. A row that fails is reported; the others are not affected.
 
+use data_encoding::HEXLOWER;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Result, Row as SqlRow, params};
 
@@ -7,7 +8,7 @@ use super::fresh::{self, Fresh};
 use super::memo;
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Header;
-use crate::store::check::{checksum, hex};
+use crate::store::check::checksum;
 use crate::store::{
     CheckpointEntry, Cursor, Damage, DamageKind, EventPage, EventQuery, Part, Row, RunQuery, RunRow,
     StoredRun,
@@ -90,7 +91,7 @@ pub(super) fn prove(
     if expected[..] == *stored {
         return Ok(());
     }
-    Err(Damage::integrity(part, hex(stored), hex(&expected)))
+    Err(Damage::integrity(part, HEXLOWER.encode(stored), HEXLOWER.encode(&expected)))
 }
 
 fn run_key(line: &RunLine) -> [[u8; 8]; 5] {
@@ -461,7 +462,10 @@ pub(super) fn events(tx: &Connection, query: &EventQuery<'_>) -> Result<EventPag
         let proven = event_checksum(run_n, n, count, &value);
         let stored = bytes(row, 3)?;
         if proven[..] != stored[..] {
-            page.damaged.push(Damage::integrity(Part::Event, hex(&stored), hex(&proven)).at(query.run, None));
+            page.damaged.push(
+                Damage::integrity(Part::Event, HEXLOWER.encode(&stored), HEXLOWER.encode(&proven))
+                    .at(query.run, None),
+            );
             continue;
         }
         match parse::<Vec<Event>>(Part::Event, &value) {
