@@ -101,33 +101,15 @@ impl TestCheckpoint {
             RawJson::parse(text).unwrap()
         });
         Body {
-            brief: None,
-            command_outcomes: Vec::new(),
-            context_digest: None,
-            created_at: at(self.seconds),
-            criteria: Vec::new(),
-            decisions: Vec::new(),
             elapsed_ms: 5,
-            files: Vec::new(),
-            log: Vec::new(),
             metadata,
-            outcomes_dropped: 0,
-            parent: None,
-            phase: None,
-            redacted: None,
-            run_id: self.run.clone(),
-            sequence: 0,
-            session_id: "unknown".into(),
-            snapshot_id: self.id.clone(),
             source: self.source,
             source_details: vec![self.source.to_string()],
             state: self.state.as_ref().map(|text| RawJson::of(text).unwrap()),
             status: self.status,
-            step_state: None,
             task_summary: Some("tä\u{0}sk \u{1F600}".into()),
-            tasks: Vec::new(),
-            workspace: None,
             extra: RawObject::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &JsonPath::Root).unwrap(),
+            ..Body::new(&self.run, &self.id, at(self.seconds)).unwrap()
         }
     }
 

@@ -223,5 +223,5 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> 
 fn input(content: &Content) -> Result<Draft, CommandError> {
     let bytes = content.read()?;
     let text = strict::check(&bytes)?;
-    Ok(Draft::from_fields(RawObject::parse(text, &model::JsonPath::Root)?)?)
+    Ok(Draft::from_object(RawObject::parse(text, &model::JsonPath::Root)?)?)
 }

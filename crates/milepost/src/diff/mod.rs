@@ -8,9 +8,10 @@ mod json;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{Body, LogLine, PathText, RawJson, ValidationError};
+use crate::model::{Body, FieldRole, LogLine, Member, PathText, RawJson, ValidationError};
 
 /// One value that is not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +43,8 @@ pub struct Difference {
     pub files: FileChanges,
 }
 
-/// Members that are compared as JSON, in the order people read them.
-const MEMBERS: [&str; 12] = [
+/// Members in the order people read them; others follow by name.
+const READING_ORDER: [&str; 12] = [
     "status",
     "phase",
     "task_summary",
@@ -58,32 +59,13 @@ const MEMBERS: [&str; 12] = [
     "metadata",
 ];
 
-/// Members that say which checkpoint it is, when and why it was made; and those that are compared by other means.
-const APART: [&str; 14] = [
-    "snapshot_id",
-    "run_id",
-    "session_id",
-    "sequence",
-    "parent",
-    "created_at",
-    "elapsed_ms",
-    "source",
-    "source_details",
-    "command_outcomes",
-    "outcomes_dropped",
-    "brief",
-    "log",
-    "redacted",
-];
-
 /// Compares two bodies.
 pub fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationError> {
     let (before, after) = (members(from)?, members(to)?);
     let mut changed = Vec::new();
-    let others = before.keys().chain(after.keys()).map(String::as_str);
-    let others: BTreeSet<_> =
-        others.filter(|name| !MEMBERS.contains(name) && !APART.contains(name)).collect();
-    for name in MEMBERS.into_iter().chain(others) {
+    let others = before.keys().chain(after.keys()).map(AsRef::as_ref);
+    let others: BTreeSet<_> = others.filter(|name| !READING_ORDER.contains(name)).collect();
+    for name in READING_ORDER.into_iter().chain(others) {
         json::compare(name, text(&before, name), text(&after, name), &mut changed)?;
     }
     changed.retain(|change| match (&change.before, &change.after) {
@@ -104,7 +86,7 @@ pub fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationError> {
 }
 
 /// A member's text. Of one that is absent, what is as good, so that what came or went is told item by item.
-fn text<'m>(members: &'m HashMap<String, RawJson>, name: &str) -> Option<&'m str> {
+fn text<'m>(members: &'m HashMap<Cow<'static, str>, RawJson>, name: &str) -> Option<&'m str> {
     match (members.get(name), name) {
         (Some(raw), _) => Some(raw.get()),
         (None, "criteria" | "tasks" | "decisions") => Some("[]"),
@@ -136,11 +118,14 @@ fn says_nothing(raw: &RawJson) -> bool {
     serde_json::from_str(raw.get()).is_ok_and(|value| nothing(&value))
 }
 
-/// The members by name; what is empty is as good as absent.
-fn members(body: &Body) -> Result<HashMap<String, RawJson>, ValidationError> {
-    let mut members = body.members()?;
-    members.retain(|(_, raw)| !matches!(raw.get(), "null" | "[]"));
-    Ok(members.into_iter().collect())
+/// The members that are compared as JSON, by name; what is empty is as good as absent.
+fn members(body: &Body) -> Result<HashMap<Cow<'static, str>, RawJson>, ValidationError> {
+    let compared = |member: &Member| match member.role {
+        FieldRole::Work | FieldRole::Workspace => !matches!(member.value.get(), "null" | "[]"),
+        FieldRole::Identity | FieldRole::Outcome | FieldRole::Text => false,
+    };
+    let members = body.members()?.into_iter().filter(compared);
+    Ok(members.map(|member| (member.name, member.value)).collect())
 }
 
 /// The log grows, and forgets its oldest lines, which is no change.

@@ -199,7 +199,7 @@ pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Validat
 /// Refuses a draft whose fields are too large; nothing is ever cut off. What capture saw has bounds of its own.
 pub(super) fn check_limits(draft: &Draft, limits: &SizeLimits) -> Result<(), ValidationError> {
     let mut total = 0;
-    for (name, raw) in draft.callers_fields()?.iter() {
+    for (name, raw) in draft.caller_fields()?.iter() {
         let size = raw.get().len() as u64;
         if limits.field > 0 && size > limits.field {
             let message = format!("{size} bytes, over the limit of {} for one field", limits.field);

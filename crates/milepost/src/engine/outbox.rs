@@ -173,7 +173,7 @@ impl Outbox {
             changes: save.changes,
             seen: capture.is_some(),
             redaction: Some(redaction),
-            draft: save.draft.to_fields()?,
+            draft: save.draft.to_object()?,
         };
         let raw = RawJson::of(&waiting)?;
         // A store that does not exist yet has no id, so that its address is signed instead.
@@ -378,7 +378,7 @@ impl Outbox {
 
 fn waiting(text: &str) -> Result<(RunId, Save), String> {
     let waiting: Waiting = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let mut draft = Draft::from_fields(waiting.draft).map_err(|e| e.to_string())?;
+    let mut draft = Draft::from_object(waiting.draft).map_err(|e| e.to_string())?;
     let seen = draft.workspace.take_if(|_| waiting.seen);
     let save = Save {
         draft,

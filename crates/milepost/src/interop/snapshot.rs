@@ -170,7 +170,7 @@ fn checkpoint(
     let before = fields.clone();
     let draft = lenient(fields, path, &mut kept, found)?;
     // What this program would write with other members empty is kept as it was, so that its checksum stays.
-    let after = draft.to_fields()?;
+    let after = draft.to_object()?;
     for name in ["step_state", "context_digest", "command_outcomes"] {
         if let (Some(before), Some(after)) = (before.get(name), after.get(name)) {
             let same = |raw: &RawJson| canonical(raw.get(), Letters::Plain);
@@ -202,7 +202,7 @@ fn lenient(
     found: &mut ForeignData,
 ) -> Result<Draft, ValidationError> {
     loop {
-        let error = match Draft::from_fields(fields.clone()) {
+        let error = match Draft::from_object(fields.clone()) {
             Ok(draft) => return Ok(draft),
             Err(error) => error,
         };
@@ -225,9 +225,8 @@ pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         if std::ptr::eq(held, run.checkpoints.last().unwrap_or(held)) {
             out.files.push(File { path: folder.join(LATEST), bytes });
         }
-        let all: Vec<String> =
-            held.body.members().map_err(unfit)?.into_iter().map(|(name, _)| name).collect();
-        lost(held, &all.iter().map(String::as_str).collect::<Vec<_>>(), &mut out.lost);
+        let all = held.body.members().map_err(unfit)?;
+        lost(held, &all.iter().map(|member| member.name.as_ref()).collect::<Vec<_>>(), &mut out.lost);
     }
     lost_of_run(run, &["sequence", "plan", "log"], &mut out.lost);
     Ok(out)
@@ -251,8 +250,8 @@ fn foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError
     let came = !kept.is_empty();
     let id = text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string());
     let mut fields = RawObject::default();
-    for (name, raw) in body.members()? {
-        fields.set(&name, raw);
+    for member in body.members()? {
+        fields.set(&member.name, member.value);
     }
     fields.set("snapshot_id", RawJson::of(&id)?);
     fields

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::Format;
 use crate::ReasonCode;
 use crate::model::{
-    Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Phase, Profile, RawJson,
-    RawObject, RunRecord, Status, Task, ValidationError,
+    Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Member, Phase, Profile,
+    RawJson, RawObject, RunRecord, Status, Task, ValidationError,
 };
 
 /// Something that was not read, and why.
@@ -268,13 +268,13 @@ pub(super) fn time(at: Timestamp) -> String {
 /// Names of members of a body that hold something and are not among these.
 pub(super) fn lost(held: &ExportCheckpoint, has_a_home: &[&str], into: &mut BTreeSet<String>) {
     const NEVER: [&str; 3] = ["sequence", "run_id", "parent"];
-    for (name, raw) in held.body.members().unwrap_or_default() {
-        let empty = matches!(raw.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
+    for Member { name, value, .. } in held.body.members().unwrap_or_default() {
+        let empty = matches!(value.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
         // Whether the source comes back is asked for by itself.
-        let usual = ["source", "source_details"].contains(&name.as_str())
-            || name == "status" && raw.get() == "\"in_progress\"";
-        if !empty && !usual && !NEVER.contains(&name.as_str()) && !has_a_home.contains(&name.as_str()) {
-            into.insert(name);
+        let usual = ["source", "source_details"].contains(&name.as_ref())
+            || name == "status" && value.get() == "\"in_progress\"";
+        if !empty && !usual && !NEVER.contains(&name.as_ref()) && !has_a_home.contains(&name.as_ref()) {
+            into.insert(name.into_owned());
         }
     }
     if !held.marks.tags.is_empty() {

@@ -1,6 +1,11 @@
-//! The body of a checkpoint, and the draft a caller gives to make one.
+//! The fields of a checkpoint. `checkpoint_fields!` lists each of them once: its name in the document, its type, how it
+//! is read, what it counts as in comparisons, and how a caller gives it.
+//! Out: `Body`, the stored document without its seal, and `Draft`, the part of it that a caller gives.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::json::{optional, required};
 use super::{
@@ -9,311 +14,352 @@ use super::{
     Workspace,
 };
 
-/// Members of a checkpoint that only Milepost sets.
-pub const RESERVED: [&str; 5] = ["snapshot_id", "created_at", "sequence", "elapsed_ms", "integrity"];
+/// What a field counts as when two checkpoints are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldRole {
+    /// Says which checkpoint it is, when and why it was made: never a change.
+    Identity,
+    /// Belongs to the time between two checkpoints: a change, which a trigger without outcomes does not bring.
+    Outcome,
+    /// Part of the work: a change, compared as JSON by `diff`.
+    Work,
+    /// Part of the work: a change, compared by `diff` with rules of its own.
+    Text,
+    /// What capture saw: a change, which a trigger without a capture does not bring.
+    Workspace,
+}
 
-/// One checkpoint, without its seal.
-#[derive(Debug, Clone, PartialEq, schemars::JsonSchema)]
-#[schemars(title = "Milepost checkpoint, format 1")]
-pub struct Body {
-    /// How commands ended since the previous checkpoint, the newest 100.
-    pub command_outcomes: Vec<Outcome>,
-    /// The agent's context.
-    pub context_digest: Option<ContextDigest>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// What has to be true in the end.
-    pub criteria: Vec<Criterion>,
-    /// Decisions so far.
-    pub decisions: Vec<Decision>,
+/// One member of a checkpoint's document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// What it counts as in comparisons.
+    pub role: FieldRole,
+    /// Its value.
+    pub value: RawJson,
+}
+
+impl Member {
+    fn of(name: &'static str, role: FieldRole, value: &impl Serialize) -> Result<Self, ValidationError> {
+        Ok(Self { name: Cow::Borrowed(name), role, value: RawJson::of(value)? })
+    }
+}
+
+/// Makes `Body` and `Draft` from one list of fields. A row is
+///
+/// ```text
+/// /// What the field holds.
+/// name: Type [presence, Role] => /// What a caller gives. draft_name: DraftType [reader];
+/// ```
+///
+/// `presence` is `required`, `optional` (written as null where absent) or `omittable` (left out where absent, as every
+/// field has to be that was added after the first release of a format). A row without `=>` is set by Milepost alone.
+macro_rules! checkpoint_fields {
+    (@reader required) => { required };
+    (@reader optional) => { optional };
+    (@reader omittable) => { optional };
+    ($(
+        $(#[$meta:meta])*
+        $name:ident: $ty:ty [$presence:ident, $role:ident]
+        $( => $(#[$draft_meta:meta])* $draft:ident: $draft_ty:ty [$read:ident] )? ;
+    )*) => {
+        /// One checkpoint, without its seal.
+        #[derive(Debug, Clone, PartialEq, schemars::JsonSchema)]
+        #[schemars(title = "Milepost checkpoint, format 1")]
+        pub struct Body {
+            $( $(#[$meta])* pub $name: $ty, )*
+            /// Members this version does not know, verbatim.
+            #[schemars(skip)]
+            pub extra: RawObject,
+        }
+
+        /// What a caller gives for a checkpoint; what is not given is taken from the run as it stands.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Draft {
+            $($( $(#[$draft_meta])* pub $draft: $draft_ty, )?)*
+            /// Members this version does not know, verbatim.
+            pub extra: RawObject,
+        }
+
+        /// Every field, and what a draft calls it; nothing where only Milepost sets it.
+        const FIELDS: &[(&str, &[&str])] = &[$( (stringify!($name), &[$(stringify!($draft))?]) ),*];
+
+        impl Body {
+            /// Reads a body from its members; unknown ones are kept.
+            pub fn from_object(mut fields: RawObject) -> Result<Self, ValidationError> {
+                Ok(Self {
+                    $( $name: checkpoint_fields!(@reader $presence)(&mut fields, stringify!($name), &JsonPath::Root)?, )*
+                    extra: fields,
+                })
+            }
+
+            /// The known members in the order of the list, absent ones as null.
+            fn known_members(&self) -> Result<Vec<Member>, ValidationError> {
+                let mut all = Vec::with_capacity(FIELDS.len() + 4);
+                $(
+                    let member = Member::of(stringify!($name), FieldRole::$role, &self.$name)?;
+                    if stringify!($presence) != "omittable" || !member.value.is_null() {
+                        all.push(member);
+                    }
+                )*
+                Ok(all)
+            }
+        }
+
+        impl Draft {
+            fn read(fields: &mut RawObject) -> Result<Self, ValidationError> {
+                Ok(Self {
+                    $($( $draft: $read(fields, stringify!($name), &JsonPath::Root)?, )?)*
+                    extra: RawObject::default(),
+                })
+            }
+
+            fn write(&self, with_workspace: bool) -> Result<RawObject, ValidationError> {
+                let mut fields = RawObject::default();
+                $($(
+                    if (with_workspace || FieldRole::$role != FieldRole::Workspace) && self.$draft.is_given() {
+                        fields.set(stringify!($name), RawJson::of(&self.$draft)?);
+                    }
+                )?)*
+                for (name, value) in self.extra.iter() {
+                    fields.set(name, value.clone());
+                }
+                Ok(fields)
+            }
+        }
+    };
+}
+
+checkpoint_fields! {
     /// The brief, its Markdown byte for byte.
-    pub brief: Option<String>,
+    brief: Option<String> [optional, Text]
+        => /// The brief.
+           brief: Option<String> [optional];
+    /// How commands ended since the previous checkpoint, the newest 100.
+    command_outcomes: Vec<Outcome> [optional, Outcome]
+        => /// How commands ended, after those recorded already.
+           command_outcomes: Vec<Outcome> [optional];
+    /// The agent's context.
+    context_digest: Option<ContextDigest> [optional, Work]
+        => /// The agent's context.
+           context_digest: Option<ContextDigest> [optional];
+    /// When it was made.
+    created_at: Timestamp [required, Identity];
+    /// What has to be true in the end.
+    criteria: Vec<Criterion> [optional, Work]
+        => /// What has to be true in the end.
+           criteria: Option<Vec<Criterion>> [optional];
+    /// Decisions so far.
+    decisions: Vec<Decision> [optional, Work]
+        => /// Decisions to add.
+           decisions: Vec<Decision> [optional];
     /// Milliseconds since this session of the run began.
-    pub elapsed_ms: u64,
+    elapsed_ms: u64 [required, Identity];
     /// Files to remember, by reference.
-    pub files: Vec<FileRef>,
+    files: Vec<FileRef> [optional, Work]
+        => /// Files to remember, by reference.
+           files: Vec<FileRef> [file_refs];
     /// The newest lines of the run's log.
-    pub log: Vec<LogLine>,
+    log: Vec<LogLine> [optional, Text]
+        => /// Log lines to add.
+           log: Vec<LogLine> [optional];
     /// The caller's own object.
-    pub metadata: Option<RawJson>,
+    metadata: Option<RawJson> [optional, Work]
+        => /// The caller's own object.
+           metadata: Option<RawJson> [object];
     /// How many outcomes were left out.
-    pub outcomes_dropped: u64,
+    outcomes_dropped: u64 [optional, Outcome]
+        => /// Outcomes the caller left out itself.
+           outcomes_dropped: u64 [optional];
     /// The checkpoint this one continues.
-    pub parent: Option<CheckpointId>,
+    parent: Option<CheckpointId> [optional, Identity]
+        => /// The checkpoint this one continues.
+           parent: Option<CheckpointId> [optional];
     /// The phase.
-    pub phase: Option<Phase>,
+    phase: Option<Phase> [optional, Work]
+        => /// The phase.
+           phase: Option<Phase> [optional];
     /// What redaction replaced.
-    pub redacted: Option<RedactionSummary>,
+    redacted: Option<RedactionSummary> [optional, Text]
+        => /// What the caller's own redaction replaced.
+           redacted: Option<RedactionSummary> [optional];
     /// The run.
-    pub run_id: RunId,
+    run_id: RunId [required, Identity]
+        => /// The run it is meant for, where the input says so.
+           run_id: Option<RunId> [optional];
     /// Its number within the run.
-    pub sequence: u64,
+    sequence: u64 [required, Identity];
     /// The session.
-    pub session_id: String,
+    session_id: String [required, Identity]
+        => /// The session.
+           session_id: Option<String> [optional];
     /// Its id.
-    pub snapshot_id: CheckpointId,
+    snapshot_id: CheckpointId [required, Identity];
     /// What made it happen.
-    pub source: Source,
+    source: Source [required, Identity]
+        => /// What made it happen; `manual` unless given.
+           source: Option<Source> [optional];
     /// The source, then the reasons.
-    pub source_details: Vec<String>,
+    source_details: Vec<String> [required, Identity]
+        => /// Why, beside the source.
+           reasons: Vec<String> [reasons];
     /// The caller's own JSON, its exact text.
-    pub state: Option<RawJson>,
+    state: Option<RawJson> [optional, Work]
+        => /// The caller's own JSON; `null` is a state too.
+           state: Option<RawJson> [verbatim];
     /// How the work stood.
-    pub status: Status,
+    status: Status [required, Work]
+        => /// How the work stands; `in_progress` unless given.
+           status: Option<Status> [optional];
     /// The step of the plan.
-    pub step_state: Option<StepState>,
+    step_state: Option<StepState> [optional, Work]
+        => /// The step of the plan.
+           step_state: Option<StepState> [optional];
     /// What the work is about.
-    pub task_summary: Option<String>,
+    task_summary: Option<String> [optional, Work]
+        => /// What the work is about.
+           task_summary: Option<String> [optional];
     /// The tasks.
-    pub tasks: Vec<Task>,
+    tasks: Vec<Task> [optional, Work]
+        => /// The tasks.
+           tasks: Option<Vec<Task>> [optional];
     /// What capture saw.
-    pub workspace: Option<Workspace>,
-    /// Members this version does not know, verbatim.
-    #[schemars(skip)]
-    pub extra: RawObject,
+    workspace: Option<Workspace> [optional, Workspace]
+        => /// What capture saw.
+           workspace: Option<Workspace> [optional];
 }
 
 impl Body {
-    /// Reads a body from its members; what is not known is kept.
-    pub fn from_fields(mut fields: RawObject) -> Result<Self, ValidationError> {
-        let (f, p) = (&mut fields, &JsonPath::Root);
-        Ok(Self {
-            brief: optional(f, "brief", p)?,
-            command_outcomes: optional(f, "command_outcomes", p)?,
-            context_digest: optional(f, "context_digest", p)?,
-            created_at: required(f, "created_at", p)?,
-            criteria: optional(f, "criteria", p)?,
-            decisions: optional(f, "decisions", p)?,
-            elapsed_ms: required(f, "elapsed_ms", p)?,
-            files: optional(f, "files", p)?,
-            log: optional(f, "log", p)?,
-            metadata: optional(f, "metadata", p)?,
-            outcomes_dropped: optional(f, "outcomes_dropped", p)?,
-            parent: optional(f, "parent", p)?,
-            phase: optional(f, "phase", p)?,
-            redacted: optional(f, "redacted", p)?,
-            run_id: required(f, "run_id", p)?,
-            sequence: required(f, "sequence", p)?,
-            session_id: required(f, "session_id", p)?,
-            snapshot_id: required(f, "snapshot_id", p)?,
-            source: required(f, "source", p)?,
-            source_details: required(f, "source_details", p)?,
-            state: optional(f, "state", p)?,
-            status: required(f, "status", p)?,
-            step_state: optional(f, "step_state", p)?,
-            task_summary: optional(f, "task_summary", p)?,
-            tasks: optional(f, "tasks", p)?,
-            workspace: optional(f, "workspace", p)?,
-            extra: fields,
-        })
+    /// A body with nothing but what every checkpoint has.
+    pub fn new(run: &RunId, id: &CheckpointId, created_at: Timestamp) -> Result<Self, ValidationError> {
+        let mut fields = RawObject::default();
+        fields.set("run_id", RawJson::of(run)?);
+        fields.set("snapshot_id", RawJson::of(id)?);
+        fields.set("created_at", RawJson::of(&created_at)?);
+        fields.set("elapsed_ms", RawJson::of(&0)?);
+        fields.set("sequence", RawJson::of(&0)?);
+        fields.set("session_id", RawJson::of("unknown")?);
+        fields.set("source", RawJson::of(&Source::Manual)?);
+        fields.set("source_details", RawJson::of(&[Source::Manual])?);
+        fields.set("status", RawJson::of(&Status::InProgress)?);
+        Self::from_object(fields)
     }
 
     /// Writes every member, sorted by name, the unknown ones verbatim.
-    pub fn members(&self) -> Result<Vec<(String, RawJson)>, ValidationError> {
-        macro_rules! members {
-            ($($name:ident),*) => { vec![$((stringify!($name).to_owned(), RawJson::of(&self.$name)?)),*] };
+    pub fn members(&self) -> Result<Vec<Member>, ValidationError> {
+        let mut all = self.known_members()?;
+        for member in all.iter_mut().filter(|member| member.name == "created_at") {
+            // Always with milliseconds, also on the full second.
+            member.value = RawJson::of(&format!("{:.3}", self.created_at))?;
         }
-        let mut all = members![
-            brief,
-            command_outcomes,
-            context_digest,
-            criteria,
-            decisions,
-            elapsed_ms,
-            files,
-            log,
-            metadata,
-            outcomes_dropped,
-            parent,
-            phase,
-            redacted,
-            run_id,
-            sequence,
-            session_id,
-            snapshot_id,
-            source,
-            source_details,
-            state,
-            status,
-            step_state,
-            task_summary,
-            tasks,
-            workspace
-        ];
-        // Always with milliseconds, also on the full second.
-        all.push(("created_at".to_owned(), RawJson::of(&format!("{:.3}", self.created_at))?));
-        all.extend(self.extra.iter().map(|(key, value)| (key.to_owned(), value.clone())));
-        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        all.extend(self.extra.iter().map(|(name, value)| Member {
+            name: Cow::Owned(name.to_owned()),
+            role: FieldRole::Work,
+            value: value.clone(),
+        }));
+        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
 }
 
-/// What a caller gives for a checkpoint; what is not given is taken from the run as it stands.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Draft {
-    /// The run it is meant for, where the input says so.
-    pub run_id: Option<RunId>,
-    /// The session.
-    pub session_id: Option<String>,
-    /// The checkpoint this one continues.
-    pub parent: Option<CheckpointId>,
-    /// What made it happen; `manual` unless given.
-    pub source: Option<Source>,
-    /// Why, beside the source.
-    pub reasons: Vec<String>,
-    /// How the work stands; `in_progress` unless given.
-    pub status: Option<Status>,
-    /// The phase.
-    pub phase: Option<Phase>,
-    /// What the work is about.
-    pub task_summary: Option<String>,
-    /// What has to be true in the end.
-    pub criteria: Option<Vec<Criterion>>,
-    /// The tasks.
-    pub tasks: Option<Vec<Task>>,
-    /// The step of the plan.
-    pub step_state: Option<StepState>,
-    /// The agent's context.
-    pub context_digest: Option<ContextDigest>,
-    /// How commands ended, after those recorded already.
-    pub command_outcomes: Vec<Outcome>,
-    /// Outcomes the caller left out itself.
-    pub outcomes_dropped: u64,
-    /// Decisions to add.
-    pub decisions: Vec<Decision>,
-    /// Log lines to add.
-    pub log: Vec<LogLine>,
-    /// What capture saw.
-    pub workspace: Option<Workspace>,
-    /// Files to remember, by reference.
-    pub files: Vec<FileRef>,
-    /// The brief.
-    pub brief: Option<String>,
-    /// The caller's own JSON.
-    pub state: Option<RawJson>,
-    /// The caller's own object.
-    pub metadata: Option<RawJson>,
-    /// What redaction replaced.
-    pub redacted: Option<RedactionSummary>,
-    /// Members this version does not know, verbatim.
-    pub extra: RawObject,
-}
-
-/// A file as an input may name it: an object, or its path alone.
-struct NamedFile(FileRef);
-
-impl FromRawJson for NamedFile {
-    fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
-        let file = match text.trim_start().starts_with('"') {
-            true => FileRef {
-                path: String::from_raw(text, path)?,
-                sha256: None,
-                size: None,
-                extra: RawObject::default(),
-            },
-            false => FileRef::from_raw(text, path)?,
-        };
-        Ok(Self(file))
-    }
+/// Names of the members that only Milepost sets.
+pub fn reserved_fields() -> impl Iterator<Item = &'static str> {
+    let reserved = FIELDS.iter().filter(|(_, draft)| draft.is_empty()).map(|(name, _)| *name);
+    reserved.chain(["integrity"])
 }
 
 impl Draft {
     /// Reads a draft from the members of an input document; members that only Milepost sets are refused.
-    pub fn from_fields(mut fields: RawObject) -> Result<Self, ValidationError> {
-        if let Some(name) = RESERVED.iter().find(|name| fields.get(name).is_some()) {
+    pub fn from_object(mut fields: RawObject) -> Result<Self, ValidationError> {
+        if let Some(name) = reserved_fields().find(|name| fields.get(name).is_some()) {
             return Err(ValidationError::at(
                 &JsonPath::Root.key(name),
                 "is given by Milepost and cannot be set; a name of your own is a tag",
             ));
         }
-        let (f, p) = (&mut fields, &JsonPath::Root);
-        let source: Option<Source> = optional(f, "source", p)?;
-        let mut reasons: Vec<String> = optional(f, "source_details", p)?;
-        reasons.retain(|word| !Source::WORDS.contains(&word.as_str()));
-        let draft = Self {
-            run_id: optional(f, "run_id", p)?,
-            session_id: optional(f, "session_id", p)?,
-            parent: optional(f, "parent", p)?,
-            source,
-            reasons,
-            status: optional(f, "status", p)?,
-            phase: optional(f, "phase", p)?,
-            task_summary: optional(f, "task_summary", p)?,
-            criteria: optional(f, "criteria", p)?,
-            tasks: optional(f, "tasks", p)?,
-            step_state: optional(f, "step_state", p)?,
-            context_digest: optional(f, "context_digest", p)?,
-            command_outcomes: optional(f, "command_outcomes", p)?,
-            outcomes_dropped: optional(f, "outcomes_dropped", p)?,
-            decisions: optional(f, "decisions", p)?,
-            log: optional(f, "log", p)?,
-            workspace: optional(f, "workspace", p)?,
-            files: optional::<Vec<NamedFile>>(f, "files", p)?.into_iter().map(|file| file.0).collect(),
-            brief: optional(f, "brief", p)?,
-            state: f.take("state"),
-            metadata: optional(f, "metadata", p)?,
-            redacted: optional(f, "redacted", p)?,
-            extra: RawObject::default(),
-        };
-        if let Some(metadata) = &draft.metadata {
-            RawObject::from_raw(metadata.get(), &p.key("metadata"))?;
-        }
+        let draft = Self::read(&mut fields)?;
         Ok(Self { extra: fields, ..draft })
     }
 
-    /// Writes what was given, so that `from_fields` reads it back.
-    pub fn to_fields(&self) -> Result<RawObject, ValidationError> {
-        let mut fields = self.callers_fields()?;
-        if let Some(workspace) = &self.workspace {
-            fields.set("workspace", RawJson::of(workspace)?);
-        }
-        Ok(fields)
+    /// Writes the given fields, so that `from_object` reads them back.
+    pub fn to_object(&self) -> Result<RawObject, ValidationError> {
+        self.write(true)
     }
 
     /// The same without what capture saw, which may be large and is not the caller's.
-    pub fn callers_fields(&self) -> Result<RawObject, ValidationError> {
-        let mut fields = RawObject::default();
-        macro_rules! given {
-            ($($name:ident),*) => { $(
-                if let Some(value) = &self.$name {
-                    fields.set(stringify!($name), RawJson::of(value)?);
-                }
-            )* };
-        }
-        macro_rules! filled {
-            ($($name:ident as $member:literal),*) => { $(
-                if !self.$name.is_empty() {
-                    fields.set($member, RawJson::of(&self.$name)?);
-                }
-            )* };
-        }
-        given![
-            run_id,
-            session_id,
-            parent,
-            source,
-            status,
-            phase,
-            task_summary,
-            criteria,
-            tasks,
-            step_state,
-            context_digest,
-            brief,
-            state,
-            metadata,
-            redacted
-        ];
-        filled![
-            reasons as "source_details", command_outcomes as "command_outcomes", decisions as "decisions",
-            log as "log", files as "files"
-        ];
-        if self.outcomes_dropped > 0 {
-            fields.set("outcomes_dropped", RawJson::of(&self.outcomes_dropped)?);
-        }
-        for (name, value) in self.extra.iter() {
-            fields.set(name, value.clone());
-        }
-        Ok(fields)
+    pub fn caller_fields(&self) -> Result<RawObject, ValidationError> {
+        self.write(false)
     }
+}
+
+/// Whether a field of a draft was given.
+trait IsGiven {
+    fn is_given(&self) -> bool;
+}
+
+impl<T> IsGiven for Option<T> {
+    fn is_given(&self) -> bool {
+        self.is_some()
+    }
+}
+
+impl<T> IsGiven for Vec<T> {
+    fn is_given(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
+impl IsGiven for u64 {
+    fn is_given(&self) -> bool {
+        *self > 0
+    }
+}
+
+/// Reads reasons; words that name a source are not among them.
+fn reasons(fields: &mut RawObject, name: &str, path: &JsonPath<'_>) -> Result<Vec<String>, ValidationError> {
+    let mut reasons: Vec<String> = optional(fields, name, path)?;
+    reasons.retain(|word| !Source::WORDS.contains(&word.as_str()));
+    Ok(reasons)
+}
+
+/// Reads any JSON, `null` too.
+fn verbatim(
+    fields: &mut RawObject,
+    name: &str,
+    _: &JsonPath<'_>,
+) -> Result<Option<RawJson>, ValidationError> {
+    Ok(fields.take(name))
+}
+
+/// Reads an object and keeps its text.
+fn object(
+    fields: &mut RawObject,
+    name: &str,
+    path: &JsonPath<'_>,
+) -> Result<Option<RawJson>, ValidationError> {
+    let raw: Option<RawJson> = optional(fields, name, path)?;
+    if let Some(raw) = &raw {
+        RawObject::from_raw(raw.get(), &path.key(name))?;
+    }
+    Ok(raw)
+}
+
+/// Reads files, each an object or its path alone.
+fn file_refs(
+    fields: &mut RawObject,
+    name: &str,
+    path: &JsonPath<'_>,
+) -> Result<Vec<FileRef>, ValidationError> {
+    struct PathOrObject(FileRef);
+    impl FromRawJson for PathOrObject {
+        fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
+            if !text.trim_start().starts_with('"') {
+                return FileRef::from_raw(text, path).map(Self);
+            }
+            let path = String::from_raw(text, path)?;
+            Ok(Self(FileRef { path, sha256: None, size: None, extra: RawObject::default() }))
+        }
+    }
+    Ok(optional::<Vec<PathOrObject>>(fields, name, path)?.into_iter().map(|file| file.0).collect())
 }

@@ -19,7 +19,7 @@ mod task;
 mod workspace;
 
 pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange};
-pub use checkpoint::{Body, Draft, RESERVED};
+pub use checkpoint::{Body, Draft, FieldRole, Member, reserved_fields};
 pub use event::{Event, EventType};
 pub use id::{CheckpointId, IdError, RunId, StoreId, WriteToken};
 pub use interruption::{Interruption, InterruptionKind};

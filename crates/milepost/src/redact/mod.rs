@@ -112,7 +112,7 @@ impl AllowList {
 
     /// Replaces secrets in a draft; says how many.
     pub fn redact_draft(&self, draft: Draft) -> Result<(Draft, u64), ValidationError> {
-        let mut fields = draft.to_fields()?;
+        let mut fields = draft.to_object()?;
         let secret: Vec<(String, String, u64)> = fields
             .iter()
             .filter(|(name, _)| !FIXED.contains(name))
@@ -147,7 +147,7 @@ impl AllowList {
                 replaced += 1;
             }
         }
-        Ok((Draft::from_fields(fields)?, replaced))
+        Ok((Draft::from_object(fields)?, replaced))
     }
 }
 

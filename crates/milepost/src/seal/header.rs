@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Body, CheckpointId, Phase, RawJson, RunId, Source, Status, ValidationError};
+use crate::model::{
+    Body, CheckpointId, FieldRole, Member, Phase, RawJson, RunId, Source, Status, ValidationError,
+};
 
 /// What is known about a checkpoint without its body. It names the body's checksum and so is bound to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,7 +122,7 @@ pub struct Material {
 }
 
 impl Material {
-    pub(super) fn of(body: &Body, members: &[(String, RawJson)]) -> Result<Self, ValidationError> {
+    pub(super) fn of(body: &Body, members: &[Member]) -> Result<Self, ValidationError> {
         let mut quiet = blake3::Hasher::new();
         let mut unseen: Option<blake3::Hasher> = None;
         let mut outcomes = blake3::Hasher::new();
@@ -130,12 +132,11 @@ impl Material {
                 hasher.update(piece.as_bytes());
             }
         };
-        for (name, raw) in members {
-            match name.as_str() {
-                "snapshot_id" | "run_id" | "session_id" | "sequence" | "parent" | "created_at"
-                | "elapsed_ms" | "source" | "source_details" => {}
-                "command_outcomes" | "outcomes_dropped" => add(&mut outcomes, name, raw.get()),
-                "step_state" => {
+        for Member { name, role, value } in members {
+            match role {
+                FieldRole::Identity => {}
+                FieldRole::Outcome => add(&mut outcomes, name, value.get()),
+                FieldRole::Work if name == "step_state" => {
                     let mut step = body.step_state.clone();
                     if let Some(step) = &mut step {
                         step.todo_compliance.checked_at = None;
@@ -143,7 +144,7 @@ impl Material {
                     add(&mut quiet, name, RawJson::of(&step)?.get());
                 }
                 // It is the last member that this version knows; what it does not know follows in either case.
-                "workspace" if body.workspace.is_some() => {
+                FieldRole::Workspace if body.workspace.is_some() => {
                     let mut workspace = body.workspace.clone();
                     if let Some(workspace) = &mut workspace {
                         workspace.memory = None;
@@ -153,10 +154,10 @@ impl Material {
                     unseen = Some(without);
                     add(&mut quiet, name, RawJson::of(&workspace)?.get());
                 }
-                _ => {
-                    add(&mut quiet, name, raw.get());
+                FieldRole::Work | FieldRole::Text | FieldRole::Workspace => {
+                    add(&mut quiet, name, value.get());
                     if let Some(unseen) = &mut unseen {
-                        add(unseen, name, raw.get());
+                        add(unseen, name, value.get());
                     }
                 }
             }

@@ -14,7 +14,7 @@ pub use header::{Header, Material};
 pub use version::FORMAT_VERSION;
 
 use crate::ReasonCode;
-use crate::model::{Body, JsonPath, RawJson, RawObject, ValidationError};
+use crate::model::{Body, JsonPath, Member, RawJson, RawObject, ValidationError};
 use crate::store::Slot;
 
 /// Why stored bytes are not a checkpoint.
@@ -84,7 +84,7 @@ pub struct Verified {
 #[derive(Debug, Clone)]
 pub struct Unsealed {
     body: Body,
-    members: Vec<(String, RawJson)>,
+    members: Vec<Member>,
     state_given: bool,
     material: Material,
 }
@@ -104,7 +104,7 @@ impl Unsealed {
 
     /// The members as they will be written, but for the sequence.
     pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson)> {
-        self.members.iter().map(|(name, raw)| (name.as_str(), raw))
+        self.members.iter().map(|member| (member.name.as_ref(), &member.value))
     }
 
     /// The body, to be changed once more.
@@ -125,16 +125,17 @@ const VERSION: &str = "\",\"format_version\":";
 pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, ValidationError> {
     let Unsealed { mut body, mut members, state_given, material } = unsealed;
     body.sequence = slot.sequence();
-    if let Some((_, raw)) = members.iter_mut().find(|(name, _)| name == "sequence") {
-        *raw = RawJson::of(&body.sequence)?;
+    if let Some(member) = members.iter_mut().find(|member| member.name == "sequence") {
+        member.value = RawJson::of(&body.sequence)?;
     }
-    let mut bytes =
-        Vec::with_capacity(members.iter().map(|(k, v)| k.len() + v.get().len() + 4).sum::<usize>() + 160);
-    for (i, (name, raw)) in members.iter().enumerate() {
+    let mut bytes = Vec::with_capacity(
+        members.iter().map(|m| m.name.len() + m.value.get().len() + 4).sum::<usize>() + 160,
+    );
+    for (i, Member { name, value, .. }) in members.iter().enumerate() {
         bytes.push(if i == 0 { b'{' } else { b',' });
         bytes.extend_from_slice(serde_json::to_string(name).unwrap_or_default().as_bytes());
         bytes.push(b':');
-        bytes.extend_from_slice(raw.get().as_bytes());
+        bytes.extend_from_slice(value.get().as_bytes());
     }
     bytes.push(b'}');
     let checksum = checksum(&bytes, FORMAT_VERSION);
@@ -213,7 +214,7 @@ impl Verified {
 
     /// The body, upgraded to the current format.
     pub fn body(&self) -> Result<Body, SealError> {
-        Ok(Body::from_fields(self.fields()?)?)
+        Ok(Body::from_object(self.fields()?)?)
     }
 
     /// Checks stored bytes against the header that speaks of them. A format that the header does not know of is damage,
@@ -248,7 +249,7 @@ impl Verified {
     pub fn into_sealed(self, slot: &Slot) -> Result<Sealed, SealError> {
         let fields = self.fields()?;
         let state_given = fields.get("state").is_some_and(|raw| !raw.is_null());
-        let body = Body::from_fields(fields)?;
+        let body = Body::from_object(fields)?;
         let material = Material::of(&body, &body.members()?)?;
         let mut header = Header::of(&body, &material, state_given);
         header.stamp = slot.stamp();

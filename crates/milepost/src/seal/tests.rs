@@ -3,37 +3,18 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Draft, JsonPath, RawJson, RawObject, RunId, Source, Status};
+use crate::model::{Draft, JsonPath, RawJson, RawObject};
 
 pub(crate) fn body(state: Option<&str>) -> Body {
+    let (run, id) = ("r".parse().unwrap(), "cp_20261115T100000000Z_0123456789ab".parse().unwrap());
     Body {
         brief: Some("## Problem\r\nx\n".into()),
-        command_outcomes: vec![],
-        context_digest: None,
-        created_at: "2026-11-15T10:00:00Z".parse().unwrap(),
-        criteria: vec![],
-        decisions: vec![],
         elapsed_ms: 5,
-        files: vec![],
-        log: vec![],
         metadata: Some(RawJson::parse("{\"b\": 1, \"a\": 1.0}").unwrap()),
-        outcomes_dropped: 0,
-        parent: None,
-        phase: None,
-        redacted: None,
-        run_id: "r".parse::<RunId>().unwrap(),
-        sequence: 0,
-        session_id: "unknown".into(),
-        snapshot_id: "cp_20261115T100000000Z_0123456789ab".parse().unwrap(),
-        source: Source::Manual,
-        source_details: vec!["manual".into()],
         state: state.map(|text| RawJson::parse(text).unwrap()),
-        status: Status::InProgress,
-        step_state: None,
         task_summary: Some("tä\u{0}sk".into()),
-        tasks: vec![],
-        workspace: None,
         extra: RawObject::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &JsonPath::Root).unwrap(),
+        ..Body::new(&run, &id, "2026-11-15T10:00:00Z".parse().unwrap()).unwrap()
     }
 }
 
@@ -86,9 +67,9 @@ fn every_flipped_bit_is_found() {
 
 #[test]
 fn reserved_members_are_refused() {
-    for name in crate::model::RESERVED {
+    for name in crate::model::reserved_fields() {
         let fields = RawObject::parse(&format!("{{\"{name}\":1}}"), &JsonPath::Root).unwrap();
-        assert_eq!(Draft::from_fields(fields).unwrap_err().path, format!("/{name}"));
+        assert_eq!(Draft::from_object(fields).unwrap_err().path, format!("/{name}"));
     }
 }
 

@@ -14,7 +14,7 @@ fn number(name: &str, n: u64) -> Reference {
 fn save(text: &str) -> Save {
     let fields = RawObject::parse(text, &JsonPath::Root).unwrap();
     let mut save = Save::new();
-    save.draft = Draft::from_fields(fields).unwrap();
+    save.draft = Draft::from_object(fields).unwrap();
     save
 }
 

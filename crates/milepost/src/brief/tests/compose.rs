@@ -10,7 +10,7 @@ fn body(more: &str) -> crate::model::Body {
         r#"{{"snapshot_id":"cp_1","created_at":"2026-01-02T03:04:05Z","run_id":"r","session_id":"s","sequence":3,
         "elapsed_ms":1,"source":"manual","source_details":["manual"],"status":"in_progress"{more}}}"#
     );
-    crate::model::Body::from_fields(RawObject::from_raw(&text, &JsonPath::Root).unwrap()).unwrap()
+    crate::model::Body::from_object(RawObject::from_raw(&text, &JsonPath::Root).unwrap()).unwrap()
 }
 
 fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {

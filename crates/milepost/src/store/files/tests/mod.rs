@@ -4,8 +4,7 @@ mod damage;
 
 use super::*;
 use crate::model::{
-    Body, CheckpointId, Event, EventType, Item, JsonPath, LogLine, Marks, Profile, RawJson, RawObject,
-    RunRecord, Source, Status,
+    Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Profile, RawJson, RunId, RunRecord,
 };
 use crate::seal::{Sealed, Unsealed, seal};
 use crate::store::{CheckpointFilter, Commit, EVENTS_KEPT, ProblemKind, RunView, Slot};
@@ -26,33 +25,10 @@ fn record(run: &RunId) -> RunRecord {
 
 fn document(run: &RunId, id: &str, slot: &Slot) -> Sealed {
     let body = Body {
-        brief: None,
-        command_outcomes: vec![],
-        context_digest: None,
-        created_at: EARLY.parse().unwrap(),
-        criteria: vec![],
-        decisions: vec![],
         elapsed_ms: 5,
-        files: vec![],
-        log: vec![],
-        metadata: None,
-        outcomes_dropped: 0,
-        parent: None,
-        phase: None,
-        redacted: None,
-        run_id: run.clone(),
-        sequence: 0,
-        session_id: "unknown".into(),
-        snapshot_id: id.parse().unwrap(),
-        source: Source::Manual,
-        source_details: vec!["manual".into()],
         state: Some(RawJson::parse("[1,2,3]").unwrap()),
-        status: Status::InProgress,
-        step_state: None,
         task_summary: Some(format!("about {id}")),
-        tasks: vec![],
-        workspace: None,
-        extra: RawObject::parse("{}", &JsonPath::Root).unwrap(),
+        ..Body::new(run, &id.parse().unwrap(), EARLY.parse().unwrap()).unwrap()
     };
     seal(Unsealed::new(body, true).unwrap(), slot).unwrap()
 }
