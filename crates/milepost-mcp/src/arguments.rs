@@ -197,7 +197,7 @@ pub enum StepVerb {
     /// It begins.
     Begin,
     /// It ends well.
-    ToolOutput,
+    Done,
     /// It ends badly.
     Fail,
     /// It is left out.
@@ -209,7 +209,7 @@ impl StepVerb {
     pub fn word(self) -> &'static str {
         match self {
             Self::Begin => "begin",
-            Self::ToolOutput => "done",
+            Self::Done => "done",
             Self::Fail => "fail",
             Self::Skip => "skip",
         }

@@ -153,8 +153,8 @@ fn a_linked_lock_file_is_named_as_the_reason() {
     let Some(lock) = lock else { panic!("{:?}", env.run(&["status"])) };
     std::fs::remove_file(&lock).unwrap();
     std::os::unix::fs::symlink("/dev/null", &lock).unwrap();
-    let ran = env.run(&["save", "--run", "r", "--summary", "two"]);
-    assert!(ran.code != 0 && ran.stderr.contains("a symbolic link"), "{ran:#?}");
+    let ran = env.run(&["save", "--run", "r", "--summary", "two"]).exits(1);
+    assert!(ran.stderr.contains("a symbolic link"), "{ran:#?}");
     assert!(ran.stderr.contains("regular file") && !ran.stderr.contains("free some space"), "{ran:#?}");
 }
 

@@ -89,7 +89,7 @@ fn every_path_of_the_nastiest_repository_is_in_the_right_list() {
         .stderr(Stdio::null())
         .status()
         .unwrap();
-    assert!(!clash.success());
+    assert_eq!(clash.code(), Some(1), "the merge has a conflict");
     for name in NASTY {
         write(&at(name), "two\n");
     }

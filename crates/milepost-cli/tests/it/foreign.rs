@@ -199,7 +199,7 @@ fn a_database_that_is_being_written_is_read_at_one_moment() {
                 add(n);
                 n += 1;
                 let _ = ready.send(());
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                std::thread::yield_now();
             }
         });
         going.recv().unwrap();

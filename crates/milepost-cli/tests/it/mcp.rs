@@ -391,7 +391,7 @@ fn a_signal_ends_it_and_what_was_acknowledged_is_there() {
     server.call("save", json!({ "summary": "one" }));
     let pid = server.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert!(!server.wait().success());
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&server.wait()), Some(15));
     assert_eq!(env.json(&["list"])["checkpoints"][0]["task_summary"], "one");
     env.run(&["verify"]).exits(0);
 }

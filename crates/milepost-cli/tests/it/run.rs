@@ -210,7 +210,10 @@ fn what_was_told_to_ignore_hangups_goes_on_ignoring_them() {
 fn the_timer_ticks_while_the_command_runs() {
     let env = TestEnvironment::new();
     let milepost = env!("CARGO_BIN_EXE_milepost");
-    let script = format!("sleep 1.4; {milepost} note changed; sleep 1.4");
+    let script = format!(
+        "until {milepost} show r@1 --json | grep -q '\"timer\"'; do sleep 0.05; done; {milepost} note changed; \
+         until {milepost} show r@2 --json >/dev/null 2>&1; do sleep 0.05; done"
+    );
     env.run(&["run", "--run", "r", "--every", "1s", "--", "sh", "-c", &script]).exits(0);
     // The first tick finds nothing new within three seconds and is folded, the second has something to keep.
     // A machine that is slow today has time for a third, folded into the second.
@@ -276,9 +279,14 @@ fn a_store_that_was_named_is_the_commands_store_too() {
 #[test]
 fn what_a_command_did_is_in_its_summary() {
     let env = TestEnvironment::repository();
-    let script = "for i in 1 2 3; do echo $i > f$i; sleep 1; done; exit 7";
-    let ran = env.run(&["run", "--every", "1s", "--run", "r", "--", "sh", "-c", script]).exits(7);
-    assert!(ran.stderr.contains("exit 7 after 3s") && ran.stderr.contains("3 files touched"), "{ran:#?}");
+    // Each file is there until a tick has seen it.
+    let script = format!(
+        "for i in 1 2 3; do echo $i > f$i; \
+         until {} show r@$((i + 1)) --json >/dev/null 2>&1; do sleep 0.05; done; done; exit 7",
+        env!("CARGO_BIN_EXE_milepost")
+    );
+    let ran = env.run(&["run", "--every", "1s", "--run", "r", "--", "sh", "-c", &script]).exits(7);
+    assert!(ran.stderr.contains("exit 7 after ") && ran.stderr.contains("3 files touched"), "{ran:#?}");
     let summary = env.json(&["summary"]);
     assert_eq!((&summary["run_id"], &summary["status"]), (&json!("r"), &json!("failed")));
     let total = summary["total"].as_u64().unwrap();

@@ -155,24 +155,23 @@ mod tests {
     fn stop_waits_for_a_tick_and_drop_does_not() {
         let (begun, has_begun) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
+        let ended = Arc::new(AtomicU32::new(0));
+        let tick_ended = Arc::clone(&ended);
         let timer = Timer::every(Duration::from_millis(1), move || {
             let _ = begun.send(());
             let _ = released.recv();
+            tick_ended.store(1, Ordering::Release);
         });
         let timer = timer.unwrap();
         has_begun.recv().unwrap();
-        let done = Arc::new(AtomicU32::new(0));
         std::thread::scope(|scope| {
-            let (timer, done) = (&timer, &done);
-            scope.spawn(move || {
+            let stopped = scope.spawn(|| {
                 timer.stop();
-                done.store(1, Ordering::Relaxed);
+                ended.load(Ordering::Acquire)
             });
-            std::thread::sleep(Duration::from_millis(30));
-            assert_eq!(done.load(Ordering::Relaxed), 0, "the tick is still under way");
             drop(release);
+            assert_eq!(stopped.join().unwrap(), 1, "stop returned before the tick had ended");
         });
-        assert_eq!(done.load(Ordering::Relaxed), 1);
         let (begun, has_begun) = mpsc::channel();
         let timer = Timer::every(Duration::from_millis(1), move || {
             let _ = begun.send(());
