@@ -53,7 +53,7 @@ fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> R
 
 fn open(file: &Path) -> Result<Milepost> {
     let options = OpenOptions::new().create(true);
-    Ok(Milepost::at(&StoreUrl::Sqlite(file.to_owned()), &options)?)
+    Ok(Milepost::at(&StoreUrl::sqlite(file.to_owned()), &options)?)
 }
 
 pub fn capture(short: bool) -> Result<Vec<Row>> {
@@ -115,7 +115,7 @@ pub fn run(short: bool) -> Result<Vec<Row>> {
     let command = || {
         let mut command = Command::new(&binary);
         // A store that is named: the folder lies inside a repository, which has one of its own.
-        let store = StoreUrl::Sqlite(folder.path().join("bench.db")).to_string();
+        let store = StoreUrl::sqlite(folder.path().join("bench.db")).to_string();
         command.args(["-q", "--store", &store, "run", "--", "/bin/true"]);
         // And a place that is not in it.
         command.current_dir("/").stdout(Stdio::null());

@@ -14,7 +14,7 @@ use super::measure::{Row, folder, pairs};
 /// Fills a store in large commits, which is what an import does.
 pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
     let options = OpenOptions::new().create(true);
-    let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &options)?;
+    let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &options)?;
     let run: RunId = "bench".parse()?;
     // One real save gives the body that the others repeat under new ids and numbers.
     let save = milepost::Save::new().summary("seeded").profile(Profile::Pai);
@@ -63,12 +63,12 @@ pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {
     let rounds = if short { 20 } else { 200 };
     // Opened anew each time, as a command does.
     let latest = |path: &Path| {
-        let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &OpenOptions::new())?;
+        let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &OpenOptions::new())?;
         engine.show(&Reference::Latest(0), None)?;
         Ok(())
     };
     let list = |path: &Path| {
-        let engine = Milepost::at(&StoreUrl::Sqlite(path.to_owned()), &OpenOptions::new())?;
+        let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &OpenOptions::new())?;
         let listed = engine.list(&ListQuery { limit: 50, ..ListQuery::default() })?;
         anyhow::ensure!(listed.checkpoints.len() == 50);
         Ok(())

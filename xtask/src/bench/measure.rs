@@ -139,7 +139,7 @@ fn target() -> std::path::PathBuf {
 
 /// The address of a store in a folder: named, since the folder lies inside a repository, which has a store of its own.
 pub fn store(folder: &Path) -> StoreUrl {
-    StoreUrl::Sqlite(folder.join("bench.db"))
+    StoreUrl::sqlite(folder.join("bench.db"))
 }
 
 /// Opens that store.

@@ -38,7 +38,7 @@ pub fn prune(short: bool) -> Result<Vec<Row>> {
 
 /// Two kinds of store in a folder.
 fn urls(folder: &Path) -> [(&'static str, StoreUrl); 2] {
-    [("SQLite", StoreUrl::Sqlite(folder.join("bench.db"))), ("files", StoreUrl::Files(folder.join("bench")))]
+    [("SQLite", StoreUrl::sqlite(folder.join("bench.db"))), ("files", StoreUrl::files(folder.join("bench")))]
 }
 
 /// Saves so many checkpoints of 4 KB into one run.
@@ -94,8 +94,8 @@ fn saves() -> Result<Vec<Row>> {
         lines.push(Row::times(what, ratio.0.median(), ratio.1.median(), 1.5));
     }
     let folder = folder()?;
-    let on = open(&StoreUrl::Files(folder.path().join("on")), KeepCount::Last(LEFT as u64))?;
-    let off = open(&StoreUrl::Files(folder.path().join("off")), KeepCount::All)?;
+    let on = open(&StoreUrl::files(folder.path().join("on")), KeepCount::Last(LEFT as u64))?;
+    let off = open(&StoreUrl::files(folder.path().join("off")), KeepCount::All)?;
     fill(&on, LEFT)?;
     fill(&off, LEFT)?;
     let ratio = beside(&on, &off)?;
@@ -148,11 +148,11 @@ fn rounds(
 fn sqlite() -> Result<Row> {
     let folder = folder()?;
     let db = folder.path().join("full.db");
-    let full = StoreUrl::Sqlite(db.clone());
+    let full = StoreUrl::sqlite(db.clone());
     let copy = |place: &Path| {
         open(&full, KeepCount::All)?.store().maintain(Maintenance::Compact)?;
         fs::copy(&db, place.join("copy.db")).context("copying the store")?;
-        Ok(StoreUrl::Sqlite(place.join("copy.db")))
+        Ok(StoreUrl::sqlite(place.join("copy.db")))
     };
     let mut remain = 0;
     let (ours, floors) = rounds(folder.path(), &full, copy, |place, bytes| {
@@ -175,9 +175,9 @@ fn files() -> Result<Row> {
         let copied =
             std::process::Command::new("cp").arg("-a").arg(&root).arg(place.join("copy")).status()?;
         ensure!(copied.success(), "cp failed");
-        Ok(StoreUrl::Files(place.join("copy")))
+        Ok(StoreUrl::files(place.join("copy")))
     };
-    let (ours, floors) = rounds(folder.path(), &StoreUrl::Files(root.clone()), copy, |place, _| {
+    let (ours, floors) = rounds(folder.path(), &StoreUrl::files(root.clone()), copy, |place, _| {
         // The same files once more, without a store around them.
         let bare = place.join("bare");
         let copied =

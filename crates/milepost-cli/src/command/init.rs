@@ -3,7 +3,6 @@
 use milepost::fs::atomic;
 use std::path::Path;
 
-use milepost::store::StoreUrl;
 use serde::Serialize;
 
 use crate::agents::{AGENTS, Agent};
@@ -104,7 +103,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandE
     let setup = AgentSetup::open(context);
     let requested = requested_agents(args)?;
     let url = context.url();
-    let created = !store_exists(&url);
+    let created = !url.exists();
     let mp = context.open_or_create()?;
     let file = &context.config.file;
     let config_created = !file.exists();
@@ -199,13 +198,6 @@ fn ask_for_agents(context: &Context<'_>, setup: &AgentSetup<'_>) -> Vec<Agent> {
     if output.confirm(&question) == Some(true) { found } else { Vec::new() }
 }
 
-fn store_exists(url: &StoreUrl) -> bool {
-    match url {
-        StoreUrl::Sqlite(path) => std::fs::metadata(path).is_ok_and(|m| m.len() > 0),
-        StoreUrl::Files(folder) => folder.join(".store").is_dir(),
-    }
-}
-
 /// The template, with what the flags ask for written out, so that later commands find it.
 fn template(context: &Context<'_>) -> String {
     let mut text = TEMPLATE.to_owned();
@@ -230,9 +222,5 @@ fn store_from_root(context: &Context<'_>) -> String {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.strip_prefix(&context.config.place.root).map_or(path.clone(), Path::to_owned)
     };
-    match context.url() {
-        StoreUrl::Sqlite(path) => StoreUrl::Sqlite(from_root(&path)),
-        StoreUrl::Files(folder) => StoreUrl::Files(from_root(&folder)),
-    }
-    .to_string()
+    context.url().map_path(from_root).to_string()
 }

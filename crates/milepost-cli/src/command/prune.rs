@@ -1,7 +1,7 @@
 //! `prune`: removes what is no longer kept, in all runs or one, after asking; compresses, and gives space back.
 
 use milepost::engine::{PruneOptions, PruneReport};
-use milepost::store::{StoreError, StoreUrl};
+use milepost::store::StoreError;
 use milepost::{Error, Exit, ReasonCode};
 
 use crate::config::RetainFlags;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), Command
     }
     let mp = context.open_existing()?.with_settings(context.settings_with(&retain));
     let mut request = PruneOptions { run: context.named_run(&mp)?, dry_run: true };
-    if args.retain.compress_after.is_some() && matches!(context.url(), StoreUrl::Sqlite(_)) {
+    if args.retain.compress_after.is_some() && context.url().compresses_on_save() {
         output.message(
             "a SQLite store packs its documents as they are saved: --compress-after has nothing to do",
         );

@@ -249,7 +249,7 @@ fn revoke(context: &Context<'_>) -> Result<(), CommandError> {
     if context.output.json {
         return context.output.document(&document);
     }
-    if context.config.trust.covers(context.url().resolved().path()) {
+    if context.config.trust.covers_store(&context.url()) {
         context.output.message("MILEPOST_TRUST or trust.paths still names a folder above it");
     }
     context.output.text(&match document.revoked {

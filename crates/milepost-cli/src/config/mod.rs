@@ -223,11 +223,11 @@ impl Config {
             .or(environment.store.map(|v| (Raw::Text(v), Origin::Environment("MILEPOST_STORE"))));
         let store_is_chosen = chosen.is_some();
         let in_files = |key: &str| Files(project.iter().chain(&user).collect()).find(key);
-        let default_store = StoreUrl::Sqlite(place.database.clone());
+        let default_store = StoreUrl::sqlite(place.database.clone());
         let parse_store = |raw: Raw, origin: &Origin| {
             let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
             let base = place.root.join(own_folder(origin));
-            Ok(if matches!(origin, Origin::File(_)) { value::under(&base, url) } else { url })
+            Ok(if matches!(origin, Origin::File(_)) { url.map_path(|path| base.join(path)) } else { url })
         };
         let found_store = chosen.or(in_files("store"));
         let store = settings.take("store", found_store, default_store.to_string(), parse_store)?;
@@ -341,7 +341,7 @@ impl Config {
 
     /// The store's address.
     pub(crate) fn url(&self) -> StoreUrl {
-        self.store.clone().unwrap_or_else(|| StoreUrl::Sqlite(self.place.database.clone()))
+        self.store.clone().unwrap_or_else(|| StoreUrl::sqlite(self.place.database.clone()))
     }
 
     /// Why the store is foreign, if it is.

@@ -65,6 +65,11 @@ impl Trust {
         self.paths.iter().any(|folder| path.starts_with(folder))
     }
 
+    /// Whether the user named a folder above this store.
+    pub(crate) fn covers_store(&self, url: &StoreUrl) -> bool {
+        url.resolved().path().is_some_and(|path| self.covers(path))
+    }
+
     /// Decides whether the project's store is trusted, when no flag or variable names one.
     pub(crate) fn judge(&self, url: &StoreUrl, place: &ProjectPaths) -> (StoreTrust, Option<StoreRecord>) {
         let base = base(url, place);
@@ -76,7 +81,7 @@ impl Trust {
         match trust {
             // A link may lead out of the trusted folder.
             StoreTrust::Foreign(ForeignReason::NotRegular { .. }) => (trust, record),
-            StoreTrust::Foreign(_) if self.covers(url.resolved().path()) => (StoreTrust::Trusted, record),
+            StoreTrust::Foreign(_) if self.covers_store(url) => (StoreTrust::Trusted, record),
             trust => (trust, record),
         }
     }
@@ -84,7 +89,7 @@ impl Trust {
     /// A store is not made inside a repository of another user's.
     fn judge_new(&self, url: &StoreUrl, place: &ProjectPaths) -> StoreTrust {
         let base = base(url, place);
-        let folder = url.path().parent().map(Path::to_owned);
+        let folder = url.path().and_then(Path::parent).map(Path::to_owned);
         let repository = place.worktree.is_some().then_some(base.clone());
         let below = folder.filter(|folder| folder.starts_with(&base) && *folder != base);
         for path in below.into_iter().chain(repository) {
@@ -100,7 +105,7 @@ impl Trust {
 /// The folder below which no link is followed on the way to a store.
 fn base(url: &StoreUrl, place: &ProjectPaths) -> PathBuf {
     let own = project(place);
-    if url.path().starts_with(&own) { own } else { place.root.clone() }
+    if url.path().is_some_and(|path| path.starts_with(&own)) { own } else { place.root.clone() }
 }
 
 /// What identifies a project: the git directory that its worktrees share, or its root outside git.

@@ -1,12 +1,11 @@
 //! Values of settings: durations, sizes, counts, paths; each parser says what is allowed, each type shows itself.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use milepost::model::KeepCount;
 use milepost::redact::AllowList;
-use milepost::store::StoreUrl;
 
 use super::Raw;
 
@@ -75,14 +74,6 @@ pub(super) fn text(raw: Raw) -> Result<String, String> {
     match raw {
         Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => Ok(text),
         Raw::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
-    }
-}
-
-/// A relative path in a file is meant from the project's root.
-pub(super) fn under(root: &Path, url: StoreUrl) -> StoreUrl {
-    match url {
-        StoreUrl::Sqlite(path) => StoreUrl::Sqlite(root.join(path)),
-        StoreUrl::Files(path) => StoreUrl::Files(root.join(path)),
     }
 }
 

@@ -7,7 +7,6 @@ mod visible;
 pub(crate) use self::store::lost_writes;
 
 use std::cell::{Cell, OnceCell};
-use std::path::PathBuf;
 
 use milepost::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
 use milepost::clock::SystemClock;
@@ -117,12 +116,7 @@ impl<'a> Context<'a> {
         }
         let mut variables = vec![("MILEPOST_RUN", run.to_string())];
         // It may go elsewhere: the address has to read the same from there.
-        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let store = match self.url() {
-            StoreUrl::Sqlite(path) => StoreUrl::Sqlite(absolute(&path)),
-            StoreUrl::Files(path) => StoreUrl::Files(absolute(&path)),
-        };
-        variables.push(("MILEPOST_STORE", store.to_string()));
+        variables.push(("MILEPOST_STORE", self.url().absolute().to_string()));
         variables
     }
 

@@ -1,7 +1,6 @@
 //! The store of a command: whether it may be used, how it is opened, and what waits for it in the outbox.
 //! In: settings and the judgement about the store. Out: an engine, or the reason why there is none.
 
-use std::path::Path;
 use std::time::Duration;
 
 use milepost::engine::outbox::Outbox;
@@ -116,8 +115,8 @@ impl Context<'_> {
         let url = self.url();
         let place = &self.config.place;
         let need_not_ask = self.config.store_trust == StoreTrust::New
-            || self.config.trust.covers(url.resolved().path())
-            || url == StoreUrl::Sqlite(place.database.clone());
+            || self.config.trust.covers_store(&url)
+            || url == StoreUrl::sqlite(place.database.clone());
         !need_not_ask && milepost::capture::is_tracked(place.repository.as_ref(), &url)
     }
 
@@ -153,10 +152,7 @@ impl Context<'_> {
 
     /// Whether there is a store to write to, or what waits for one.
     pub(crate) fn has_store(&self) -> bool {
-        match &self.config.store {
-            Some(StoreUrl::Sqlite(path) | StoreUrl::Files(path)) => may_exist(path),
-            None => may_exist(&self.config.place.database),
-        }
+        self.url().may_exist()
     }
 
     fn waits(&self) -> bool {
@@ -264,9 +260,4 @@ impl Context<'_> {
             Err(e) => self.output.detail(&format!("what waits in the outbox stays there: {e}")),
         }
     }
-}
-
-/// Whether something is at a path, or may be: a folder that cannot be entered does not say.
-fn may_exist(path: &Path) -> bool {
-    path.try_exists().unwrap_or_else(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
 }

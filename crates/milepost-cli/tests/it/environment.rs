@@ -160,7 +160,7 @@ impl TestEnvironment {
 
     /// The outbox of the repository's store, signed by the user.
     pub(crate) fn outbox(&self) -> milepost::engine::outbox::Outbox {
-        let store = milepost::store::StoreUrl::Sqlite(self.project().join(".git/milepost/milepost.db"));
+        let store = milepost::store::StoreUrl::sqlite(self.project().join(".git/milepost/milepost.db"));
         let key = self.state().create_key().unwrap();
         let folder = self.project().join(".milepost/outbox");
         milepost::engine::outbox::Outbox::new(folder, &store, Some(key))

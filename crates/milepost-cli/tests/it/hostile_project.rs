@@ -92,7 +92,7 @@ fn plant(env: &TestEnvironment, store: &str) {
     let outbox = project.join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();
     std::fs::copy(&queued.file, outbox.join(queued.file.file_name().unwrap())).unwrap();
-    let url = milepost::store::StoreUrl::Sqlite(project.join(".git/milepost/milepost.db"));
+    let url = milepost::store::StoreUrl::sqlite(project.join(".git/milepost/milepost.db"));
     let save = milepost::engine::Save::new().summary(BAIT);
     milepost::engine::outbox::Outbox::new(outbox, &url, None)
         .enqueue(&"bait".parse().unwrap(), save, &settings, &clock)

@@ -301,7 +301,7 @@ fn an_outbox_entry_without_the_users_signature_waits() {
     let clock = milepost::clock::SystemClock;
     let settings = Default::default();
     let signed = theirs.outbox().enqueue(&"evil".parse().unwrap(), save.clone(), &settings, &clock).unwrap();
-    let store = milepost::store::StoreUrl::Sqlite(theirs.project().join(".git/milepost/milepost.db"));
+    let store = milepost::store::StoreUrl::sqlite(theirs.project().join(".git/milepost/milepost.db"));
     let unsigned = milepost::engine::outbox::Outbox::new(theirs.path("outbox"), &store, None)
         .enqueue(&"evil".parse().unwrap(), save, &settings, &clock)
         .unwrap();

@@ -193,16 +193,16 @@ impl Own {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             std::fs::canonicalize(&path).unwrap_or(path)
         };
-        match store {
-            None => Self { folder: None, file: None },
-            Some(StoreUrl::Files(folder)) => Self { folder: Some(real(folder)), file: None },
-            Some(StoreUrl::Sqlite(file)) => {
-                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-                let folder = file.parent().map(real);
-                let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-                Self { folder: None, file: folder.zip(name) }
-            }
+        let Some((store, path)) = store.and_then(|store| Some((store, store.path()?))) else {
+            return Self { folder: None, file: None };
+        };
+        if store.is_folder() {
+            return Self { folder: Some(real(path)), file: None };
         }
+        let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let folder = file.parent().map(real);
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { folder: None, file: folder.zip(name) }
     }
 
     /// Whether a path, absolute and real, is the store's or the outbox's.

@@ -21,7 +21,7 @@ fn a_path_is_told_from_the_projects_root() {
 fn the_stores_own_files_are_no_work() {
     let dir = tempfile::tempdir().unwrap();
     let root = std::fs::canonicalize(dir.path()).unwrap();
-    let own = Own::of(Some(&StoreUrl::Sqlite(root.join("m.db"))));
+    let own = Own::of(Some(&StoreUrl::sqlite(root.join("m.db"))));
     for (name, holds) in [
         ("m.db", true),
         ("m.db-wal", true),
@@ -33,7 +33,7 @@ fn the_stores_own_files_are_no_work() {
     ] {
         assert_eq!(own.holds(&root.join(name)), holds, "{name}");
     }
-    let own = Own::of(Some(&StoreUrl::Files(root.join("kept"))));
+    let own = Own::of(Some(&StoreUrl::files(root.join("kept"))));
     assert!(own.holds(&root.join("kept/r/latest.json")) && !own.holds(&root.join("keptness")));
     assert!(!Own::of(None).holds(&root.join("m.db")));
 }

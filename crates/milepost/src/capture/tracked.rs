@@ -16,10 +16,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// such as a submodule. Returns true if git fails.
 pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
     let store = store.resolved();
-    let folder = match &store {
-        StoreUrl::Sqlite(file) => file.parent().unwrap_or(Path::new("/")),
-        StoreUrl::Files(folder) => folder,
-    };
+    let Some(path) = store.path() else { return false };
+    let folder = if store.is_folder() { path } else { path.parent().unwrap_or(Path::new("/")) };
     let nearest = match ProjectPaths::find(folder) {
         Ok(place) if place.repository.is_none() && place.root.join(".git").symlink_metadata().is_ok() => {
             // What leads to its git directory is not followed here, but git follows it.
@@ -33,7 +31,7 @@ pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
 }
 
 fn tracks(repository: &Repository, store: &StoreUrl) -> bool {
-    let files = store.files();
+    let files = store.local_files();
     let Ok(paths) =
         files.iter().map(|file| file.strip_prefix(repository.worktree())).collect::<Result<Vec<_>, _>>()
     else {

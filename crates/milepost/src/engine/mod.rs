@@ -177,21 +177,14 @@ impl Milepost {
             branch: place.branch,
             user: None,
         };
-        let url = StoreUrl::Sqlite(place.database);
+        let url = StoreUrl::sqlite(place.database);
         let opened = Self::at(&url, &OpenOptions::new().create(true))?;
         Ok(Self { location, ..opened })
     }
 
     /// Opens the store at an address.
     pub fn at(url: &StoreUrl, options: &OpenOptions) -> Result<Self, Error> {
-        let owners = match url {
-            StoreUrl::Sqlite(file) => {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                file.with_file_name(format!("{name}-owners"))
-            }
-            StoreUrl::Files(folder) => folder.join(".owners"),
-        };
-        Ok(Self { owners: Some(owners), ..Self::on(Arc::from(crate::store::open(url, options)?)) })
+        Ok(Self { owners: url.owners_folder(), ..Self::on(Arc::from(url.open(options)?)) })
     }
 
     /// Works on a store of one's own.

@@ -82,81 +82,16 @@ impl fmt::Display for ForeignReason {
     }
 }
 
-/// How the names of a database's own files end.
-pub(super) const DATABASE_FILES: [&str; 9] =
-    ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners"];
-
-impl StoreUrl {
-    /// Everything that the store consists of: the files and folders of a database, or the one folder.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let ends: &[&str] = match self {
-            Self::Sqlite(_) => &DATABASE_FILES,
-            Self::Files(_) => &[""],
-        };
-        let named = |end: &&str| {
-            let mut path = self.path().as_os_str().to_owned();
-            path.push(end);
-            PathBuf::from(path)
-        };
-        ends.iter().map(named).collect()
-    }
-
-    /// The database file or the folder.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Sqlite(path) | Self::Files(path) => path,
-        }
-    }
-
-    /// The same address with the folder's links resolved, so that it reads the same from everywhere.
-    pub fn resolved(&self) -> Self {
-        match self {
-            Self::Sqlite(path) => Self::Sqlite(resolved(path)),
-            Self::Files(path) => Self::Files(resolved(path)),
-        }
-    }
-
-    /// The kind of store, as addresses begin.
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Sqlite(_) => "sqlite",
-            Self::Files(_) => "files",
-        }
-    }
-
-    /// The path whose existence means that the store exists: the database file, or the file layout's own folder.
-    fn marker(&self) -> PathBuf {
-        match self {
-            Self::Sqlite(path) => path.clone(),
-            Self::Files(folder) => folder.join(".store"),
-        }
-    }
-}
-
-/// The path with the links of its folder resolved; its last component stays as it is.
-fn resolved(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match (path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()), path.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => path,
-    }
-}
-
 /// The file that holds a store's id.
-fn id_file(url: &StoreUrl) -> PathBuf {
-    match url {
-        StoreUrl::Sqlite(path) => {
-            let mut name = path.as_os_str().to_owned();
-            name.push("-id");
-            PathBuf::from(name)
-        }
-        StoreUrl::Files(folder) => folder.join(".store").join("id"),
-    }
+fn id_file(url: &StoreUrl) -> io::Result<PathBuf> {
+    let local = url.local().map(|(layout, path)| layout.id_file(path));
+    local.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "the store has no files on this machine"))
 }
 
 /// Reads a store's id; `None` where it has none.
 pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
-    match bounded::read_text(&id_file(url), ID_LIMIT) {
+    let Ok(file) = id_file(url) else { return Ok(None) };
+    match bounded::read_text(&file, ID_LIMIT) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         other => Ok(other?.trim().parse().ok()),
     }
@@ -165,7 +100,7 @@ pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
 /// Gives a store a new id, durably.
 pub fn write_id(url: &StoreUrl) -> io::Result<StoreId> {
     let id = StoreId::generate();
-    atomic::write(&id_file(url), format!("{id}\n").as_bytes(), atomic::Mode::Private)?;
+    atomic::write(&id_file(url)?, format!("{id}\n").as_bytes(), atomic::Mode::Private)?;
     Ok(id)
 }
 
@@ -184,7 +119,7 @@ fn now() -> jiff::Timestamp {
     crate::clock::SystemClock.now()
 }
 
-/// Judges a store, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
+/// Decides whether a store is trusted, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
 /// Does not detect `Tracked`: the caller has to ask git. A record whose store was moved is updated.
 pub fn check_trust(
     url: &StoreUrl,
@@ -192,42 +127,38 @@ pub fn check_trust(
     state: Result<&UserState, &str>,
 ) -> (StoreTrust, Option<StoreRecord>) {
     let foreign = |why| (StoreTrust::Foreign(why), None);
-    if let Some(link) = link_below(base, &url.marker()) {
+    let resolved = url.resolved();
+    let (Some((layout, given)), Some((_, path))) = (url.local(), resolved.local()) else {
+        // A store without local files has no id that could prove whose it is: the user has to choose it explicitly.
+        return foreign(ForeignReason::NoRecord);
+    };
+    if let Some(link) = link_below(base, &layout.marker(given)) {
         return foreign(ForeignReason::NotRegular { why: format!("{} is a symbolic link", link.display()) });
     }
-    let url = url.resolved();
-    let marker = || std::fs::symlink_metadata(url.marker());
-    let metadata = match marker() {
-        Err(_) if !holds_runs(&url) => return (StoreTrust::New, None),
+    let marker = layout.marker(path);
+    let metadata = match std::fs::symlink_metadata(&marker) {
+        Err(_) if !layout.holds_unclaimed_data(path) => return (StoreTrust::New, None),
         // Runs without a store around them came from elsewhere: making the store would adopt them. With a store that
         // another process made since the first look they did not.
-        Err(_) => match marker() {
+        Err(_) => match std::fs::symlink_metadata(&marker) {
             Err(_) => return foreign(ForeignReason::NoRecord),
             Ok(metadata) => metadata,
         },
         Ok(metadata) => metadata,
     };
-    if let Some(why) = irregular(&url, &metadata) {
+    if !(if layout.is_folder() { metadata.is_dir() } else { metadata.is_file() }) {
+        let why = format!("{} is neither a store's file nor its folder", marker.display());
         return foreign(ForeignReason::NotRegular { why });
-    }
-    if let StoreUrl::Sqlite(_) = url
-        && metadata.len() == 0
-    {
-        return (StoreTrust::New, None);
     }
     let owned_by = bounded::owner(&metadata);
     if let Some(owner) = owned_by.filter(|owner| Some(*owner) != user_id()) {
-        return foreign(ForeignReason::OtherOwner { path: url.marker(), owner });
+        return foreign(ForeignReason::OtherOwner { path: marker, owner });
     }
-    // The format is written last: a folder without it is being made by another process, or its maker died. Making it to
-    // the end gives it an id and a record.
-    if let StoreUrl::Files(folder) = &url
-        && !holds_runs(&url)
-        && is_missing(&folder.join(".store").join("format"))
-    {
+    // Finishing the creation gives the store an id and a record.
+    if layout.is_unfinished(path) {
         return (StoreTrust::New, None);
     }
-    let id = match read_id(&url) {
+    let id = match read_id(&resolved) {
         Ok(Some(id)) => id,
         Ok(None) => return foreign(ForeignReason::NoRecord),
         Err(e) => return foreign(ForeignReason::NotRegular { why: format!("its id cannot be read: {e}") }),
@@ -239,22 +170,8 @@ pub fn check_trust(
     match state.record(&id) {
         Ok(None) => foreign(ForeignReason::NoRecord),
         Err(e) => foreign(ForeignReason::NoState { why: e.to_string() }),
-        Ok(Some(record)) => compare(&url, state, record),
+        Ok(Some(record)) => compare(&resolved, state, record),
     }
-}
-
-fn is_missing(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-}
-
-/// Whether a folder of the file layout holds what looks like runs.
-fn holds_runs(url: &StoreUrl) -> bool {
-    let StoreUrl::Files(folder) = url else { return false };
-    let runs = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_run = |path: PathBuf| {
-        ["log.jsonl", "latest.json", "history"].iter().any(|name| path.join(name).symlink_metadata().is_ok())
-    };
-    runs.map(|entry| entry.path()).any(is_run)
 }
 
 /// Compares a record with the store that was found under its id.
@@ -266,11 +183,11 @@ fn compare(url: &StoreUrl, state: &UserState, mut record: StoreRecord) -> (Store
     if record.store != url.to_string() {
         // Only a store of the same kind can be the one that was recorded.
         let before = match record.store.parse::<StoreUrl>() {
-            Ok(before) if before.kind() == url.kind() => before,
+            Ok(before) if before.scheme() == url.scheme() => before,
             _ => return foreign(ForeignReason::NoRecord),
         };
         // The same folder under another name is not a copy, and a different store at the old path does not make this one.
-        if !is_same(before.path(), url.path()) {
+        if !before.path().zip(url.path()).is_some_and(|(before, now)| is_same(before, now)) {
             if is_still_there(&before, &record.id) {
                 return foreign(ForeignReason::Copy { original: record.store });
             }
@@ -332,13 +249,6 @@ pub(crate) fn refuse_links(base: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Why the files of a store cannot be used as they are.
-fn irregular(url: &StoreUrl, marker: &std::fs::Metadata) -> Option<String> {
-    let named = url.marker();
-    let kind_fits = if matches!(url, StoreUrl::Sqlite(_)) { marker.is_file() } else { marker.is_dir() };
-    (!kind_fits).then(|| format!("{} is neither a store's file nor its folder", named.display()))
-}
-
 fn is_same(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -355,16 +265,16 @@ fn is_same(a: &Path, b: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{OpenOptions, open};
+    use crate::store::OpenOptions;
 
     #[test]
     fn a_folder_that_is_being_made_into_a_store_is_new() {
         let dir = tempfile::tempdir().unwrap();
         let base = std::fs::canonicalize(dir.path()).unwrap();
-        let url = StoreUrl::Files(base.join("store"));
+        let url = StoreUrl::files(base.join("store"));
         let state = UserState::at(base.join("state")).unwrap();
         let judged = || check_trust(&url, &base, Ok(&state)).0;
-        let inside = |name: &str| url.path().join(name);
+        let inside = |name: &str| url.path().unwrap().join(name);
         assert_eq!(judged(), StoreTrust::New);
         // The steps in which a store is made, and what another process may see after each.
         atomic::create_folder(&inside(".store")).unwrap();
@@ -372,7 +282,7 @@ mod tests {
         write_id(&url).unwrap();
         assert_eq!(judged(), StoreTrust::New, "without a record, too");
         let options = OpenOptions { create: true, user_state: Some(state.clone()), ..OpenOptions::default() };
-        open(&url, &options).unwrap();
+        url.open(&options).unwrap();
         assert_eq!(judged(), StoreTrust::Trusted);
         // Runs in a folder that nobody has made into a store came from elsewhere.
         std::fs::remove_file(inside(".store/format")).unwrap();

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod identity;
 mod lock;
 mod maintenance;
+mod opener;
 mod options;
 pub mod project_paths;
 mod query;
@@ -23,6 +24,7 @@ pub use check::{Damage, DamageKind, Part};
 pub use commit::{Commit, CommitLookup, Decide, Receipt, RunDetails, RunView, Slot, WriteDecision};
 pub use error::StoreError;
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
+pub use opener::{LocalLayout, StoreOpener, register};
 pub use options::OpenOptions;
 pub use query::{
     CheckpointEntry, CheckpointFilter, Cursor, EventPage, EventQuery, HeaderQuery, RetentionEntry, Row,
@@ -49,14 +51,6 @@ pub(crate) const LOSS_CAUSES: &str =
 
 /// How many events a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
-
-/// Opens the store at an address.
-pub fn open(url: &StoreUrl, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
-    Ok(match url {
-        StoreUrl::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, options)?),
-        StoreUrl::Files(folder) => Box::new(files::FilesStore::open(folder, options)?),
-    })
-}
 
 /// A place for checkpoints. Blocking and object-safe; every method is durable or read-only.
 ///

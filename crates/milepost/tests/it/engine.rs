@@ -46,7 +46,7 @@ pub(crate) fn run(name: &str) -> RunId {
 /// An outbox in a folder, with a key of its own.
 pub(crate) fn outbox(dir: &std::path::Path) -> milepost::engine::outbox::Outbox {
     let key = milepost::trust::UserState::at(dir.join("state")).unwrap().create_key().unwrap();
-    let store = milepost::store::StoreUrl::Sqlite(dir.join("m.db"));
+    let store = milepost::store::StoreUrl::sqlite(dir.join("m.db"));
     milepost::engine::outbox::Outbox::new(dir.join("outbox"), &store, Some(key))
 }
 

@@ -20,3 +20,4 @@ mod session;
 mod sqlite_damage;
 mod sqlite_wal;
 mod stores;
+mod toy_store;

@@ -132,7 +132,7 @@ fn a_task_that_is_done_holds_its_own_state_whatever_other_threads_put() {
 #[test]
 fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
     let dir = tempfile::tempdir().unwrap();
-    for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
+    for url in [StoreUrl::sqlite(dir.path().join("m.db")), StoreUrl::files(dir.path().join("store"))] {
         let mp = Milepost::at(&url, &OpenOptions::new().create(true)).unwrap();
         let held = mp.run("r").rejoin_or_start().unwrap();
         let clone = held.clone();
@@ -157,10 +157,7 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         let mut save = Save::new();
         save.run_options = run_options;
         mp.save(&far, save).unwrap();
-        let folder = match &url {
-            StoreUrl::Sqlite(_) => dir.path().join("m.db-owners"),
-            StoreUrl::Files(folder) => folder.join(".owners"),
-        };
+        let folder = url.owners_folder().unwrap();
         let lock = milepost::owner::lock::take(&folder, &far).unwrap().unwrap();
         assert_eq!(mp.run("far").rejoin_or_start().unwrap_err().reason(), ReasonCode::ResumeRunActive);
         drop(lock);
@@ -289,7 +286,7 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
 #[test]
 fn a_busy_store_is_reported_and_the_next_tick_runs() {
     let dir = tempfile::tempdir().unwrap();
-    for url in [StoreUrl::Sqlite(dir.path().join("m.db")), StoreUrl::Files(dir.path().join("store"))] {
+    for url in [StoreUrl::sqlite(dir.path().join("m.db")), StoreUrl::files(dir.path().join("store"))] {
         let open = |wait| Milepost::at(&url, &OpenOptions::new().create(true).wait(wait)).unwrap();
         let mp = open(Duration::from_millis(30));
         let r = mp.run("r").rejoin_or_start().unwrap();

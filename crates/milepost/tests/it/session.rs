@@ -217,7 +217,7 @@ fn a_project_may_be_a_part_of_a_repository() {
     let root = project.path();
     write(&root.join("packages/a/src/x.rs"), "x");
     write(&root.join("packages/b/y.rs"), "y");
-    let mp = Milepost::at(&StoreUrl::Files(root.join("packages/a/kept")), &OpenOptions::new().create(true))
+    let mp = Milepost::at(&StoreUrl::files(root.join("packages/a/kept")), &OpenOptions::new().create(true))
         .unwrap();
     let session = Session::options().milepost(&mp).project_root(root.join("packages/a")).build().unwrap();
     let body = session.capture().unwrap();
@@ -231,7 +231,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
     let project = repository();
     let root = project.path();
     let dir = tempfile::tempdir().unwrap();
-    let url = StoreUrl::Sqlite(dir.path().join("m.db"));
+    let url = StoreUrl::sqlite(dir.path().join("m.db"));
     let open = || Milepost::at(&url, &OpenOptions::new().create(true)).unwrap();
     open().save(&run("r"), Save::new().profile(Profile::Session)).unwrap();
     let (one, two) = (open(), open());

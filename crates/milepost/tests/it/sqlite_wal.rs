@@ -39,7 +39,7 @@ impl Folder {
 
     fn open(&self) -> Milepost {
         let options = OpenOptions::new().create(true);
-        Milepost::at(&StoreUrl::Sqlite(self.file("")), &options).unwrap()
+        Milepost::at(&StoreUrl::sqlite(self.file("")), &options).unwrap()
     }
 
     fn save(&self, name: &str, n: u64) -> Saved {

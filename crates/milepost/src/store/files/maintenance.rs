@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::history::{self, History};
+use super::opener::OWN_FOLDER;
 use super::state::{Live, RowRef, RunLog};
 use super::{FilesStore, read_error, size_of_tree};
 use crate::fs::atomic::{self, Mode};
@@ -58,11 +59,11 @@ impl FilesStore {
 
 impl Round<'_> {
     fn inspect(&mut self) -> Result<(), StoreError> {
-        let house = self.store.root.join(".store");
+        let own = self.store.root.join(OWN_FOLDER);
         self.sweep_strays(&self.store.root.clone())?;
-        self.sweep_strays(&house)?;
-        for entry in fs::read_dir(&house).map_err(|e| read_error(&house, e))? {
-            let path = entry.map_err(|e| read_error(&house, e))?.path();
+        self.sweep_strays(&own)?;
+        for entry in fs::read_dir(&own).map_err(|e| read_error(&own, e))? {
+            let path = entry.map_err(|e| read_error(&own, e))?.path();
             if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("trash-")) {
                 self.sweep_folder(&path);
             }

@@ -9,6 +9,7 @@ mod history;
 mod list;
 mod log;
 mod maintenance;
+mod opener;
 mod stamp;
 mod state;
 mod write;
@@ -25,6 +26,8 @@ use std::time::Duration;
 
 use self::cache::Cached;
 use self::history::{History, Unread};
+pub(super) use self::opener::FILES;
+use self::opener::OWN_FOLDER;
 use self::state::{RowRef, RunLog};
 use super::identity::{self, ForeignReason};
 use super::lock::{FairLock, FairLockGuard, LockError};
@@ -58,17 +61,17 @@ impl FilesStore {
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
         // Paths that are given out must hold wherever they are read.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-        let house = dir.join(".store");
+        let own = dir.join(OWN_FOLDER);
         let store = Self {
             root: dir,
-            gate: FairLock::new(house.join("turn"), house.join("write")),
+            gate: FairLock::new(own.join("turn"), own.join("write")),
             wait: options.wait,
             foreign: options.foreign.clone(),
             runs: Mutex::default(),
         };
         match store.check_format() {
             Err(StoreError::Missing { .. }) if options.create => {
-                atomic::create_folder(&house).map_err(|e| store.write_error(&house, e))?;
+                atomic::create_folder(&own).map_err(|e| store.write_error(&own, e))?;
                 store.make(options.user_state.as_ref())?;
             }
             other => other?,
@@ -82,15 +85,15 @@ impl FilesStore {
         if self.check_format().is_ok() {
             return Ok(());
         }
-        let format = self.root.join(".store").join("format");
-        identity::register(&StoreUrl::Files(self.root.clone()), state)
+        let format = self.root.join(OWN_FOLDER).join("format");
+        identity::register(&StoreUrl::files(&self.root), state)
             .and_then(|()| atomic::write(&format, format!("{FORMAT}\n").as_bytes(), Mode::Private))
             .map_err(|e| self.write_error(&format, e))
     }
 
     /// A newer program's store is left untouched, also when it became newer while this one was open.
     fn check_format(&self) -> Result<(), StoreError> {
-        let path = self.root.join(".store").join("format");
+        let path = self.root.join(OWN_FOLDER).join("format");
         let text = match bounded::read(&path, 64) {
             // A path through a file that is no folder holds no store either.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::FilesStore;
+use super::opener::OWN_FOLDER;
 use super::state::RunLog;
 use crate::clock;
 use crate::fs::atomic::{self, Mode};
@@ -17,11 +18,11 @@ use data_encoding::HEXLOWER;
 
 impl FilesStore {
     fn stamp_file(&self) -> PathBuf {
-        self.root.join(".store").join("stamp")
+        self.root.join(OWN_FOLDER).join("stamp")
     }
 
     fn floor_file(&self) -> PathBuf {
-        self.root.join(".store").join("floor")
+        self.root.join(OWN_FOLDER).join("floor")
     }
 
     /// The next free stamp. Only for the holder of the turn.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::history::{self, History, NotAppended};
 use super::log::{Change, line};
+use super::opener::OWN_FOLDER;
 use super::state::{RowRef, RunLog};
 use super::{FilesStore, read_error};
 use crate::fs::atomic::{self, Mode};
@@ -232,10 +233,10 @@ impl FilesStore {
         let stamp = self.next_stamp(Some(&log))?;
         self.raise_floor(stamp)?;
         self.reserve(stamp)?;
-        let (folder, house) = (self.history(run).folder().to_owned(), self.root.join(".store"));
-        let trash: PathBuf = house.join(format!("trash-{run}-{stamp}"));
+        let (folder, own) = (self.history(run).folder().to_owned(), self.root.join(OWN_FOLDER));
+        let trash: PathBuf = own.join(format!("trash-{run}-{stamp}"));
         fs::rename(&folder, &trash).map_err(|e| self.write_error(&folder, e))?;
-        for synced in [&self.root, &house] {
+        for synced in [&self.root, &own] {
             atomic::sync_folder(synced).map_err(|e| read_error(synced, e))?;
         }
         self.runs.lock().unwrap_or_else(|e| e.into_inner()).remove(run);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
-use super::{beside, schema, wal};
+use super::{schema, sibling, wal};
 use crate::database;
 use crate::fs::{atomic, bounded};
 
@@ -152,7 +152,7 @@ impl Db {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
         for suffix in ["-wal", "-shm", "-journal"] {
             let irregular = |about: std::fs::Metadata| !about.is_file() || about.len() > COPY_LIMIT;
-            if std::fs::symlink_metadata(beside(path, suffix)).is_ok_and(irregular) {
+            if std::fs::symlink_metadata(sibling(path, suffix)).is_ok_and(irregular) {
                 return Err(corrupt("a file beside it is not what SQLite makes"));
             }
         }
@@ -174,11 +174,11 @@ impl Db {
         let folder = builder.tempdir().map_err(io)?;
         let copy = folder.path().join("copy.db");
         for suffix in ["", "-wal", "-journal"] {
-            match bounded::open(&beside(path, suffix)) {
+            match bounded::open(&sibling(path, suffix)) {
                 Err(e) if !suffix.is_empty() && e.kind() == std::io::ErrorKind::NotFound => {}
                 from => {
                     let mut from = from.map_err(io)?.take(COPY_LIMIT);
-                    let mut to = std::fs::File::create(beside(&copy, suffix)).map_err(io)?;
+                    let mut to = std::fs::File::create(sibling(&copy, suffix)).map_err(io)?;
                     std::io::copy(&mut from, &mut to).map_err(io)?;
                 }
             }
@@ -197,7 +197,7 @@ impl Db {
         // Without it, a cached statement is compiled again whenever its parameters change.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let wal_pages = Arc::new(AtomicI32::new(0));
-        let length = std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
+        let length = std::fs::metadata(sibling(path, "-wal")).map_or(0, |meta| meta.len());
         let pages_on_disk = i32::try_from(length / WAL_PAGE).unwrap_or(i32::MAX);
         if !read_only {
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
@@ -247,7 +247,7 @@ impl Db {
         if !self.syncs_commits {
             return Ok(());
         }
-        let wal = beside(&self.path, "-wal");
+        let wal = sibling(&self.path, "-wal");
         bounded::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
     }
 
@@ -352,7 +352,7 @@ impl Db {
         let tx = Tx::begin(&self.connection, "BEGIN IMMEDIATE")?;
         if self.wal && !self.named {
             // Whoever wrote into it has seen to its name. One that is empty may have been made a moment ago, by a reader too.
-            let wal = beside(&self.path, "-wal");
+            let wal = sibling(&self.path, "-wal");
             if !std::fs::metadata(wal).is_ok_and(|meta| meta.len() > 0) {
                 atomic::sync_folder(atomic::folder_of(&self.path)).map_err(io)?;
             }
@@ -363,7 +363,7 @@ impl Db {
 
     /// Makes an empty journal with a name that is on disk: one without would not be there to roll back after a power cut.
     fn name_journal(&self) -> Result<()> {
-        let journal = beside(&self.path, "-journal");
+        let journal = sibling(&self.path, "-journal");
         if !journal.exists() {
             let mut options = std::fs::OpenOptions::new();
             atomic::open_private(&journal, options.write(true).create(true).truncate(false)).map_err(io)?;
@@ -408,7 +408,7 @@ impl Db {
         if !self.wal {
             return Ok(0);
         }
-        let frames = wal::rewrite(&beside(&self.path, "-wal"))?;
+        let frames = wal::rewrite(&sibling(&self.path, "-wal"))?;
         atomic::sync_folder(atomic::folder_of(&self.path))?;
         Ok(frames)
     }
@@ -464,7 +464,7 @@ mod tests {
         let write = |rolled_back: bool| {
             let mut db = Db::open(&path, Access::Write, false).unwrap();
             let tx = db.begin().unwrap();
-            assert!(beside(&path, "-journal").exists());
+            assert!(sibling(&path, "-journal").exists());
             let sql = "INSERT INTO meta (key, value, checksum) VALUES (hex(randomblob(8)), 1, x'')";
             tx.execute(sql, []).unwrap();
             if !rolled_back {
@@ -472,13 +472,13 @@ mod tests {
             }
         };
         write(false);
-        std::fs::remove_file(beside(&path, "-journal")).unwrap();
+        std::fs::remove_file(sibling(&path, "-journal")).unwrap();
         write(false);
         write(true);
         let db = Db::open(&path, Access::Any, false).unwrap();
         let rows: i64 = db.connection().query_row("SELECT count(*) FROM meta", [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 2);
-        assert!(!beside(&path, "-wal").exists());
+        assert!(!sibling(&path, "-wal").exists());
     }
 
     /// Another process makes the tables between two looks at a file that it has just begun.

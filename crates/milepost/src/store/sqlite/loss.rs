@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Result, params};
 
-use super::beside;
 use super::read::{bytes, integer, number, text};
+use super::sibling;
 use crate::fs::{atomic, bounded};
 use crate::store::Part;
 use crate::store::check::checksum;
@@ -106,7 +106,7 @@ pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
 pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
     let mut number = 1;
     let (kept, mut file) = loop {
-        let path = beside(database, &format!(".damaged-{number}"));
+        let path = sibling(database, &format!(".damaged-{number}"));
         let mut options = File::options();
         match atomic::open_private(&path, options.write(true).create_new(true)) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => number += 1,
@@ -122,9 +122,9 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
         file.sync_all()?;
         let mut options = File::options();
         let wal =
-            atomic::open_private(&beside(&kept, "-wal"), options.write(true).create(true).truncate(true));
+            atomic::open_private(&sibling(&kept, "-wal"), options.write(true).create(true).truncate(true));
         let mut wal = wal?;
-        match bounded::open(&beside(database, "-wal")) {
+        match bounded::open(&sibling(database, "-wal")) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             from => drop(io::copy(&mut from?, &mut wal)?),
         }
@@ -135,7 +135,7 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
         Ok(()) => Ok(kept.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         Err(e) => {
             for suffix in ["", "-wal"] {
-                let _ = std::fs::remove_file(beside(&kept, suffix));
+                let _ = std::fs::remove_file(sibling(&kept, suffix));
             }
             Err(e)
         }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::beside;
+use super::sibling;
 use crate::fs::{atomic, bounded};
 use crate::model::StoreId;
 use crate::store::check::checksum;
@@ -61,14 +61,14 @@ pub(super) struct Mark {
 impl Mark {
     /// Names the mark of a database. On file systems where WAL is not safe it is not used.
     pub(super) fn new(database: &Path, used: bool) -> Self {
-        Self { database: database.to_owned(), path: beside(database, "-mark"), used, id: OnceLock::new() }
+        Self { database: database.to_owned(), path: sibling(database, "-mark"), used, id: OnceLock::new() }
     }
 
     fn id(&self) -> Option<&StoreId> {
         if !self.used {
             return None;
         }
-        let read = || identity::read_id(&StoreUrl::Sqlite(self.database.clone())).ok().flatten();
+        let read = || identity::read_id(&StoreUrl::sqlite(&self.database)).ok().flatten();
         self.id.get_or_init(read).as_ref()
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("milepost.db");
         assert_eq!(Mark::new(&database, true).read(), Reading::Unused, "no id");
-        identity::write_id(&StoreUrl::Sqlite(database.clone())).unwrap();
+        identity::write_id(&StoreUrl::sqlite(&database)).unwrap();
         let mark = Mark::new(&database, true);
         assert_eq!(mark.read(), Reading::Missing);
         mark.set(7);
@@ -155,7 +155,7 @@ mod tests {
         }
         atomic::write(&file, &whole, atomic::Mode::Private).unwrap();
         assert_eq!(Mark::new(&database, false).read(), Reading::Unused, "a network file system");
-        identity::write_id(&StoreUrl::Sqlite(database.clone())).unwrap();
+        identity::write_id(&StoreUrl::sqlite(&database)).unwrap();
         assert_eq!(Mark::new(&database, true).read(), Reading::Missing, "another store");
     }
 

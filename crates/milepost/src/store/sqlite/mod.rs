@@ -10,6 +10,7 @@ mod loss;
 mod maintenance;
 mod mark;
 mod memo;
+mod opener;
 mod read;
 mod recover;
 mod rows;
@@ -27,6 +28,7 @@ use rusqlite::ErrorCode;
 use self::connection::{Access, Db};
 use self::fresh::Fresh;
 use self::mark::Mark;
+pub(super) use self::opener::SQLITE;
 use self::transact::{Outcome, transact};
 use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
@@ -55,8 +57,8 @@ struct Pool {
     idle: Vec<Db>,
 }
 
-/// A file beside the database.
-fn beside(database: &Path, suffix: &str) -> PathBuf {
+/// The path of a file that lies beside the database under its name and a suffix.
+fn sibling(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -69,7 +71,7 @@ impl SqliteStore {
         let mut store = Self {
             path: path.to_owned(),
             options: options.clone(),
-            gate: FairLock::new(beside(path, "-turn"), beside(path, "-lock")),
+            gate: FairLock::new(sibling(path, "-turn"), sibling(path, "-lock")),
             mark: Mark::new(path, project_paths::unsafe_file_system(folder).is_none()),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
@@ -108,7 +110,7 @@ impl SqliteStore {
     fn unreadable_file(&self) -> Option<StoreError> {
         #[cfg(unix)]
         {
-            let wal = beside(&self.path, "-wal");
+            let wal = sibling(&self.path, "-wal");
             let denied = |path: &PathBuf| {
                 let may = rustix::fs::access(path, rustix::fs::Access::READ_OK);
                 may.is_err_and(|e| e == rustix::io::Errno::ACCESS)
@@ -134,7 +136,7 @@ impl SqliteStore {
         let mut db = self.connect(Access::Write)?;
         if db.identity().map_err(|e| self.error(e))?.is_empty {
             // Before the tables, so that whoever finds a store finds its id and its record.
-            let url = StoreUrl::Sqlite(self.path.clone());
+            let url = StoreUrl::sqlite(&self.path);
             identity::register(&url, self.options.user_state.as_ref()).map_err(|e| self.io_error(e))?;
             db.make(self.unsafe_on.is_none()).map_err(|e| self.error(e))?;
             self.mark.set(0);
@@ -419,7 +421,7 @@ impl Store for SqliteStore {
     }
 
     fn info(&self) -> Result<StoreInfo, StoreError> {
-        let size = |suffix: &str| std::fs::metadata(beside(&self.path, suffix)).map_or(0, |m| m.len());
+        let size = |suffix: &str| std::fs::metadata(sibling(&self.path, suffix)).map_or(0, |m| m.len());
         Ok(StoreInfo {
             url: format!("sqlite:{}", self.path.display()),
             bytes: size("") + size("-wal"),

@@ -15,7 +15,7 @@ use super::read::{self, EVENT_PLACES, integer, number};
 use super::salvage;
 use super::transact::{Outcome, transact};
 use super::wal::{self, Unproven};
-use super::{SqliteStore, beside, frames, rows};
+use super::{SqliteStore, frames, rows, sibling};
 use crate::fs::{atomic, bounded};
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Verified;
@@ -91,7 +91,7 @@ pub(super) fn recover(store: &SqliteStore, db: &mut Db) -> std::result::Result<R
 /// Looks for lost writes in the kept copy. What cannot be read is not there.
 fn search(store: &SqliteStore, loss: &Loss, copy: &Path) -> BTreeMap<RunId, Found> {
     let mut found = BTreeMap::new();
-    let Ok(wal) = bounded::read(&beside(copy, "-wal"), WAL_LIMIT) else { return found };
+    let Ok(wal) = bounded::read(&sibling(copy, "-wal"), WAL_LIMIT) else { return found };
     // With and without the damaged frames: each may show what the other hides, and every checkpoint proves itself.
     for unproven in [Unproven::Skip, Unproven::Use] {
         let _ = search_rebuilt(store, loss, copy, &wal, unproven, &mut found);
@@ -115,7 +115,7 @@ fn search_rebuilt(
     std::fs::copy(copy, &path).map_err(io)?;
     let page_size = page_size(&path).map_err(io)?;
     let Some(wal) = wal::rebuilt(wal, page_size, unproven) else { return Ok(()) };
-    atomic::write_without_folder_sync(&beside(&path, "-wal"), &wal, atomic::Mode::Private).map_err(io)?;
+    atomic::write_without_folder_sync(&sibling(&path, "-wal"), &wal, atomic::Mode::Private).map_err(io)?;
     let survey = salvage::survey(&path)?;
     let connection = salvage::connect(&path)?;
     let fresh = Fresh::load(&connection).unwrap_or_default();

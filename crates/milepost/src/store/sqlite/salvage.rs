@@ -10,7 +10,7 @@ use super::connection::Access;
 use super::fresh::Fresh;
 use super::read::{self, number};
 use super::transact::{Outcome, transact};
-use super::{SqliteStore, beside, frames, list, rows};
+use super::{SqliteStore, frames, list, rows, sibling};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
@@ -98,10 +98,10 @@ pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option
 /// Writes what can be read into a fresh file, puts it in place and keeps the damaged one. Gives its new name.
 /// The caller holds the turn, so that no other writer is at work.
 pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Result<PathBuf, StoreError> {
-    let with = |suffix: &str| beside(&store.path, suffix);
+    let with = |suffix: &str| sibling(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
     let fresh_path = with("-salvaged");
-    for suffix in crate::store::identity::DATABASE_FILES {
+    for suffix in super::opener::DATABASE_FILES {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     let options = OpenOptions { create: true, user_state: None, ..store.options.clone() };
@@ -127,7 +127,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
         .or_else(|_| std::fs::copy(&store.path, &kept).map(drop))
         .map_err(failed)?;
     for suffix in ["-wal", "-shm"] {
-        let _ = std::fs::rename(with(suffix), beside(&kept, suffix));
+        let _ = std::fs::rename(with(suffix), sibling(&kept, suffix));
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     std::fs::rename(&fresh_path, &store.path).map_err(failed)?;

@@ -1,0 +1,74 @@
+//! The kind `files`: what in a folder belongs to the store itself.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::FilesStore;
+use crate::store::{LocalLayout, OpenOptions, Store, StoreError, StoreOpener};
+
+/// Stores in a folder of JSON files.
+pub(crate) struct FilesOpener;
+
+pub(crate) static FILES: FilesOpener = FilesOpener;
+
+/// The store's own folder inside the one it is in.
+pub(super) const OWN_FOLDER: &str = ".store";
+
+impl StoreOpener for FilesOpener {
+    fn scheme(&self) -> &'static str {
+        "files"
+    }
+
+    fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(FilesStore::open(Path::new(location), options)?))
+    }
+
+    fn layout(&self) -> Option<&dyn LocalLayout> {
+        Some(self)
+    }
+
+    fn compresses_on_save(&self) -> bool {
+        false
+    }
+}
+
+impl LocalLayout for FilesOpener {
+    fn is_folder(&self) -> bool {
+        true
+    }
+
+    fn marker(&self, location: &Path) -> PathBuf {
+        location.join(OWN_FOLDER)
+    }
+
+    fn id_file(&self, location: &Path) -> PathBuf {
+        location.join(OWN_FOLDER).join("id")
+    }
+
+    fn owners_folder(&self, location: &Path) -> PathBuf {
+        location.join(".owners")
+    }
+
+    fn files(&self, location: &Path) -> Vec<PathBuf> {
+        vec![location.to_owned()]
+    }
+
+    /// The format is written last: a folder without it is being made by another process, or its maker died.
+    fn is_unfinished(&self, location: &Path) -> bool {
+        let format = location.join(OWN_FOLDER).join("format");
+        let is_missing =
+            std::fs::symlink_metadata(format).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        is_missing && !self.holds_unclaimed_data(location)
+    }
+
+    fn holds_unclaimed_data(&self, location: &Path) -> bool {
+        let entries = std::fs::read_dir(location).into_iter().flatten().flatten();
+        let is_run = |path: PathBuf| {
+            ["log.jsonl", "latest.json", "history"]
+                .iter()
+                .any(|name| path.join(name).symlink_metadata().is_ok())
+        };
+        entries.map(|entry| entry.path()).any(is_run)
+    }
+}

@@ -1,0 +1,56 @@
+//! The kind `sqlite`: which files a database consists of.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::{SqliteStore, sibling};
+use crate::store::{LocalLayout, OpenOptions, Store, StoreError, StoreOpener};
+
+/// Stores in one SQLite file.
+pub(crate) struct SqliteOpener;
+
+pub(crate) static SQLITE: SqliteOpener = SqliteOpener;
+
+/// How the names of a database's own files end.
+pub(super) const DATABASE_FILES: [&str; 9] =
+    ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners"];
+
+impl StoreOpener for SqliteOpener {
+    fn scheme(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(SqliteStore::open(Path::new(location), options)?))
+    }
+
+    fn layout(&self) -> Option<&dyn LocalLayout> {
+        Some(self)
+    }
+}
+
+impl LocalLayout for SqliteOpener {
+    fn is_folder(&self) -> bool {
+        false
+    }
+
+    fn marker(&self, location: &Path) -> PathBuf {
+        location.to_owned()
+    }
+
+    fn id_file(&self, location: &Path) -> PathBuf {
+        sibling(location, "-id")
+    }
+
+    fn owners_folder(&self, location: &Path) -> PathBuf {
+        sibling(location, "-owners")
+    }
+
+    fn files(&self, location: &Path) -> Vec<PathBuf> {
+        DATABASE_FILES.iter().map(|suffix| sibling(location, suffix)).collect()
+    }
+
+    fn is_unfinished(&self, location: &Path) -> bool {
+        std::fs::symlink_metadata(location).is_ok_and(|metadata| metadata.len() == 0)
+    }
+}

@@ -1,0 +1,339 @@
+//! A kind of store that the library does not know: `toy:NAME`, in memory, registered from outside and opened by its
+//! address. It shows what another crate has to write, and that this is enough for the engine and the conformance suite.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+use milepost::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use milepost::seal::Sealed;
+use milepost::store::{
+    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Decide, EVENTS_KEPT, EventPage,
+    EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OLDEST_SHOWN, OpenOptions, Receipt,
+    RetentionEntry, Row, RunDetails, RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo,
+    StoreOpener, StoreUrl, StoredRun, WriteDecision, register,
+};
+use milepost::{Milepost, Save, Status};
+
+type Shared = Arc<Mutex<Tables>>;
+
+/// The opener: stores of the same name share their content.
+struct ToyOpener;
+
+static STORES: LazyLock<Mutex<HashMap<String, Shared>>> = LazyLock::new(Mutex::default);
+
+impl StoreOpener for ToyOpener {
+    fn scheme(&self) -> &'static str {
+        "toy"
+    }
+
+    fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
+        let name = location.to_string_lossy().into_owned();
+        let mut stores = STORES.lock().unwrap();
+        if !options.create && !stores.contains_key(&name) {
+            return Err(StoreError::Missing { place: name });
+        }
+        let tables = Arc::clone(stores.entry(name.clone()).or_default());
+        Ok(Box::new(ToyStore { name, tables }))
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    runs: BTreeMap<RunId, ToyRun>,
+    /// The newest stamp that was given out.
+    stamp: u64,
+    /// The newest position of an event.
+    position: u64,
+}
+
+struct ToyRun {
+    record: RunRecord,
+    stamp: u64,
+    last_sequence: u64,
+    checkpoints: BTreeMap<u64, (Sealed, Marks)>,
+    items: Vec<Item>,
+    events: Vec<(u64, Event)>,
+}
+
+impl ToyRun {
+    fn entries(&self) -> impl DoubleEndedIterator<Item = CheckpointEntry> {
+        let entry =
+            |(sealed, marks): &(Sealed, Marks)| CheckpointEntry::new(sealed.header().clone(), marks.clone());
+        self.checkpoints.values().map(entry)
+    }
+
+    fn view(&self, stamp: u64) -> RunView {
+        let mut view = RunView::of_new_run(Slot::issue(self.last_sequence + 1, stamp));
+        view.record = Some(self.record.clone());
+        view.count = self.checkpoints.len() as u64;
+        view.latest = self.entries().next_back();
+        view.waiting = self.items.len() as u64;
+        let mut details = RunDetails::default();
+        let mut unprotected = 0;
+        for entry in self.entries() {
+            unprotected += usize::from(!entry.marks.protects());
+            details.oldest.push(entry);
+            if unprotected == OLDEST_SHOWN {
+                break;
+            }
+        }
+        details.items = self.items.clone();
+        view.details = Some(details);
+        view
+    }
+
+    fn row(&self, run: &RunId) -> RunRow {
+        let mut row = RunRow::new(run.clone(), Ok(Box::new(self.record.clone())), self.stamp);
+        row.count = self.checkpoints.len() as u64;
+        row.latest = self.entries().next_back().map(Row::Intact);
+        row
+    }
+}
+
+struct ToyStore {
+    name: String,
+    tables: Shared,
+}
+
+impl ToyStore {
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        // A decision that panics leaves the tables as they were.
+        self.tables.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// What `Commit::validate` asks.
+struct Lookup<'a> {
+    tables: &'a Tables,
+    run: &'a RunId,
+}
+
+impl CommitLookup for Lookup<'_> {
+    fn marks_revision(&self, sequence: u64) -> Result<Option<u64>, StoreError> {
+        let stored = self.tables.runs.get(self.run).and_then(|run| run.checkpoints.get(&sequence));
+        Ok(stored.map(|(_, marks)| marks.revision).filter(|revision| *revision > 0))
+    }
+
+    fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
+        let mut taken =
+            self.tables.runs.values().flat_map(ToyRun::entries).map(|entry| entry.header.snapshot_id);
+        Ok(taken.find(|id| ids.contains(&id)))
+    }
+
+    fn is_name_taken(&self, name: &str) -> Result<bool, StoreError> {
+        let has =
+            |entry: CheckpointEntry| entry.header.snapshot_id.as_str() == name || is_named(&entry, name);
+        Ok(self.tables.runs.values().flat_map(ToyRun::entries).any(has))
+    }
+}
+
+fn is_named(entry: &CheckpointEntry, name: &str) -> bool {
+    entry.marks.tags.iter().any(|tag| tag == name) || entry.header.imported_id.as_deref() == Some(name)
+}
+
+fn matches(entry: &CheckpointEntry, find: CheckpointFilter<'_>) -> bool {
+    let id = entry.header.snapshot_id.as_str();
+    match find {
+        CheckpointFilter::All => true,
+        CheckpointFilter::Sequence(sequence) => entry.header.sequence == sequence,
+        CheckpointFilter::Id(wanted) => id == wanted,
+        CheckpointFilter::Prefix(start) => id.starts_with(start),
+        CheckpointFilter::Name(name) => is_named(entry, name),
+        _ => false,
+    }
+}
+
+impl Tables {
+    fn apply(&mut self, run: &RunId, slot: &Slot, commit: Commit) {
+        self.stamp = commit.puts.last().map_or(slot.stamp(), |put| put.header().stamp);
+        let stored = self.runs.entry(run.clone()).or_insert_with(|| ToyRun {
+            record: commit.record.clone(),
+            stamp: 0,
+            last_sequence: 0,
+            checkpoints: BTreeMap::new(),
+            items: Vec::new(),
+            events: Vec::new(),
+        });
+        stored.record = commit.record;
+        stored.stamp = self.stamp;
+        for put in commit.puts {
+            stored.last_sequence = put.header().sequence;
+            stored.checkpoints.insert(put.header().sequence, (put, Marks::default()));
+        }
+        for (sequence, marks) in commit.marks {
+            if let Some(checkpoint) = stored.checkpoints.get_mut(&sequence) {
+                checkpoint.1 = marks;
+            }
+        }
+        stored.checkpoints.retain(|sequence, _| !commit.drops.contains(sequence));
+        stored.items.drain(..commit.consume);
+        stored.items.extend(commit.push);
+        for event in commit.events {
+            self.position += 1;
+            stored.events.push((self.position, event));
+        }
+        let surplus = stored.events.len().saturating_sub(EVENTS_KEPT as usize);
+        stored.events.drain(..surplus);
+    }
+}
+
+impl Store for ToyStore {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let mut tables = self.lock();
+        let stamp = tables.stamp + 1;
+        let view = match tables.runs.get(run) {
+            Some(stored) => stored.view(stamp),
+            None => RunView::of_new_run(Slot::issue(1, stamp)),
+        };
+        match decide(&view) {
+            WriteDecision::NoChange => {}
+            WriteDecision::NeedDetails => return Err(StoreError::Rules("all details were shown")),
+            WriteDecision::Commit(commit) => {
+                commit.validate(run, &view, &Lookup { tables: &tables, run })?;
+                tables.apply(run, &view.slot, *commit);
+            }
+        }
+        Ok(Receipt::default())
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+        Ok(self.lock().runs.get(run).map(|stored| {
+            let mut found = StoredRun::new(stored.row(run));
+            found.items = stored.items.clone();
+            found
+        }))
+    }
+
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        let tables = self.lock();
+        let mut rows: Vec<_> = tables.runs.iter().map(|(run, stored)| stored.row(run)).collect();
+        rows.retain(|row| query.before.is_none_or(|before| row.stamp < before));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.stamp));
+        rows.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
+        Ok(rows)
+    }
+
+    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        let tables = self.lock();
+        let position = |cursor: Cursor| if query.run.is_some() { cursor.sequence } else { cursor.stamp };
+        let oldest_first = query.oldest_first && query.run.is_some();
+        let in_run = |run: &RunId| query.run.is_none_or(|only| only == run);
+        let runs = tables.runs.iter().filter(|(run, _)| in_run(run)).map(|(_, stored)| stored);
+        let found = runs.flat_map(ToyRun::entries).filter(|entry| matches(entry, query.find));
+        let mut rows: Vec<_> = found.map(Row::Intact).collect();
+        rows.sort_by_key(|row| position(row.cursor()));
+        if !oldest_first {
+            rows.reverse();
+        }
+        if let Some(after) = query.after.map(position) {
+            rows.retain(|row| {
+                let at = position(row.cursor());
+                if oldest_first { at > after } else { at < after }
+            });
+        }
+        rows.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
+        Ok(rows)
+    }
+
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        let tables = self.lock();
+        let stored = tables.runs.get(run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
+        let found = stored.checkpoints.get(&sequence);
+        found
+            .map(|(sealed, _)| sealed.bytes().to_vec())
+            .ok_or_else(|| StoreError::NoCheckpoint(run.clone(), sequence))
+    }
+
+    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+        let tables = self.lock();
+        let runs = tables.runs.iter().filter(|(run, _)| query.run.is_none_or(|only| only == *run));
+        let all = runs.flat_map(|(_, stored)| stored.events.iter().cloned());
+        let mut page = EventPage::default();
+        page.events = all.filter(|(position, _)| *position > query.after).collect();
+        page.events.sort_by_key(|(position, _)| *position);
+        if query.limit > 0 {
+            page.events.drain(..page.events.len().saturating_sub(query.limit));
+        }
+        Ok(page)
+    }
+
+    fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
+        let tables = self.lock();
+        let of = |entry: CheckpointEntry| {
+            let mut found = RetentionEntry::of(&entry);
+            found.packed = true;
+            found
+        };
+        Ok(tables.runs.get(run).map_or_else(Vec::new, |stored| stored.entries().map(of).collect()))
+    }
+
+    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+        let mut tables = self.lock();
+        let Some(stored) = tables.runs.get(run) else { return Ok(false) };
+        if only_at.is_some_and(|stamp| stamp != stored.stamp) {
+            return Ok(false);
+        }
+        tables.runs.remove(run);
+        tables.stamp += 1;
+        Ok(true)
+    }
+
+    fn maintain(&self, _: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+        Ok(MaintenanceReport::default())
+    }
+
+    fn info(&self) -> Result<StoreInfo, StoreError> {
+        let tables = self.lock();
+        let sealed = tables.runs.values().flat_map(|run| run.checkpoints.values());
+        let bytes = sealed.map(|(sealed, _)| sealed.bytes().len() as u64).sum();
+        Ok(StoreInfo::new(format!("toy:{}", self.name), bytes))
+    }
+}
+
+/// The address of a toy store; the kind is registered once.
+fn address(name: &str) -> StoreUrl {
+    static OPENER: ToyOpener = ToyOpener;
+    static REGISTERED: LazyLock<bool> = LazyLock::new(|| register(&OPENER));
+    assert!(*REGISTERED);
+    assert!(!register(&OPENER), "a scheme is registered once");
+    format!("toy:{name}").parse().unwrap()
+}
+
+/// The conformance suite, all rules in one store.
+#[test]
+fn a_registered_store_conforms() {
+    let url = address("conformance");
+    milepost_testkit::conformance::all(&|| url.open(&OpenOptions::new().create(true)).unwrap());
+}
+
+#[test]
+fn the_engine_works_on_a_registered_store() {
+    let url = address("engine");
+    assert!(matches!(url.open(&OpenOptions::new()), Err(StoreError::Missing { .. })));
+    assert_eq!((url.to_string().as_str(), url.path(), url.owners_folder()), ("toy:engine", None, None));
+    let mp = Milepost::at(&url, &OpenOptions::new().create(true)).unwrap();
+    let run = mp.run("nightly").rejoin_or_start().unwrap();
+    run.put(&vec![1, 2, 3]).unwrap();
+    let saved = run.save(Save::default()).unwrap();
+    run.finish(Status::Completed).unwrap();
+    let again = Milepost::at(&url, &OpenOptions::new()).unwrap();
+    let shown = again.show(&saved.snapshot_id.as_str().parse().unwrap(), None).unwrap();
+    assert_eq!(shown.entry.header.snapshot_id, saved.snapshot_id);
+}
+
+#[test]
+fn unknown_and_taken_schemes_are_refused() {
+    assert!("nosuch:place".parse::<StoreUrl>().is_err());
+    struct Impostor;
+    impl StoreOpener for Impostor {
+        fn scheme(&self) -> &'static str {
+            "sqlite"
+        }
+        fn open(&self, _: &OsStr, _: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
+            Err(StoreError::Missing { place: String::new() })
+        }
+    }
+    static IMPOSTOR: Impostor = Impostor;
+    assert!(!register(&IMPOSTOR));
+}
