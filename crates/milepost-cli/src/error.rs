@@ -4,9 +4,10 @@
 use std::fmt;
 use std::io;
 
+use crate::error_advice::Exit;
 use milepost::model::{IdError, ValidationError};
 use milepost::store::{StoreError, UrlError};
-use milepost::{Error, Exit, ReasonCode};
+use milepost::{Error, ReasonCode};
 
 /// Why a command did not end well.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod context;
 mod error;
+mod error_advice;
 mod handover;
 mod hook;
 mod input;

@@ -67,7 +67,7 @@ impl ToolError {
             reason_code: milepost::ReasonCode::Usage.to_string(),
             message: message.into(),
             hint: Some(hint.into()),
-            exit: milepost::Exit::Usage as u8,
+            exit: 2,
         }
     }
 
@@ -80,7 +80,7 @@ impl ToolError {
             hint: Some(
                 "look whether it is there before you repeat it; `milepost doctor` may say more".into(),
             ),
-            exit: milepost::Exit::Failed as u8,
+            exit: 1,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Every error of the library, and the one place where errors become reason codes, hints and exit codes.
+//! Every error of the library, and the one place where errors become reason codes. Messages are one line without advice:
+//! hints and exit codes belong to the command line.
 
 use std::path::PathBuf;
 
@@ -6,7 +7,6 @@ use crate::brief::OverBudget;
 use crate::interop::InteropError;
 use crate::model::{IdError, RunId, ValidationError, closed_enum};
 use crate::seal::SealError;
-use crate::store::identity::ForeignReason;
 use crate::store::{Damage, DamageKind, StoreError, UrlError};
 use crate::trigger::TimerError;
 
@@ -74,40 +74,6 @@ closed_enum! {
         /// An agent's settings cannot be edited and are left as they are.
         AgentSettingsInvalid = "agent_settings_invalid",
     }
-}
-
-/// Exit codes of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Exit {
-    /// It failed.
-    Failed = 1,
-    /// Wrong flag, argument, id or value.
-    Usage = 2,
-    /// Done in part, or with an older good checkpoint.
-    Partly = 3,
-    /// There is nothing.
-    Nothing = 4,
-    /// Damage was found.
-    Damaged = 5,
-    /// There is no store.
-    NoStore = 10,
-    /// The store is busy.
-    Busy = 11,
-    /// The store or the project's configuration is not trusted.
-    Untrusted = 12,
-    /// The store is newer than this program.
-    Newer = 13,
-    /// A reference was not found, or is ambiguous.
-    NotFound = 14,
-    /// It needs `--yes` or `--force`.
-    Unconfirmed = 15,
-    /// A command that runs another failed itself.
-    Supervisor = 125,
-    /// The program to run cannot be executed.
-    NotExecutable = 126,
-    /// The program to run is not there.
-    NoProgram = 127,
 }
 
 /// What went wrong.
@@ -297,204 +263,55 @@ impl From<ValidationError> for Error {
 impl Error {
     /// The word for programs.
     pub fn reason(&self) -> ReasonCode {
-        self.verdict().0
-    }
-
-    /// The exit code of the command line.
-    pub fn exit(&self) -> Exit {
-        self.verdict().1
-    }
-
-    fn verdict(&self) -> (ReasonCode, Exit) {
         use ReasonCode as R;
         match self {
-            Self::Id(_) => (R::CheckpointIdInvalid, Exit::Usage),
-            Self::Schema(_) => (R::CheckpointSchemaInvalid, Exit::Failed),
-            Self::Value { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
-            Self::Url(_) => (R::Usage, Exit::Usage),
-            Self::Damaged(damage) => (damage_reason(damage), Exit::Damaged),
-            Self::Newer { .. } => (R::StoreNewer, Exit::Newer),
-            Self::NotFound { .. } => (R::CheckpointNotFound, Exit::NotFound),
-            Self::Ambiguous { .. } => (R::CheckpointRefAmbiguous, Exit::NotFound),
-            Self::NoRun(_) | Self::WhichRun { .. } => (R::RunNotFound, Exit::NotFound),
-            Self::NoState { .. } => (R::CheckpointNotFound, Exit::Nothing),
-            Self::RestoreRefused { .. } => (R::RestoreRefused, Exit::Unconfirmed),
-            Self::OwnerAlive { .. } => (R::ResumeRunActive, Exit::Failed),
-            Self::NotResumable { reason, .. } => (*reason, Exit::Failed),
-            Self::RunExists(_) => (R::CheckpointIdInvalid, Exit::Usage),
-            Self::StepNotBegun { .. } => (R::CheckpointSchemaInvalid, Exit::Usage),
-            Self::CaptureMoved => (R::StoreBusy, Exit::Busy),
-            Self::MissingOption(_) | Self::SessionRunning => (R::Usage, Exit::Usage),
-            Self::OverBudget(_) => (R::BriefOverBudget, Exit::Failed),
-            Self::BriefExists { .. } => (R::CheckpointIdInvalid, Exit::Failed),
-            Self::Timer(TimerError::Interval) => (R::Usage, Exit::Usage),
-            Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => (R::Usage, Exit::Failed),
-            Self::Interop(InteropError::Database { .. }) => (R::Usage, Exit::Failed),
-            Self::Interop(InteropError::Document { source, .. }) => {
-                (source.reason(), if source.reason() == R::StoreNewer { Exit::Newer } else { Exit::Failed })
-            }
-            Self::Interop(_) => (R::Usage, Exit::Usage),
-            Self::Conflict { .. } => (R::CheckpointIdInvalid, Exit::Failed),
-            Self::SecretsLeave { .. } => (R::ConfirmationNeeded, Exit::Unconfirmed),
-            Self::ConfigUntrusted { .. } => (R::ConfigUntrusted, Exit::Untrusted),
-            Self::File { what: "written", .. } => (R::CheckpointAtomicWriteFailed, Exit::Failed),
-            Self::File { what: "removed", .. } => (R::CheckpointRetentionPruneFailed, Exit::Failed),
-            Self::File { .. } => (R::Usage, Exit::Usage),
+            Self::Id(_) => R::CheckpointIdInvalid,
+            Self::Schema(_) => R::CheckpointSchemaInvalid,
+            Self::Value { .. } => R::CheckpointSchemaInvalid,
+            Self::Url(_) => R::Usage,
+            Self::Damaged(damage) => damage_reason(damage),
+            Self::Newer { .. } => R::StoreNewer,
+            Self::NotFound { .. } => R::CheckpointNotFound,
+            Self::Ambiguous { .. } => R::CheckpointRefAmbiguous,
+            Self::NoRun(_) | Self::WhichRun { .. } => R::RunNotFound,
+            Self::NoState { .. } => R::CheckpointNotFound,
+            Self::RestoreRefused { .. } => R::RestoreRefused,
+            Self::OwnerAlive { .. } => R::ResumeRunActive,
+            Self::NotResumable { reason, .. } => *reason,
+            Self::RunExists(_) => R::CheckpointIdInvalid,
+            Self::StepNotBegun { .. } => R::CheckpointSchemaInvalid,
+            Self::CaptureMoved => R::StoreBusy,
+            Self::MissingOption(_) | Self::SessionRunning => R::Usage,
+            Self::OverBudget(_) => R::BriefOverBudget,
+            Self::BriefExists { .. } => R::CheckpointIdInvalid,
+            Self::Timer(TimerError::Interval) => R::Usage,
+            Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => R::Usage,
+            Self::Interop(InteropError::Database { .. }) => R::Usage,
+            Self::Interop(InteropError::Document { source, .. }) => source.reason(),
+            Self::Interop(_) => R::Usage,
+            Self::Conflict { .. } => R::CheckpointIdInvalid,
+            Self::SecretsLeave { .. } => R::ConfirmationNeeded,
+            Self::ConfigUntrusted { .. } => R::ConfigUntrusted,
+            Self::File { what: "written", .. } => R::CheckpointAtomicWriteFailed,
+            Self::File { what: "removed", .. } => R::CheckpointRetentionPruneFailed,
+            Self::File { .. } => R::Usage,
             Self::Store(error) => match error {
-                StoreError::Busy { .. } => (R::StoreBusy, Exit::Busy),
-                StoreError::Missing { .. } => (R::StoreMissing, Exit::NoStore),
-                StoreError::Untrusted { .. } => (R::StoreUntrusted, Exit::Untrusted),
-                StoreError::Newer { .. } => (R::StoreNewer, Exit::Newer),
-                StoreError::Damaged(damage) => (damage_reason(damage), Exit::Damaged),
-                StoreError::NoRun(_) => (R::RunNotFound, Exit::NotFound),
-                StoreError::NoCheckpoint(..) => (R::CheckpointNotFound, Exit::NotFound),
-                StoreError::Exists(_) | StoreError::Named(_) => (R::CheckpointIdInvalid, Exit::Failed),
-                StoreError::MarksMoved(..) => (R::StoreBusy, Exit::Busy),
-                StoreError::Rules(_) => (R::CheckpointSchemaInvalid, Exit::Failed),
+                StoreError::Busy { .. } => R::StoreBusy,
+                StoreError::Missing { .. } => R::StoreMissing,
+                StoreError::Untrusted { .. } => R::StoreUntrusted,
+                StoreError::Newer { .. } => R::StoreNewer,
+                StoreError::Damaged(damage) => damage_reason(damage),
+                StoreError::NoRun(_) => R::RunNotFound,
+                StoreError::NoCheckpoint(..) => R::CheckpointNotFound,
+                StoreError::Exists(_) | StoreError::Named(_) => R::CheckpointIdInvalid,
+                StoreError::MarksMoved(..) => R::StoreBusy,
+                StoreError::Rules(_) => R::CheckpointSchemaInvalid,
                 StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
-                    (R::CheckpointAtomicWriteFailed, Exit::Failed)
+                    R::CheckpointAtomicWriteFailed
                 }
-                StoreError::NotAcknowledged { .. } => (R::CheckpointNotAcknowledged, Exit::Failed),
-                StoreError::Read { .. } | StoreError::Denied { .. } => (R::StoreUnreadable, Exit::Failed),
+                StoreError::NotAcknowledged { .. } => R::CheckpointNotAcknowledged,
+                StoreError::Read { .. } | StoreError::Denied { .. } => R::StoreUnreadable,
             },
-        }
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Id(_) => {
-                "use letters, digits, '.', '_' and '-', at most 128, starting with a letter or digit".into()
-            }
-            Self::Schema(invalid) | Self::Value { source: invalid, .. } if is_over_a_setting(invalid) => {
-                "store a reference (`files`) instead of the content, or raise [limits] in milepost.toml"
-                    .into()
-            }
-            Self::Schema(_) => "`milepost schema` prints what a checkpoint may hold".into(),
-            Self::Value { .. } | Self::Url(_) => return None,
-            Self::Damaged(_) => {
-                "`milepost verify` lists everything that is damaged, `milepost doctor` what can be done"
-                    .into()
-            }
-            Self::Newer { .. } => "update milepost; nothing was changed".into(),
-            Self::NotFound { .. } => "`milepost list` shows what is there".into(),
-            Self::Ambiguous { .. } => "give more of the id, or name the run with --run".into(),
-            Self::NoRun(_) => "`milepost runs` lists the runs".into(),
-            Self::WhichRun { .. } => {
-                "name the run with --run ID or MILEPOST_RUN; `milepost runs` lists them".into()
-            }
-            Self::NoState { .. } => "save one with `milepost save --input FILE`, its member `state`".into(),
-            Self::RestoreRefused { flag, .. } => format!("add {flag} if you mean it"),
-            Self::OwnerAlive { .. } => "wait until it ends, or use another run id".into(),
-            Self::NotResumable { run, reason, .. } => match reason {
-                ReasonCode::ResumeRunActive => {
-                    "wait until it ends; --take-over is for one that is stalled".into()
-                }
-                ReasonCode::ResumeUnknownInterruptionClass => {
-                    "look whether it still runs there; --take-over if it does not".into()
-                }
-                ReasonCode::ResumeMissingCheckpoint => format!("`milepost runs {run}` shows what it left"),
-                ReasonCode::ResumeClaimed => "`milepost status` shows both".into(),
-                _ => format!(
-                    "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml has the limits"
-                ),
-            },
-            Self::ConfigUntrusted { adoptable: true, .. } => {
-                "run `milepost trust` to review it, or name a store with --store for this command".into()
-            }
-            Self::ConfigUntrusted { .. } => {
-                "remove or replace it; if another user's file is meant, set MILEPOST_TRUST to its folder"
-                    .into()
-            }
-            Self::File { what: "removed", .. } => {
-                "mend its permissions; `milepost doctor --fix` removes it then".into()
-            }
-            Self::RunExists(_) => "use another id, or go on with it: `milepost run --rejoin --run ID`".into(),
-            Self::StepNotBegun { .. } => {
-                "`milepost step begin ID` begins it, `step skip ID` leaves it out".into()
-            }
-            Self::CaptureMoved => "try again".into(),
-            Self::MissingOption(name) => format!("say .{name}(…) before the session is built"),
-            Self::SessionRunning => "stop it first, or go on with it".into(),
-            Self::OverBudget(OverBudget { shrunk: true, .. }) => "allow at least 60 tokens".into(),
-            Self::OverBudget(over) => {
-                format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed)
-            }
-            Self::BriefExists { .. } => {
-                "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one"
-                    .into()
-            }
-            Self::Timer(TimerError::Interval) => "give an interval such as 30s, 5m or 2h".into(),
-            Self::Forked { .. } => "open the run again in this process".into(),
-            Self::Interop(InteropError::Nothing { .. }) => {
-                "`milepost help import` lists the formats; PATH is the folder, or the one around it".into()
-            }
-            Self::Interop(InteropError::Document { .. }) => {
-                "nothing was imported; export the bundle again".into()
-            }
-            Self::Interop(_) => return None,
-            Self::Conflict { .. } => "copy into an empty store, or delete that run there".into(),
-            Self::SecretsLeave { .. } => "look at them, then add --yes to let them leave".into(),
-            Self::Timer(TimerError::Thread(_)) | Self::File { .. } => return None,
-            Self::Store(error) => match error {
-                StoreError::Busy { .. } => {
-                    "try again; if it lasts, a stopped process may hold the lock".into()
-                }
-                StoreError::Missing { .. } => {
-                    "`milepost init` makes one, and so does the first `milepost save`".into()
-                }
-                StoreError::Denied { path, .. } => format!(
-                    "check the owner and the permissions of {}, or name another store with --store",
-                    path.display()
-                ),
-                StoreError::Untrusted { why, .. } => untrusted_hint(why),
-                StoreError::Newer { .. } => "update milepost; nothing was changed".into(),
-                StoreError::Damaged(_) => "`milepost doctor` says what can be saved".into(),
-                StoreError::NoRun(_) => "`milepost runs` lists the runs".into(),
-                StoreError::NoCheckpoint(..) => "`milepost list` shows what is there".into(),
-                StoreError::MarksMoved(..) => "try again".into(),
-                StoreError::Exists(_)
-                | StoreError::Named(_)
-                | StoreError::Rules(_)
-                | StoreError::Read { .. } => return None,
-                StoreError::ReadOnly { .. } => {
-                    "check the permissions, or name another store with --store".into()
-                }
-                StoreError::Write { source, .. } if is_refused_file(source.as_ref()) => {
-                    "earlier checkpoints are intact; remove what is there instead of a regular file and try again".into()
-                }
-                StoreError::Write { .. } => {
-                    "earlier checkpoints are intact; free some space and try again".into()
-                }
-                StoreError::NotAcknowledged { .. } => {
-                    "check the disk (`dmesg`), then repeat it; the next write first writes and syncs everything again".into()
-                }
-                StoreError::Unknown { .. } => "look whether it is there before you repeat it".into(),
-            },
-        })
-    }
-}
-
-/// Whether it is too large by what can be set; other bounds are fixed.
-fn is_over_a_setting(invalid: &ValidationError) -> bool {
-    ["for one field", "for a checkpoint"].iter().any(|end| invalid.message.ends_with(end))
-}
-
-/// Whether a file was refused because it is a link or no regular file.
-fn is_refused_file(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::InvalidInput)
-}
-
-fn untrusted_hint(why: &ForeignReason) -> String {
-    match why {
-        ForeignReason::OtherOwner { .. } => {
-            "work as that user, or set MILEPOST_TRUST to a folder above it if you trust them".into()
-        }
-        ForeignReason::Tracked => "take it out of git (`git rm --cached`) and ignore it".into(),
-        ForeignReason::NotRegular { .. } => "remove it, or name another store with --store".into(),
-        ForeignReason::NoState { .. } => "set MILEPOST_TRUST to a folder above it if you trust it".into(),
-        ForeignReason::NoRecord | ForeignReason::Copy { .. } | ForeignReason::OtherMachine => {
-            "`milepost trust` shows what it holds and asks; MILEPOST_TRUST names folders to trust".into()
         }
     }
 }

@@ -48,7 +48,7 @@ pub mod trigger;
 pub mod trust;
 
 pub use engine::{Milepost, Save, Saved};
-pub use error::{Error, Exit, ReasonCode};
+pub use error::{Error, ReasonCode};
 pub use model::{Profile, Status};
 pub use run::{Run, Session};
 

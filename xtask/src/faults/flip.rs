@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use milepost::engine::{ListQuery, MarkChange, Reference, VerifyScope};
 use milepost::model::{Profile, RunId, Source};
-use milepost::store::{OpenOptions, StoreUrl};
-use milepost::{Error, Exit, Milepost, ReasonCode, Save};
+use milepost::store::{OpenOptions, StoreError, StoreUrl};
+use milepost::{Error, Milepost, ReasonCode, Save};
 
 use super::project::{Project, Rng};
 
@@ -183,7 +183,7 @@ impl Baseline {
 
 fn is_damage(e: &Error) -> bool {
     let named = [ReasonCode::CheckpointIntegrityMismatch, ReasonCode::CheckpointSchemaInvalid];
-    e.exit() == Exit::Damaged && named.contains(&e.reason())
+    matches!(e, Error::Damaged(_) | Error::Store(StoreError::Damaged(_))) && named.contains(&e.reason())
 }
 
 /// Positions to flip: the first, the last, and some between.

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use milepost::{Exit, ReasonCode};
+use crate::error_advice::Exit;
+use milepost::ReasonCode;
 
 use crate::agents::setup::{
     Access, Action, Plan, Records, apply, inspect, inspect_scopes, plan_install, plan_uninstall,

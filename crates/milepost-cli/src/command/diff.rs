@@ -1,6 +1,6 @@
 //! `diff`: what changed from one checkpoint to another.
 
-use milepost::Exit;
+use crate::error_advice::Exit;
 use milepost::engine::Reference;
 
 use crate::context::Context;

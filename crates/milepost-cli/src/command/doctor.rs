@@ -1,10 +1,11 @@
 //! `doctor`: what is wrong with the store and what can be done; with `--fix`, does it.
 
+use crate::error_advice::Exit;
 use jiff::Timestamp;
 use milepost::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
 use milepost::model::{CheckpointId, RunId};
 use milepost::store::StoreError;
-use milepost::{Error, Exit, ReasonCode};
+use milepost::{Error, ReasonCode};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -4,9 +4,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::error_advice::Exit;
 use milepost::engine::RunAssessment;
 use milepost::model::RunId;
-use milepost::{Error, Exit, ReasonCode};
+use milepost::{Error, ReasonCode};
 
 use super::resume::{allowed, cannot_start, go_to};
 use crate::context::Context;

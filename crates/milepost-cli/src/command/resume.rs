@@ -4,10 +4,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::error_advice::Exit;
 use milepost::capture::distance::Distance;
 use milepost::engine::{ResumeCandidate, RunAssessment, StartOptions};
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
-use milepost::{Error, Exit, Milepost, ReasonCode};
+use milepost::{Error, Milepost, ReasonCode};
 use serde::Serialize;
 
 use super::rerun;

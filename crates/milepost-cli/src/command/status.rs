@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error_advice::Exit;
 use jiff::Timestamp;
 use milepost::engine::outbox::PendingState;
 use milepost::engine::{RunSummary, RunsQuery};
 use milepost::model::{InterruptionKind, LogLine, RunId, RunRecord};
 use milepost::resume::{ResumeDecision, RunState};
 use milepost::store::StoreError;
-use milepost::{Error, Exit, Milepost, ReasonCode, Status};
+use milepost::{Error, Milepost, ReasonCode, Status};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
+use crate::error_advice::Exit;
 use milepost::model::{RunId, Task, TaskChange, TaskStatus};
-use milepost::{Error, Exit, Milepost};
+use milepost::{Error, Milepost};
 use serde::Serialize;
 
 use crate::config::word;

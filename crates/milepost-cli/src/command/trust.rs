@@ -168,14 +168,14 @@ fn readable(offer: &Offer) -> Result<(), CommandError> {
         value.len()
     );
     Err(CommandError::new(ReasonCode::ConfigUntrusted, message)
-        .with_exit(milepost::Exit::Untrusted)
+        .with_exit(crate::error_advice::Exit::Untrusted)
         .with_hint("shorten the value in the file, or remove it; `milepost trust --dry-run` shows all of it"))
 }
 
 fn state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandError> {
     context.config.trust.state.as_ref().map_err(|why| {
         CommandError::new(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
-            .with_exit(milepost::Exit::Untrusted)
+            .with_exit(crate::error_advice::Exit::Untrusted)
             .with_hint(format!("set MILEPOST_TRUST={}", context.config.place.root.display()))
     })
 }

@@ -1,6 +1,6 @@
 //! `verify`: reads everything and names what is not as it was written.
 
-use milepost::Exit;
+use crate::error_advice::Exit;
 use milepost::engine::{Reference, VerifyScope};
 use serde::Serialize;
 

@@ -8,6 +8,7 @@ pub(crate) use self::store::lost_writes;
 
 use std::cell::{Cell, OnceCell};
 
+use crate::error_advice::Exit;
 use milepost::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
 use milepost::clock::SystemClock;
 use milepost::engine::current::{self, RunResolution};
@@ -17,7 +18,7 @@ use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
 use milepost::redact::Redaction;
 use milepost::store::identity::ForeignReason;
 use milepost::store::{StoreError, StoreUrl};
-use milepost::{Error, Exit, Milepost, Save, Saved, trigger};
+use milepost::{Error, Milepost, Save, Saved, trigger};
 
 use crate::config::{Config, Retain};
 use crate::error::CommandError;

@@ -1,8 +1,9 @@
 //! Damage: as JSON for programs, and as the failure that a command ends with.
 
+use crate::error_advice::Exit;
 use milepost::model::{CheckpointId, RunId};
 use milepost::store::{Damage, Part};
-use milepost::{Error, Exit, ReasonCode};
+use milepost::{Error, ReasonCode};
 use serde::Serialize;
 
 use super::Output;

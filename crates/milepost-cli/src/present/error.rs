@@ -3,7 +3,8 @@
 use std::error::Error as _;
 use std::io;
 
-use milepost::{Exit, ReasonCode};
+use crate::error_advice::{self, Exit};
+use milepost::ReasonCode;
 use serde::Serialize;
 
 use super::Output;
@@ -48,7 +49,7 @@ fn verdict(failure: &CommandError) -> Result<Told, u8> {
         other => (other, false),
     };
     let (reason, exit, hint) = match inner {
-        CommandError::Library(e) => (e.reason(), e.exit(), e.hint()),
+        CommandError::Library(e) => (e.reason(), error_advice::exit_code(e), error_advice::hint(e)),
         CommandError::Reported { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
         CommandError::ExitOnly(exit) => return Err(*exit as u8),
         CommandError::ChildExit(code) => return Err(*code),

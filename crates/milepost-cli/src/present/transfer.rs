@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::error_advice::Exit;
+use milepost::ReasonCode;
 use milepost::capture::distance::distance;
 use milepost::engine::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport};
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
-use milepost::{Exit, ReasonCode};
 use serde::Serialize;
 
 use super::Output;

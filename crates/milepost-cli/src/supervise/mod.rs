@@ -10,9 +10,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
+use crate::error_advice::Exit;
+use milepost::ReasonCode;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
 use milepost::redact::AllowList;
-use milepost::{Exit, ReasonCode};
 
 use self::signals::Signals;
 use crate::error::CommandError;

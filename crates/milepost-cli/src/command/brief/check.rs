@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use milepost::Exit;
+use crate::error_advice::Exit;
 use milepost::brief::{Brief, Check};
 use serde::Serialize;
 

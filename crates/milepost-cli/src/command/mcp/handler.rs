@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use milepost::Exit;
+use crate::error_advice::Exit;
 use milepost::model::RunId;
 use milepost_mcp::{Call, ToolError, ToolHandler, ToolOutput};
 use serde_json::Value;
