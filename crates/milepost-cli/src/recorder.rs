@@ -6,14 +6,17 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use milepost::capture::{self, CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture};
-use milepost::clock::SystemClock;
-use milepost::engine::outbox::{Outbox, QueuedSave};
-use milepost::engine::{RunOptions, Settings};
-use milepost::model::{CaptureWhen, Profile, RunId, RunRecord, Source, Status};
-use milepost::run::{Run, RunBuilder};
+use milepost::SystemClock;
+use milepost::internal::capture::{
+    self, CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture,
+};
+use milepost::internal::engine::{Outbox, QueuedSave};
+use milepost::internal::model::CaptureWhen;
+use milepost::model::{Profile, RunId, RunRecord, Source, Status};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved};
+use milepost::{Run, RunBuilder};
+use milepost::{RunOptions, Settings};
 
 use crate::context::Context;
 

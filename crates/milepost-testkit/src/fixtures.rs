@@ -3,11 +3,13 @@
 //! Never fresh ids, never the clock.
 
 use jiff::{SignedDuration, Timestamp};
+use milepost::internal::model::JsonPath;
+use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
-    Body, CheckpointId, Event, EventType, Item, JsonPath, LogLine, Profile, RawJson, RawObject, RunId,
-    RunRecord, Source, Status,
+    Body, CheckpointId, Event, EventType, Item, LogLine, Profile, RawJson, RawObject, RunId, RunRecord,
+    Source, Status,
 };
-use milepost::seal::{Sealed, Unsealed, seal};
+use milepost::store::Sealed;
 use milepost::store::{RunView, Slot};
 
 /// A fixed time plus `seconds`.

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use milepost::engine::ListQuery;
+use milepost::ListQuery;
+use milepost::TickError;
 use milepost::model::Source;
-use milepost::run::TickError;
 use milepost::{Milepost, Profile, Status};
 
 #[derive(Default)]

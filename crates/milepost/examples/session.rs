@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use milepost::Session;
-use milepost::run::{SessionEvent, format_duration, recommended_interval};
+use milepost::{SessionEvent, format_duration, recommended_interval};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let project = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());

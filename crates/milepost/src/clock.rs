@@ -56,7 +56,7 @@ fn uptime_ms() -> Option<u64> {
 }
 
 /// Milliseconds from `start` to `end`: by the time since boot within one boot, else by wall time, never negative.
-pub fn elapsed_ms(start: &ClockReading, end: &ClockReading) -> u64 {
+pub(crate) fn elapsed_ms(start: &ClockReading, end: &ClockReading) -> u64 {
     match (start.uptime_ms, end.uptime_ms) {
         (Some(a), Some(b)) if start.boot_id == end.boot_id => b.saturating_sub(a),
         _ => u64::try_from(end.at.duration_since(start.at).as_millis()).unwrap_or(0),

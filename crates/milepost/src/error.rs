@@ -12,6 +12,7 @@ use crate::trigger::TimerError;
 
 closed_enum! {
     /// Words that programs can rely on.
+    #[cfg_attr(not(feature = "internal"), non_exhaustive)]
     pub enum ReasonCode {
         /// Input or content breaks a contract.
         CheckpointSchemaInvalid = "checkpoint_schema_invalid",
@@ -78,6 +79,7 @@ closed_enum! {
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub enum Error {
     /// An id that cannot name anything.
     #[error(transparent)]

@@ -25,32 +25,55 @@
 //! # }
 //! ```
 
+// What only Milepost's own crates use is reachable with the feature `internal` alone.
+#![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
+
 pub mod brief;
-pub mod capture;
-pub mod clock;
+mod capture;
+mod clock;
 mod database;
-pub mod diff;
-pub mod engine;
+mod diff;
+mod engine;
 mod error;
 mod front_matter;
-pub mod fs;
-pub mod git;
+mod fs;
+mod git;
+#[cfg(feature = "internal")]
+pub mod internal;
 pub mod interop;
 pub mod model;
-pub mod owner;
-pub mod redact;
-pub mod resume;
-pub mod retain;
-pub mod run;
-pub mod seal;
+mod owner;
+mod redact;
+mod resume;
+mod retain;
+mod run;
+mod seal;
 pub mod store;
-pub mod trigger;
-pub mod trust;
+mod trigger;
+mod trust;
 
-pub use engine::{Milepost, Save, Saved};
+pub use clock::{Clock, FrozenClock, SystemClock};
+pub use diff::{FieldChange, FileChanges};
+pub use engine::{
+    Action, CLOCK_TOLERANCE, CheckpointBrief, CheckpointList, CheckpointState, CompareReport,
+    ContinueOptions, ContinuedRun, CopyProgress, CopyReport, DeleteReport, Diagnosis, Diff, DoctorReport,
+    Due, EventList, ExportOptions, ExportReport, FailedOutcome, FinishOptions, FutureCheckpoint, GitCounts,
+    ImportOptions, ImportReport, ImportStage, ListQuery, ListedCheckpoint, MarkChange, Milepost,
+    PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, ResumeCandidate,
+    RunAssessment, RunDetail, RunLocation, RunOptions, RunSummary, RunsQuery, Save, Saved, SessionSummary,
+    Settings, ShownCheckpoint, StartOptions, StartedRun, Summary, SummaryLine, TouchedFile, VerifyReport,
+    VerifyScope,
+};
 pub use error::{Error, ReasonCode};
-pub use model::{Profile, Status};
-pub use run::{Run, Session};
+pub use model::{Profile, Source, Status};
+pub use owner::Liveness;
+pub use redact::{AllowList, Redaction};
+pub use resume::{ClaimState, ResumeDecision, ResumePolicy, RunState};
+pub use run::{
+    Autosave, Heartbeat, Run, RunBuilder, Session, SessionEvent, SessionOptions, SessionOverrides, TaskGuard,
+    TickError, TimerGuard, format_duration, recommended_interval,
+};
+pub use trigger::TimerError;
 
 /// The guide's code, compiled and run.
 #[cfg(doctest)]

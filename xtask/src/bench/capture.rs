@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use milepost::capture::CaptureOptions;
-use milepost::engine::Reference;
+use milepost::Reference;
+use milepost::internal::capture::CaptureOptions;
 use milepost::model::{Profile, Source};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};

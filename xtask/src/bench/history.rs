@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use milepost::Milepost;
-use milepost::engine::{ListQuery, Reference};
+use milepost::internal::seal::{self, Unsealed};
 use milepost::model::{Profile, RunId, RunRecord};
-use milepost::seal::{self, Unsealed};
 use milepost::store::{Commit, OpenOptions, StoreUrl, WriteDecision};
+use milepost::{ListQuery, Reference};
 
 use super::measure::{Row, folder, pairs};
 

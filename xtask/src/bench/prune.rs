@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use milepost::engine::{PruneOptions, Settings};
 use milepost::model::{KeepCount, Profile};
 use milepost::store::{Maintenance, OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
+use milepost::{PruneOptions, Settings};
 
 use super::history::seed;
 use super::measure::{Floor, Row, Sample, Work, folder, pairs};

@@ -37,7 +37,7 @@ pub fn redact_texts(short: bool) -> Result<Vec<Row>> {
             let json = serde_json::to_string(&text)?;
             let mut sample = Sample::default();
             for _ in 0..rounds {
-                sample.time(|| Ok(black_box(milepost::redact::json(black_box(&json), "state"))))?;
+                sample.time(|| Ok(black_box(milepost::internal::redact::json(black_box(&json), "state"))))?;
             }
             Ok(Row::times(format!("redaction of 100 KB: {what}"), sample.median(), ALLOWED, 1.0))
         })

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use milepost::engine::{ListQuery, MarkChange, Reference, VerifyScope};
 use milepost::model::{Profile, RunId, Source};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, ReasonCode, Save};
+use milepost::{ListQuery, MarkChange, Reference, VerifyScope};
 
 use super::project::{Project, Rng};
 

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use milepost::internal::trust::UserState;
 use milepost::store::OpenOptions;
-use milepost::trust::UserState;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -61,7 +61,12 @@ fn a_spec_is_all_that_an_install_needs() {
     let settings = home.join("toys/toy.json");
     let before = "{\n  // mine\n  \"a\": 1,\n}\n";
     fs::create_dir_all(home.join("toys")).unwrap();
-    milepost::fs::atomic::write(&settings, before.as_bytes(), milepost::fs::atomic::Mode::Private).unwrap();
+    milepost::internal::fs::atomic::write(
+        &settings,
+        before.as_bytes(),
+        milepost::internal::fs::atomic::Mode::Private,
+    )
+    .unwrap();
 
     let agent = find_agent("toy").unwrap();
     let mut records = Records::open(Some(folder.path().join("state")), Access::ReadWrite).unwrap();

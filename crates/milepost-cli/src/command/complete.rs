@@ -1,6 +1,6 @@
 //! `complete`: a checkpoint and the earlier ones of its run are done.
 
-use milepost::engine::Reference;
+use milepost::Reference;
 use milepost::model::{CheckpointId, RunId};
 use serde::Serialize;
 

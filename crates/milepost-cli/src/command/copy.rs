@@ -1,9 +1,9 @@
 //! `copy`: everything from one store to another, bytes and seals unchanged.
 
 use milepost::Milepost;
+use milepost::internal::store::identity::StoreTrust;
 use milepost::model::RunOrigin;
 use milepost::store::StoreUrl;
-use milepost::store::identity::StoreTrust;
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), CommandE
     let origin = foreign(&from).map(|_| RunOrigin {
         kind: "copy".to_owned(),
         from: from.resolved().to_string(),
-        at: milepost::clock::Clock::now(&milepost::clock::SystemClock),
+        at: milepost::Clock::now(&milepost::SystemClock),
     });
     let options = context.open_options(false);
     let source = Milepost::at(&from, &options.clone().foreign(foreign(&from)))?;

@@ -1,9 +1,9 @@
 //! `delete`: a run with all its checkpoints, after asking.
 
+use milepost::ListQuery;
+use milepost::Liveness;
 use milepost::ReasonCode;
-use milepost::engine::ListQuery;
 use milepost::model::{CheckpointId, RunId};
-use milepost::owner::Liveness;
 use serde::Serialize;
 
 use crate::context::Context;

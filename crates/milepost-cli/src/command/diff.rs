@@ -1,7 +1,7 @@
 //! `diff`: what changed from one checkpoint to another.
 
 use crate::error_advice::Exit;
-use milepost::engine::Reference;
+use milepost::Reference;
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -2,9 +2,9 @@
 
 use crate::error_advice::Exit;
 use jiff::Timestamp;
-use milepost::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
 use milepost::model::{CheckpointId, RunId};
 use milepost::store::StoreError;
+use milepost::{Diagnosis, DoctorReport, FutureCheckpoint};
 use milepost::{Error, ReasonCode};
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use milepost::EventList;
 use milepost::Milepost;
-use milepost::engine::EventList;
 use milepost::model::{Event, RunId};
 use serde::Serialize;
 

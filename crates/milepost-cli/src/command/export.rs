@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use milepost::capture::distance::uncommitted;
-use milepost::engine::{ExportOptions, Reference};
+use milepost::internal::capture::distance::uncommitted;
 use milepost::interop::Format;
-use milepost::interop::sealed::Patch;
+use milepost::interop::Patch;
 use milepost::model::RunId;
 use milepost::{Error, Milepost};
+use milepost::{ExportOptions, Reference};
 
 use crate::config::word;
 use crate::context::Context;

@@ -1,6 +1,6 @@
 //! `finish`: the last checkpoint of a run, which ends it.
 
-use milepost::engine::FinishOptions;
+use milepost::FinishOptions;
 use milepost::model::{Source, Status};
 
 use crate::config::word;

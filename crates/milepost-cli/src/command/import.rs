@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use milepost::Error;
-use milepost::engine::{ImportOptions, ImportReport, ImportStage, preview_import};
-use milepost::fs::atomic;
+use milepost::Redaction;
+use milepost::internal::fs::atomic;
+use milepost::internal::preview_import;
 use milepost::interop::Format;
-use milepost::redact::Redaction;
 use milepost::store::StoreError;
+use milepost::{ImportOptions, ImportReport, ImportStage};
 
 use crate::config::word;
 use crate::context::Context;
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Comman
     } else {
         // Before a store is made for it.
         if format.is_none() {
-            milepost::interop::detect(&import.path).map_err(Error::from)?;
+            milepost::internal::interop::detect(&import.path).map_err(Error::from)?;
         }
         std::fs::metadata(&import.path).map_err(|source| Error::File {
             path: import.path.clone(),

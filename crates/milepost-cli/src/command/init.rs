@@ -1,6 +1,6 @@
 //! `init`: the store and a commented configuration file, once, and one question about agents.
 
-use milepost::fs::atomic;
+use milepost::internal::fs::atomic;
 use std::path::Path;
 
 use serde::Serialize;

@@ -1,8 +1,9 @@
 //! `list`: checkpoints, newest first.
 
 use jiff::Timestamp;
-use milepost::engine::{LineageRow, ListQuery, ListedCheckpoint, ParentLink, lineage, source_details};
+use milepost::internal::engine::{LineageRow, ParentLink, lineage, source_details};
 use milepost::model::{CheckpointId, Phase, RunId, Source, Status};
+use milepost::{ListQuery, ListedCheckpoint};
 use serde::Serialize;
 
 use crate::config::word;

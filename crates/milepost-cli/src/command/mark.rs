@@ -1,7 +1,7 @@
 //! `mark`: pins and tags, which retention respects.
 
-use milepost::engine::{MarkChange, Reference};
 use milepost::model::{CheckpointId, RunId};
+use milepost::{MarkChange, Reference};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -1,9 +1,9 @@
 //! `prune`: removes what is no longer kept, in all runs or one, after asking; compresses, and gives space back.
 
 use crate::error_advice::Exit;
-use milepost::engine::{PruneOptions, PruneReport};
 use milepost::store::StoreError;
 use milepost::{Error, ReasonCode};
+use milepost::{PruneOptions, PruneReport};
 
 use crate::config::RetainFlags;
 use crate::context::Context;

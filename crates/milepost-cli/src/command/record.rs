@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use milepost::Error;
-use milepost::engine::OUTCOME_SUMMARY;
+use milepost::internal::engine::OUTCOME_SUMMARY;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult, ValidationError};
 
 use super::number;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error_advice::Exit;
-use milepost::engine::RunAssessment;
+use milepost::RunAssessment;
 use milepost::model::RunId;
 use milepost::{Error, ReasonCode};
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error_advice::Exit;
-use milepost::capture::distance::Distance;
-use milepost::engine::{ResumeCandidate, RunAssessment, StartOptions};
+use milepost::internal::capture::distance::Distance;
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{Error, Milepost, ReasonCode};
+use milepost::{ResumeCandidate, RunAssessment, StartOptions};
 use serde::Serialize;
 
 use super::rerun;

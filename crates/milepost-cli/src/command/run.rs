@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use milepost::capture::PeakWatch;
-use milepost::engine::Save;
+use milepost::Save;
+use milepost::internal::capture::PeakWatch;
+use milepost::internal::error_chain;
+use milepost::internal::trigger::Timer;
 use milepost::model::{Outcome, Profile, RawJson, RunId, Source, Status};
-use milepost::run::error_chain;
-use milepost::trigger::Timer;
 use milepost::{Error, ReasonCode};
 
 use crate::config::duration;
@@ -163,7 +163,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
             CommandError::usage(message).with_hint("`milepost runs` lists them; a new id opens a new run")
         );
     }
-    let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
+    let now = milepost::Clock::now(&milepost::SystemClock);
     let run = named.unwrap_or_else(|| RunId::generate(now));
     let session = format!("session_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id());
     let mut run_options = context.run_options();

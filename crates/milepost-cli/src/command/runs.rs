@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 use jiff::Timestamp;
-use milepost::engine::{RunDetail, RunSummary, RunsQuery};
 use milepost::model::{RunId, RunRecord};
+use milepost::{RunDetail, RunSummary, RunsQuery};
 use serde::Serialize;
 
 use crate::config::{duration, word};

@@ -1,11 +1,12 @@
 //! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
 
+use milepost::Redaction;
+use milepost::Save;
+use milepost::SystemClock;
 use milepost::brief::Brief;
-use milepost::clock::SystemClock;
-use milepost::engine::Save;
-use milepost::model::{self, Draft, PAI_PHASES, Phase, Profile, RawObject, RunId, Source, Status};
-use milepost::redact::Redaction;
-use milepost::seal::strict;
+use milepost::internal::model::{Draft, PAI_PHASES};
+use milepost::internal::seal::strict;
+use milepost::model::{Phase, Profile, RawObject, RunId, Source, Status};
 use milepost::store::StoreError;
 use milepost::{Error, Milepost};
 
@@ -223,5 +224,5 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> 
 fn input(content: &Content) -> Result<Draft, CommandError> {
     let bytes = content.read()?;
     let text = strict::check(&bytes)?;
-    Ok(Draft::from_object(RawObject::parse(text, &model::JsonPath::Root)?)?)
+    Ok(Draft::from_object(RawObject::parse(text, &milepost::internal::model::JsonPath::Root)?)?)
 }

@@ -9,7 +9,7 @@ use crate::present::Output;
 pub(crate) struct SchemaArgs {}
 
 pub(crate) fn run(output: &Output) -> Result<(), CommandError> {
-    let schema = milepost::model::schema();
+    let schema = milepost::internal::model::schema();
     if output.json {
         return output.document(&serde_json::json!({ "schema": "milepost.schema/1", "document": schema }));
     }

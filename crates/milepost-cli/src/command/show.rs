@@ -1,6 +1,6 @@
 //! `show`: one checkpoint, verified before it is shown.
 
-use milepost::engine::Reference;
+use milepost::Reference;
 use milepost::model::{RawJson, ValidationError};
 use serde::Serialize;
 

@@ -1,8 +1,9 @@
 //! `start`: opens a run by hand, or a new session of one that is there.
 
-use milepost::engine::StartOptions;
+use milepost::Error;
+use milepost::StartOptions;
+use milepost::internal::owner;
 use milepost::model::{Status, ValidationError};
-use milepost::{Error, owner};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use milepost::engine::current::RunResolution;
-use milepost::engine::{Reference, RestoreOptions};
+use milepost::internal::engine::RunResolution;
 use milepost::model::{CheckpointId, RawJson, RunId};
 use milepost::{Milepost, ReasonCode};
+use milepost::{Reference, RestoreOptions};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::error_advice::Exit;
 use jiff::Timestamp;
-use milepost::engine::outbox::PendingState;
-use milepost::engine::{RunSummary, RunsQuery};
+use milepost::internal::engine::PendingState;
 use milepost::model::{InterruptionKind, LogLine, RunId, RunRecord};
-use milepost::resume::{ResumeDecision, RunState};
 use milepost::store::StoreError;
 use milepost::{Error, Milepost, ReasonCode, Status};
+use milepost::{ResumeDecision, RunState};
+use milepost::{RunSummary, RunsQuery};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -131,7 +131,7 @@ impl Runs {
         let set_aside = run.claimed_by.is_some() || record.is_some_and(|record| record.dismissed);
         let long_ago = record.is_some_and(|record| {
             record.status == Status::Failed
-                && milepost::clock::age(record.updated_at, now).is_some_and(|age| age > RECENT)
+                && milepost::internal::clock::age(record.updated_at, now).is_some_and(|age| age > RECENT)
         });
         let group = match run.decision.map(|decision| decision.run_state) {
             None => &mut self.stopped,

@@ -1,8 +1,8 @@
 //! `summary`: a run at a glance: its checkpoints and sessions, the files it touched, its memory, what failed.
 
 use milepost::Milepost;
-use milepost::engine::{Reference, Summary};
 use milepost::model::RunId;
+use milepost::{Reference, Summary};
 use serde::Serialize;
 
 use crate::context::Context;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use milepost::engine::RunsQuery;
-use milepost::engine::outbox::{PendingSave, PendingState};
+use milepost::RunsQuery;
+use milepost::internal::engine::{PendingSave, PendingState};
+use milepost::internal::store::identity::{self, StoreTrust};
+use milepost::internal::trust::{StoreRecord, UserState};
 use milepost::model::StoreId;
+use milepost::store::ForeignReason;
 use milepost::store::OpenOptions;
-use milepost::store::identity::{self, ForeignReason, StoreTrust};
-use milepost::trust::{StoreRecord, UserState};
 use milepost::{Error, Milepost, ReasonCode};
 use serde::Serialize;
 
@@ -207,7 +208,7 @@ fn confirmed(context: &Context<'_>, question: &str) -> Result<(), CommandError> 
         return Err(refused(format!("refusing to trust anything under an agent ({name} is set)")));
     }
     let programs: Vec<_> = AGENTS.iter().map(|agent| agent.program).collect();
-    if let Some(name) = milepost::owner::ancestor_named(&programs) {
+    if let Some(name) = milepost::internal::owner::ancestor_named(&programs) {
         return Err(refused(format!("refusing to trust anything under an agent (started by {name})")));
     }
     match context.output.confirm_on_terminal(question) {

@@ -1,7 +1,7 @@
 //! `verify`: reads everything and names what is not as it was written.
 
 use crate::error_advice::Exit;
-use milepost::engine::{Reference, VerifyScope};
+use milepost::{Reference, VerifyScope};
 use serde::Serialize;
 
 use crate::context::Context;

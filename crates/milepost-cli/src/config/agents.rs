@@ -1,6 +1,6 @@
 //! Settings of resuming and of hooks: `[resume]` and `[hooks]`.
 
-use milepost::resume::ResumePolicy;
+use milepost::ResumePolicy;
 
 use super::{Files, Raw, Settings, value};
 use crate::error::CommandError;

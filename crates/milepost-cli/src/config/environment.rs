@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use milepost::trust::UserState;
+use milepost::internal::trust::UserState;
 
 use crate::agents::{AGENTS, UserFolders};
 use crate::error::CommandError;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use milepost::fs::bounded;
-use milepost::trust::user_id;
+use milepost::internal::fs::bounded;
+use milepost::internal::trust::user_id;
 
 use crate::error::CommandError;
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::time::Duration;
 
-use milepost::engine::Settings;
+use milepost::ResumePolicy;
+use milepost::Settings;
+use milepost::internal::store::DEFAULT_WAIT;
 use milepost::model::{Profile, SizeLimits, StoreLimits};
-use milepost::resume::ResumePolicy;
-use milepost::store::DEFAULT_WAIT;
 
 use super::file::File;
 use super::{Prompts, Raw, Retain, value};

@@ -15,14 +15,16 @@ use std::time::Duration;
 
 use std::collections::BTreeMap;
 
+use milepost::AllowList;
 use milepost::Error;
-use milepost::engine::pointer::Pointer;
+use milepost::internal::engine::Pointer;
+use milepost::internal::store::DEFAULT_WAIT;
+use milepost::internal::store::ProjectPaths;
+use milepost::internal::store::identity::StoreTrust;
+use milepost::internal::trust::StoreRecord;
 use milepost::model::{Profile, RunId, SizeLimits, ValidationError};
-use milepost::redact::AllowList;
-use milepost::store::identity::{ForeignReason, StoreTrust};
-use milepost::store::project_paths::ProjectPaths;
-use milepost::store::{DEFAULT_WAIT, StoreUrl};
-use milepost::trust::StoreRecord;
+use milepost::store::ForeignReason;
+use milepost::store::StoreUrl;
 
 pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;

@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use milepost::internal::store::ProjectPaths;
+use milepost::internal::store::identity::{self, StoreTrust};
+use milepost::internal::trust::{StoreRecord, TrustedProject, UserState};
+use milepost::store::ForeignReason;
 use milepost::store::StoreUrl;
-use milepost::store::identity::{self, ForeignReason, StoreTrust};
-use milepost::store::project_paths::ProjectPaths;
-use milepost::trust::{StoreRecord, TrustedProject, UserState};
 
 use super::file::File;
 use super::guard::Guarded;
@@ -93,8 +94,9 @@ impl Trust {
         let repository = place.worktree.is_some().then_some(base.clone());
         let below = folder.filter(|folder| folder.starts_with(&base) && *folder != base);
         for path in below.into_iter().chain(repository) {
-            let owner = std::fs::metadata(&path).ok().as_ref().and_then(milepost::fs::bounded::owner);
-            if let Some(owner) = owner.filter(|owner| Some(*owner) != milepost::trust::user_id()) {
+            let owner =
+                std::fs::metadata(&path).ok().as_ref().and_then(milepost::internal::fs::bounded::owner);
+            if let Some(owner) = owner.filter(|owner| Some(*owner) != milepost::internal::trust::user_id()) {
                 return StoreTrust::Foreign(ForeignReason::OtherOwner { path, owner });
             }
         }

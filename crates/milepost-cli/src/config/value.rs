@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use milepost::AllowList;
 use milepost::model::KeepCount;
-use milepost::redact::AllowList;
 
 use super::Raw;
 

@@ -31,7 +31,7 @@ impl Watching {
         own_folder: impl Fn(&Origin) -> &'p Path,
     ) -> Result<Self, CommandError> {
         let capture = flag(files, settings, "capture.enabled", true)?;
-        let usual = milepost::capture::WATCHED.to_owned();
+        let usual = milepost::internal::capture::WATCHED.to_owned();
         let watch = settings.take("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
             let folders = value::folders(raw)?.0;
             Ok(value::Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))

@@ -9,16 +9,18 @@ pub(crate) use self::store::lost_writes;
 use std::cell::{Cell, OnceCell};
 
 use crate::error_advice::Exit;
-use milepost::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
-use milepost::clock::SystemClock;
-use milepost::engine::current::{self, RunResolution};
-use milepost::engine::outbox::QueuedSave;
-use milepost::engine::{RunLocation, RunOptions, Settings};
-use milepost::model::{CaptureWhen, Change, Profile, RunId, Source};
-use milepost::redact::Redaction;
-use milepost::store::identity::ForeignReason;
+use milepost::Redaction;
+use milepost::SystemClock;
+use milepost::internal::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
+use milepost::internal::engine::QueuedSave;
+use milepost::internal::engine::{self, RunResolution};
+use milepost::internal::model::CaptureWhen;
+use milepost::internal::trigger;
+use milepost::model::{Change, Profile, RunId, Source};
+use milepost::store::ForeignReason;
 use milepost::store::{StoreError, StoreUrl};
-use milepost::{Error, Milepost, Save, Saved, trigger};
+use milepost::{Error, Milepost, Save, Saved};
+use milepost::{RunLocation, RunOptions, Settings};
 
 use crate::config::{Config, Retain};
 use crate::error::CommandError;
@@ -151,7 +153,9 @@ impl<'a> Context<'a> {
         let scope = self.scope()?;
         let profile = self.config.profile.unwrap_or(Profile::Run);
         let wanted = profile.capture() != CaptureWhen::Never;
-        wanted.then(|| Box::new(milepost::capture::capture_workspace(&scope, &CaptureBaseline::default())))
+        wanted.then(|| {
+            Box::new(milepost::internal::capture::capture_workspace(&scope, &CaptureBaseline::default()))
+        })
     }
 
     /// What the engine decides by.
@@ -191,7 +195,7 @@ impl<'a> Context<'a> {
 
     /// The run that is meant, named or not.
     pub(crate) fn current_run(&self, mp: &Milepost) -> Result<RunResolution, Error> {
-        mp.current_run(&current::Caller {
+        mp.current_run(&engine::Caller {
             named: self.config.run.clone(),
             session: self.config.agent_session.clone(),
             worktree: Some(self.here()),
@@ -237,9 +241,7 @@ impl<'a> Context<'a> {
         }
         match self.open_read_only().and_then(|mp| self.current_run(&mp)) {
             Ok(RunResolution::Run(run)) => run,
-            Ok(RunResolution::Unclear(_)) | Err(_) => {
-                RunId::generate(milepost::clock::Clock::now(&SystemClock))
-            }
+            Ok(RunResolution::Unclear(_)) | Err(_) => RunId::generate(milepost::Clock::now(&SystemClock)),
         }
     }
 

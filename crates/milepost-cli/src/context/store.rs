@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use milepost::engine::outbox::Outbox;
-use milepost::store::identity::{ForeignReason, StoreTrust};
+use milepost::internal::engine::Outbox;
+use milepost::internal::store::identity::StoreTrust;
+use milepost::store::ForeignReason;
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
@@ -117,7 +118,7 @@ impl Context<'_> {
         let need_not_ask = self.config.store_trust == StoreTrust::New
             || self.config.trust.covers_store(&url)
             || url == StoreUrl::sqlite(place.database.clone());
-        !need_not_ask && milepost::capture::is_tracked(place.repository.as_ref(), &url)
+        !need_not_ask && milepost::internal::capture::is_tracked(place.repository.as_ref(), &url)
     }
 
     /// How the store is opened.

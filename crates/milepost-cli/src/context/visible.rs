@@ -1,9 +1,9 @@
 //! Which runs a command may show. An agent is not shown runs that came from elsewhere, whether it asks through a hook, the
 //! MCP server or a shell of its own: everything that lists or names runs asks here.
 
-use milepost::engine::{Reference, RunSummary, RunsQuery};
 use milepost::model::{RunId, RunRecord};
 use milepost::{Error, Milepost, ReasonCode};
+use milepost::{Reference, RunSummary, RunsQuery};
 
 use super::{Audience, Context};
 use crate::config::agent_variable;

@@ -7,8 +7,8 @@ mod wrap;
 use std::path::PathBuf;
 
 use milepost::Milepost;
+use milepost::RunAssessment;
 use milepost::brief::{Brief, Fit, Fitted, HeuristicTokenizer, Overflow, TokenCounter};
-use milepost::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
 #[cfg(feature = "mcp")]
@@ -42,7 +42,7 @@ pub(crate) fn brief(
     tokens: u64,
     bytes: usize,
 ) -> Result<Fitted, CommandError> {
-    let manifests = milepost::capture::manifests(&root(from, context));
+    let manifests = milepost::internal::capture::manifests(&root(from, context));
     let whole = Brief::parse(mp.current_brief(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);
     let mut budget = tokens.max(FEWEST);

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use milepost::Milepost;
-use milepost::brief::one_line;
-use milepost::capture::distance::Distance;
-use milepost::capture::{CaptureBaseline, CaptureOptions};
-use milepost::engine::RunAssessment;
+use milepost::RunAssessment;
+use milepost::internal::brief::one_line;
+use milepost::internal::capture::distance::Distance;
+use milepost::internal::capture::{CaptureBaseline, CaptureOptions};
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
 
@@ -170,7 +170,10 @@ fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
 
 /// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
 pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, String)> {
-    let seen = milepost::capture::capture_workspace(&CaptureOptions::at(root), &CaptureBaseline::default());
+    let seen = milepost::internal::capture::capture_workspace(
+        &CaptureOptions::at(root),
+        &CaptureBaseline::default(),
+    );
     let git: GitFacts = seen.git;
     if git.error.is_some() {
         return None;
@@ -196,7 +199,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
                 branch.as_deref().unwrap_or("no branch"),
                 short(then),
                 short(now),
-                milepost::capture::distance::distance(root, then)
+                milepost::internal::capture::distance::distance(root, then)
             ),
             None => format!("{} at {}", branch.as_deref().unwrap_or("no branch"), short(now)),
         },
@@ -213,5 +216,5 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
 pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<Distance> {
     let body = from.shown.as_ref()?.verified.body().ok()?;
     let then = body.workspace?.git?.head?;
-    Some(milepost::capture::distance::distance(root, &then))
+    Some(milepost::internal::capture::distance::distance(root, &then))
 }

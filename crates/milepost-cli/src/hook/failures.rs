@@ -1,7 +1,7 @@
 //! What went wrong in hooks, in a small file of the user's: the store may be what failed, and nobody reads a hook's stderr.
 
 use jiff::Timestamp;
-use milepost::trust::UserState;
+use milepost::internal::trust::UserState;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::Agent;
@@ -40,7 +40,7 @@ pub(super) fn note(agent: Agent, event: Option<&HookEvent>, failure: &CommandErr
         cause = error.source();
     }
     let noted = Noted {
-        at: milepost::clock::Clock::now(&milepost::clock::SystemClock),
+        at: milepost::Clock::now(&milepost::SystemClock),
         agent: agent.name.to_owned(),
         event: event.map(|event| event.name.clone()),
         folder: event.and_then(|event| Some(event.cwd.as_ref()?.to_string_lossy().into_owned())),
@@ -58,7 +58,11 @@ fn append(noted: &Noted) -> std::io::Result<()> {
         let half = text.len() / 2;
         let rest = text.get(half..).unwrap_or_default().split_once('\n').map_or("", |(_, rest)| rest);
         let file = state.folder().join(FILE);
-        milepost::fs::atomic::write(&file, rest.as_bytes(), milepost::fs::atomic::Mode::Private)?;
+        milepost::internal::fs::atomic::write(
+            &file,
+            rest.as_bytes(),
+            milepost::internal::fs::atomic::Mode::Private,
+        )?;
     }
     state.append(FILE, format!("{line}\n").as_bytes())
 }

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use milepost::capture::WorkspaceCapture;
-use milepost::engine::{Due, FinishOptions, RunOptions, StartOptions};
+use milepost::internal::capture::WorkspaceCapture;
+use milepost::internal::owner;
 use milepost::model::{
     Change, FileRef, Interruption, InterruptionKind, Owner, RunId, RunRecord, Source, Status,
 };
-use milepost::owner;
 use milepost::store::StoreError;
+use milepost::{Due, FinishOptions, RunOptions, StartOptions};
 use milepost::{Error, Milepost, ReasonCode, Save};
 
 use super::offer;
@@ -229,7 +229,7 @@ impl Hook<'_> {
     fn queue(&self, save: Save, error: Error) -> Result<(), CommandError> {
         let settings = self.context.settings();
         let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
-        let clock = &milepost::clock::SystemClock;
+        let clock = &milepost::SystemClock;
         let queued = outbox.enqueue(&self.run, save, &settings, clock)?;
         if queued.signed {
             return Ok(());
@@ -302,6 +302,6 @@ impl Hook<'_> {
     /// The agent's own record of the conversation, by reference.
     fn transcript(&self) -> Option<FileRef> {
         let path = self.event.transcript.as_ref()?;
-        milepost::capture::reference(path, self.deadline).ok()
+        milepost::internal::capture::reference(path, self.deadline).ok()
     }
 }

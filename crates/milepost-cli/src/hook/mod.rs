@@ -6,7 +6,7 @@ pub(crate) mod failures;
 mod handle;
 mod offer;
 
-use milepost::store::identity::ForeignReason;
+use milepost::store::ForeignReason;
 
 use crate::agents::Agent;
 use crate::agents::event::{self, HookEvent, payload};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use milepost::Milepost;
-use milepost::brief::one_line;
-use milepost::engine::{ResumeCandidate, RunAssessment};
+use milepost::RunState;
+use milepost::internal::brief::one_line;
 use milepost::model::{RunId, RunRecord};
-use milepost::resume::RunState;
+use milepost::{ResumeCandidate, RunAssessment};
 use serde_json::json;
 
 use super::failures;
@@ -80,7 +80,7 @@ fn is_here(record: &RunRecord, context: &Context<'_>) -> bool {
 }
 
 fn is_young(record: &RunRecord, mp: &Milepost) -> bool {
-    milepost::clock::age(record.updated_at, mp.now()).is_none_or(|age| age < YOUNG)
+    milepost::internal::clock::age(record.updated_at, mp.now()).is_none_or(|age| age < YOUNG)
 }
 
 impl Found {

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use milepost::capture::NO_REPOSITORY;
-use milepost::engine::{ShownCheckpoint, source_details};
+use milepost::ShownCheckpoint;
+use milepost::internal::capture::NO_REPOSITORY;
+use milepost::internal::engine::source_details;
 use milepost::model::{Body, PathText, Workspace};
 use serde::Serialize;
 

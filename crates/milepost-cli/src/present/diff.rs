@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use milepost::diff::{Change, FileChanges};
-use milepost::engine::Diff;
+use milepost::Diff;
 use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, RawJson};
 use milepost::store::CheckpointEntry;
+use milepost::{FieldChange, FileChanges};
 use serde::Serialize;
 
 use super::format::{self, bold, clean, counted, dim, green, red};
@@ -38,7 +38,7 @@ struct Changed<'a> {
 impl<'a> Document<'a> {
     /// A diff.
     pub(crate) fn of(diff: &'a Diff) -> Self {
-        let changed = |change: &'a Change| Changed {
+        let changed = |change: &'a FieldChange| Changed {
             path: &change.path,
             op: match (&change.before, &change.after) {
                 (None, _) => "added",
@@ -120,7 +120,7 @@ impl Page {
         format!("{start}… ({})", format::bytes(raw.get().len() as u64))
     }
 
-    fn change(&mut self, change: &Change) -> String {
+    fn change(&mut self, change: &FieldChange) -> String {
         let path = clean(&change.path);
         match (&change.before, &change.after) {
             (None, Some(after)) => format!("{} {path}  {}", green("+"), green(&self.value(after))),
@@ -157,7 +157,7 @@ pub(crate) fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
         return page.text;
     }
     let changed = &diff.difference.changed;
-    let member = |change: &Change| {
+    let member = |change: &FieldChange| {
         let rest = change.path.trim_start_matches('/');
         rest[..rest.find(['/', '[']).unwrap_or(rest.len())].to_owned()
     };

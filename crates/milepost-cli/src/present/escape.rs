@@ -2,7 +2,7 @@
 //! arguments can hold escape sequences that retitle a window, clear it, or reorder what stands on a line.
 //! In: text of any origin. Out: text that a terminal only displays, or JSON of the same value.
 
-use milepost::brief::is_unsafe;
+use milepost::internal::brief::is_unsafe;
 
 /// Shown in place of a character that is not safe.
 const REPLACEMENT: char = '·';

@@ -3,8 +3,8 @@
 use std::error::Error as _;
 
 use jiff::Timestamp;
-use milepost::engine::{Action, PruneReport, PruneStep};
 use milepost::model::{CheckpointId, RunId};
+use milepost::{Action, PruneReport, PruneStep};
 use milepost::{Error, ReasonCode};
 use serde::Serialize;
 

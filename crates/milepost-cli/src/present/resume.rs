@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use milepost::engine::RunAssessment;
+use milepost::RunAssessment;
 
 use super::format::{bold, clean, counted, dim, yellow};
 use crate::handover::Overview;

@@ -1,12 +1,12 @@
 //! Runs: as JSON, and as lines for people.
 
 use jiff::Timestamp;
-use milepost::engine::{RunDetail, RunSummary};
+use milepost::Liveness;
 use milepost::model::{
     CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, RunOrigin, Status,
     StepState, Task,
 };
-use milepost::owner::Liveness;
+use milepost::{RunDetail, RunSummary};
 use serde::Serialize;
 
 /// One run as programs see it.

@@ -1,7 +1,7 @@
 //! What a save says: the id for people, the whole answer for programs.
 
 use milepost::Saved;
-use milepost::engine::outbox::QueuedSave;
+use milepost::internal::engine::QueuedSave;
 use milepost::model::{CheckpointId, RunId, Source, Status};
 use serde::Serialize;
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use comfy_table::CellAlignment;
-use milepost::engine::{Summary, SummaryLine};
+use milepost::format_duration;
 use milepost::model::{OutcomeResult, PathText};
-use milepost::run::format_duration;
+use milepost::{Summary, SummaryLine};
 
 use super::format::{bold, bytes, clean, count, counted, dim, red, time};
 use super::table::{cell, lines, status, table};
@@ -54,7 +54,7 @@ pub(crate) fn page(output: &Output, summary: &Summary) -> String {
     text.push_str(&checkpoints(output, summary));
     memory(&mut text, summary);
     sessions(&mut text, output, summary);
-    let failed = |failure: &milepost::engine::FailedOutcome| {
+    let failed = |failure: &milepost::FailedOutcome| {
         let outcome = &failure.outcome;
         let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let took = lasting(outcome.duration_ms);

@@ -59,7 +59,7 @@ impl Summary {
 
     /// How it went, for people.
     fn lines(&self, run: &RunId) -> String {
-        let took = milepost::run::format_duration(Duration::from_millis(self.duration_ms));
+        let took = milepost::format_duration(Duration::from_millis(self.duration_ms));
         let ending = match self.result {
             OutcomeResult::Pass => green(&clean(&self.words)),
             _ => red(&clean(&self.words)),
@@ -105,7 +105,7 @@ impl Reporter {
                 Kept::Saved(saved) => format!("{}@{}", saved.run_id, saved.sequence),
                 Kept::Queued(queued) => format!("{} (waiting)", queued.snapshot_id),
             };
-            let now = milepost::clock::Clock::now(&milepost::clock::SystemClock);
+            let now = milepost::Clock::now(&milepost::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
             let text = if self.output.colours_messages() { dim(&text) } else { text };
             // What the command says next stands over it.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::error_advice::Exit;
 use milepost::ReasonCode;
-use milepost::capture::distance::distance;
-use milepost::engine::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport};
+use milepost::internal::capture::distance::distance;
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
+use milepost::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport};
 use serde::Serialize;
 
 use super::Output;

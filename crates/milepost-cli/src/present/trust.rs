@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use milepost::brief::one_line;
-use milepost::engine::outbox::{PendingSave, PendingState};
-use milepost::trust::StoreRecord;
+use milepost::internal::brief::one_line;
+use milepost::internal::engine::{PendingSave, PendingState};
+use milepost::internal::trust::StoreRecord;
 
 use super::Output;
 use super::format::{bold, bytes, clean, counted, time};

@@ -11,9 +11,9 @@ use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use crate::error_advice::Exit;
+use milepost::AllowList;
 use milepost::ReasonCode;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
-use milepost::redact::AllowList;
 
 use self::signals::Signals;
 use crate::error::CommandError;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use milepost::redact::AllowList;
+use milepost::AllowList;
 
 /// How much of the end is kept, in bytes and lines.
 const BYTES: usize = 1000;

@@ -154,16 +154,16 @@ impl TestEnvironment {
     }
 
     /// The user's state.
-    pub(crate) fn state(&self) -> milepost::trust::UserState {
-        milepost::trust::UserState::at(self.path("home/.local/state/milepost")).unwrap()
+    pub(crate) fn state(&self) -> milepost::internal::trust::UserState {
+        milepost::internal::trust::UserState::at(self.path("home/.local/state/milepost")).unwrap()
     }
 
     /// The outbox of the repository's store, signed by the user.
-    pub(crate) fn outbox(&self) -> milepost::engine::outbox::Outbox {
+    pub(crate) fn outbox(&self) -> milepost::internal::engine::Outbox {
         let store = milepost::store::StoreUrl::sqlite(self.project().join(".git/milepost/milepost.db"));
         let key = self.state().create_key().unwrap();
         let folder = self.project().join(".milepost/outbox");
-        milepost::engine::outbox::Outbox::new(folder, &store, Some(key))
+        milepost::internal::engine::Outbox::new(folder, &store, Some(key))
     }
 
     /// Trusts what the project's configuration asks for.

@@ -85,16 +85,16 @@ fn plant(env: &TestEnvironment, store: &str) {
         symlink(home.join(".claude/settings.json"), path).unwrap();
     }
     let (theirs, _) = strangers_store("sqlite:.git/milepost/milepost.db");
-    let save = milepost::engine::Save::new().summary(BAIT);
+    let save = milepost::Save::new().summary(BAIT);
     let settings = Default::default();
-    let clock = milepost::clock::SystemClock;
+    let clock = milepost::SystemClock;
     let queued = theirs.outbox().enqueue(&"bait".parse().unwrap(), save, &settings, &clock).unwrap();
     let outbox = project.join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();
     std::fs::copy(&queued.file, outbox.join(queued.file.file_name().unwrap())).unwrap();
     let url = milepost::store::StoreUrl::sqlite(project.join(".git/milepost/milepost.db"));
-    let save = milepost::engine::Save::new().summary(BAIT);
-    milepost::engine::outbox::Outbox::new(outbox, &url, None)
+    let save = milepost::Save::new().summary(BAIT);
+    milepost::internal::engine::Outbox::new(outbox, &url, None)
         .enqueue(&"bait".parse().unwrap(), save, &settings, &clock)
         .unwrap();
 }

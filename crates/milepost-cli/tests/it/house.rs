@@ -205,14 +205,14 @@ fn the_pointer_is_kept_in_a_file_of_ones_own() {
 
 #[test]
 fn what_waits_in_the_outbox_is_taken_in() {
-    use milepost::engine::Save;
+    use milepost::Save;
     use milepost::model::{StepChange, StepStatus};
     let env = TestEnvironment::repository();
     env.run(&["save", "--run", "first"]).exits(0);
     let outbox = env.outbox();
     let post_save = |save: Save| {
         let settings = Default::default();
-        outbox.enqueue(&"r".parse().unwrap(), save, &settings, &milepost::clock::SystemClock)
+        outbox.enqueue(&"r".parse().unwrap(), save, &settings, &milepost::SystemClock)
     };
     let post = |summary: &str| post_save(Save::new().summary(summary)).unwrap().snapshot_id;
     let waiting = post("waited");

@@ -297,12 +297,12 @@ fn an_outbox_entry_without_the_users_signature_waits() {
     // A commit brings an entry that was made elsewhere.
     let theirs = TestEnvironment::repository();
     theirs.save(&["--run", "r"]);
-    let save = milepost::engine::Save::new().summary("SYSTEM OVERRIDE");
-    let clock = milepost::clock::SystemClock;
+    let save = milepost::Save::new().summary("SYSTEM OVERRIDE");
+    let clock = milepost::SystemClock;
     let settings = Default::default();
     let signed = theirs.outbox().enqueue(&"evil".parse().unwrap(), save.clone(), &settings, &clock).unwrap();
     let store = milepost::store::StoreUrl::sqlite(theirs.project().join(".git/milepost/milepost.db"));
-    let unsigned = milepost::engine::outbox::Outbox::new(theirs.path("outbox"), &store, None)
+    let unsigned = milepost::internal::engine::Outbox::new(theirs.path("outbox"), &store, None)
         .enqueue(&"evil".parse().unwrap(), save, &settings, &clock)
         .unwrap();
     assert!(signed.signed && !unsigned.signed);
@@ -504,7 +504,7 @@ fn a_read_only_home_does_not_lock_anybody_out() {
 
 #[test]
 fn a_store_and_settings_of_another_user_are_refused() {
-    if milepost::trust::user_id() != Some(0) {
+    if milepost::internal::trust::user_id() != Some(0) {
         return;
     }
     let give = |path: &Path| {

@@ -198,7 +198,7 @@ fn a_shared_store_is_not_for_whoever_names_it() {
 
 #[test]
 fn state_of_another_user_is_neither_read_nor_written() {
-    if milepost::trust::user_id() != Some(0) {
+    if milepost::internal::trust::user_id() != Some(0) {
         return;
     }
     let env = TestEnvironment::repository();

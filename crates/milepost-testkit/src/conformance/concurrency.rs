@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use milepost::model::RunId;
-use milepost::seal::Verified;
+use milepost::store::Verified;
 use milepost::store::{Commit, HeaderQuery, Store, StoreError, WriteDecision};
 
 use crate::fixtures::{self, TestCheckpoint};

@@ -1,7 +1,8 @@
 //! Events come in order, under positions that only grow, the newest thousand of a run.
 
+use milepost::internal::store::EVENTS_KEPT;
 use milepost::model::{Event, RunId};
-use milepost::store::{EVENTS_KEPT, EventQuery, Store};
+use milepost::store::{EventQuery, Store};
 
 use crate::fixtures;
 use crate::oracle::Oracle;

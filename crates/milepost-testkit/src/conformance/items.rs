@@ -1,6 +1,7 @@
 //! Items are durable on their own, in order, until a decision takes them.
 
-use milepost::model::{Criterion, CriterionStatus, Item, JsonPath, Phase, RawObject};
+use milepost::internal::model::JsonPath;
+use milepost::model::{Criterion, CriterionStatus, Item, Phase, RawObject};
 use milepost::store::{Commit, Store, WriteDecision};
 
 use super::write::refused_by_rules;

@@ -1,7 +1,9 @@
 //! Marks change without their checkpoint; what they protect is passed over by the view's oldest.
 
-use milepost::model::{JsonPath, Marks, MemoryUsage, RawObject};
-use milepost::store::{Commit, OLDEST_SHOWN, Store, StoreError, WriteDecision};
+use milepost::internal::model::JsonPath;
+use milepost::internal::store::OLDEST_SHOWN;
+use milepost::model::{Marks, MemoryUsage, RawObject};
+use milepost::store::{Commit, Store, StoreError, WriteDecision};
 
 use crate::fixtures;
 use crate::oracle::{Oracle, shown};

@@ -1,8 +1,7 @@
 //! The run's record comes back as it was given.
 
-use milepost::model::{
-    Claim, ClockReading, Decision, JsonPath, Owner, RawObject, Session, Status, Task, WriteToken,
-};
+use milepost::internal::model::JsonPath;
+use milepost::model::{Claim, ClockReading, Decision, Owner, RawObject, Session, Status, Task, WriteToken};
 use milepost::store::Store;
 
 use crate::fixtures;

@@ -1,11 +1,12 @@
 //! The comparison of a store with a oracle: every question a store answers about one run.
 //! Tolerates foreign runs; asks nothing that other runs could change the answer to.
 
+use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
 use milepost::model::Event;
-use milepost::seal::Verified;
+use milepost::store::Verified;
 use milepost::store::{
-    CheckpointEntry, CheckpointFilter, Cursor, EVENTS_KEPT, EventQuery, HeaderQuery, OLDEST_SHOWN, Row,
-    RunQuery, RunRow, Store, StoreError,
+    CheckpointEntry, CheckpointFilter, Cursor, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store,
+    StoreError,
 };
 
 use super::{Oracle, shown, view};

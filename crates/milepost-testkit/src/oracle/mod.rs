@@ -7,7 +7,7 @@ mod check;
 use std::collections::BTreeMap;
 
 use milepost::model::{Event, Item, Marks, RunId, RunRecord};
-use milepost::seal::Sealed;
+use milepost::store::Sealed;
 use milepost::store::{
     CheckpointEntry, Commit, Receipt, RunDetails, RunView, Store, StoreError, WriteDecision,
 };

@@ -67,7 +67,7 @@ pub fn compose(facts: &BriefFacts<'_>) -> String {
 }
 
 /// Makes what carries a brief forward: what is known beyond problem, intent and rules, which people write.
-pub fn compose_update(facts: &BriefFacts<'_>) -> String {
+pub(crate) fn compose_update(facts: &BriefFacts<'_>) -> String {
     let mut text = front_matter(facts);
     type Lines = fn(&BriefFacts<'_>) -> Vec<String>;
     let known: [(Kind, Lines); 6] = [

@@ -5,10 +5,10 @@
 mod artifact;
 mod blocks;
 mod check;
-mod compose;
+pub(crate) mod compose;
 mod fit;
 mod headings;
-mod line;
+pub(crate) mod line;
 mod merge;
 mod parse;
 mod section;
@@ -23,11 +23,10 @@ mod tests;
 pub use crate::front_matter::{Field, FrontMatter, Warning};
 pub(crate) use check::created;
 pub use check::{Check, Finding};
-pub use compose::{BriefFacts, compose, compose_update};
+pub(crate) use compose::{BriefFacts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]
 pub use exact::ExactTokenizer;
 pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};
-pub use line::{is_unsafe, one_line};
 pub use merge::Merged;
 pub use parse::Section;
 pub use section::{Kind, ORDER, REQUIRED};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Change;
+use super::FieldChange;
 use crate::brief;
 use crate::model::{RawJson, ValidationError};
 
@@ -10,7 +10,7 @@ use crate::model::{RawJson, ValidationError};
 pub(super) fn compare(
     before: Option<&str>,
     after: Option<&str>,
-    changed: &mut Vec<Change>,
+    changed: &mut Vec<FieldChange>,
 ) -> Result<(), ValidationError> {
     let (before, after) = (before.map(sections).unwrap_or_default(), after.map(sections).unwrap_or_default());
     let text = |sections: &[(String, &str)], name: &str| {
@@ -22,7 +22,7 @@ pub(super) fn compare(
         let (was, is) = (text(&before, name)?, text(&after, name)?);
         if was != is {
             let path = if name.is_empty() { "/brief".to_owned() } else { format!("/brief/{name}") };
-            changed.push(Change { path, before: was, after: is });
+            changed.push(FieldChange { path, before: was, after: is });
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Change;
+use super::FieldChange;
 use crate::model::{RawJson, ValidationError};
 
 /// Deeper values are compared by their text.
@@ -43,7 +43,7 @@ pub(super) fn compare(
     name: &str,
     before: Option<&str>,
     after: Option<&str>,
-    changed: &mut Vec<Change>,
+    changed: &mut Vec<FieldChange>,
 ) -> Result<(), ValidationError> {
     if before == after {
         return Ok(());
@@ -60,7 +60,7 @@ fn read(text: &str) -> Node<'_> {
 
 struct Comparison<'c> {
     path: String,
-    changed: &'c mut Vec<Change>,
+    changed: &'c mut Vec<FieldChange>,
 }
 
 impl Comparison<'_> {
@@ -77,7 +77,8 @@ impl Comparison<'_> {
             (None, None) => Ok(()),
             (before, after) => {
                 let raw = |node: Option<&Node<'_>>| node.map(|node| RawJson::parse(node.text)).transpose();
-                let change = Change { path: self.path.clone(), before: raw(before)?, after: raw(after)? };
+                let change =
+                    FieldChange { path: self.path.clone(), before: raw(before)?, after: raw(after)? };
                 self.changed.push(change);
                 Ok(())
             }
@@ -161,7 +162,7 @@ impl Comparison<'_> {
         let (was, is) = (stayed(by_place(a), b), stayed(by_place(b), a));
         if was != is && self.path != "/files" {
             let path = format!("{}[]", self.path);
-            self.changed.push(Change {
+            self.changed.push(FieldChange {
                 path,
                 before: Some(RawJson::of(&was)?),
                 after: Some(RawJson::of(&is)?),

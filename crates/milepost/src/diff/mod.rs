@@ -15,7 +15,7 @@ use crate::model::{Body, FieldRole, LogLine, Member, PathText, RawJson, Validati
 
 /// One value that is not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FieldChange {
     /// Where: members and positions as in a JSON pointer, elements that have an id as `[id]`, their order as `[]`,
     /// sections of the brief by their heading.
     pub path: String,
@@ -38,7 +38,7 @@ pub struct FileChanges {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Values, in the order of their members.
-    pub changed: Vec<Change>,
+    pub changed: Vec<FieldChange>,
     /// Files touched.
     pub files: FileChanges,
 }
@@ -60,7 +60,7 @@ const READING_ORDER: [&str; 12] = [
 ];
 
 /// Compares two bodies.
-pub fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationError> {
+pub(crate) fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationError> {
     let (before, after) = (members(from)?, members(to)?);
     let mut changed = Vec::new();
     let others = before.keys().chain(after.keys()).map(AsRef::as_ref);
@@ -129,13 +129,13 @@ fn members(body: &Body) -> Result<HashMap<Cow<'static, str>, RawJson>, Validatio
 }
 
 /// The log grows, and forgets its oldest lines, which is no change.
-fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), ValidationError> {
+fn log(from: &Body, to: &Body, changed: &mut Vec<FieldChange>) -> Result<(), ValidationError> {
     let known = |body: &Body| -> BTreeSet<_> { body.log.iter().map(|l| (l.at, l.text.clone())).collect() };
     let (before, after) = (known(from), known(to));
     let forgotten = |line: &LogLine| to.log.first().is_some_and(|oldest| line.at < oldest.at);
     for (i, line) in from.log.iter().enumerate().filter(|(_, line)| !forgotten(line)) {
         if !after.contains(&(line.at, line.text.clone())) {
-            changed.push(Change {
+            changed.push(FieldChange {
                 path: format!("/log/{i}"),
                 before: Some(RawJson::of(&line.text)?),
                 after: None,
@@ -144,7 +144,7 @@ fn log(from: &Body, to: &Body, changed: &mut Vec<Change>) -> Result<(), Validati
     }
     for (i, line) in to.log.iter().enumerate() {
         if !before.contains(&(line.at, line.text.clone())) {
-            changed.push(Change {
+            changed.push(FieldChange {
                 path: format!("/log/{i}"),
                 before: None,
                 after: Some(RawJson::of(&line.text)?),

@@ -137,7 +137,7 @@ fn is_completed(run: &RunRow) -> bool {
 }
 
 /// Decides what becomes of a pointer from the id that it names.
-pub type Decide<'a> = dyn Fn(Option<&CheckpointId>) -> Result<PointerUpdate, String> + 'a;
+pub(crate) type Decide<'a> = dyn Fn(Option<&CheckpointId>) -> Result<PointerUpdate, String> + 'a;
 
 impl Pointer {
     /// Changes the value as `decide` says, which is asked while nobody else changes it. The rest of the file keeps every

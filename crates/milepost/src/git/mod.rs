@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub use program::GitOutput;
+pub(crate) use program::GitOutput;
 
 use crate::store::Repository;
 
@@ -127,7 +127,7 @@ const REMOVED: [&str; 49] = [
 
 /// Why git gave no answer.
 #[derive(Debug)]
-pub enum GitError {
+pub(crate) enum GitError {
     /// The program is not there.
     NotInstalled,
     /// It could not be started, or its output not be read.
@@ -158,7 +158,7 @@ impl std::error::Error for GitError {}
 
 /// Git on one repository.
 #[derive(Debug, Clone)]
-pub struct Git {
+pub(crate) struct Git {
     repository: Repository,
     /// The program itself.
     program: find::Program,
@@ -169,7 +169,7 @@ pub struct Git {
 impl Git {
     /// Prepares to run git. Costs no process, unless the repository belongs to another user or its configuration may
     /// define programs that run by name.
-    pub fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
+    pub(crate) fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
         let program = find::find(repository).ok_or(GitError::NotInstalled)?;
         check::readable(repository)?;
         let mut git = Self { repository: repository.clone(), program, overrides: Vec::new() };
@@ -182,13 +182,8 @@ impl Git {
         Ok(git)
     }
 
-    /// The repository.
-    pub fn repository(&self) -> &Repository {
-        &self.repository
-    }
-
     /// Runs a subcommand; `read` makes something of its output.
-    pub fn run<T: Send + 'static>(
+    pub(crate) fn run<T: Send + 'static>(
         &self,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
         deadline: Instant,
@@ -200,7 +195,7 @@ impl Git {
     }
 
     /// Runs a subcommand and gives its output, of at most `limit` bytes.
-    pub fn output(
+    pub(crate) fn output(
         &self,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
         deadline: Instant,
@@ -221,7 +216,7 @@ impl Git {
     }
 
     /// Refuses a git directory through which a commit would be written elsewhere.
-    pub fn check_writable(&self) -> Result<(), GitError> {
+    pub(crate) fn check_writable(&self) -> Result<(), GitError> {
         check::writable(&self.repository)
     }
 
@@ -275,12 +270,12 @@ impl Git {
 
 /// Whether a text is the name of an object, whole or shortened, and nothing that git would take for an option or another
 /// expression. What a record or a file provides is given to git only if it is.
-pub fn is_object_name(text: &str) -> bool {
+pub(crate) fn is_object_name(text: &str) -> bool {
     (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The deadline of a time limit that starts now.
-pub fn within(limit: Duration) -> Instant {
+pub(crate) fn within(limit: Duration) -> Instant {
     Instant::now() + limit
 }
 

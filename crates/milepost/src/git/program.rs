@@ -35,7 +35,7 @@ fn limit_memory(child: &Child) {
 
 /// What git left.
 #[derive(Debug)]
-pub struct GitOutput<T> {
+pub(crate) struct GitOutput<T> {
     /// How it ended.
     pub status: ExitStatus,
     /// What its output was made into.

@@ -26,7 +26,7 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 }
 
 /// Reads the numbered files; each session is a run of its own.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
+pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = Folder::open(path, progress)?;
     let place = inside(path, "checkpoints");
     for file in folder.files(&place, is_checkpoint) {
@@ -113,7 +113,7 @@ fn within(path: PathText, inwards: bool) -> PathText {
 }
 
 /// Writes `checkpoints/NNN-checkpoint.json`.
-pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
     for held in run.checkpoints {
         let fields = foreign(held, &mut out)

@@ -39,7 +39,7 @@ pub(super) fn is_brief(path: &Path) -> bool {
 }
 
 /// Reads one file, or a folder with `active/`, `archive/` and files of its own.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
+pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     if path.is_file() {
         let root = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut folder = Folder::open(root, progress)?;
@@ -220,7 +220,7 @@ fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
 }
 
 /// Writes one file for each brief that is not the beginning of a later one, and what was learned.
-pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
     let mut names = std::collections::HashSet::new();
     let none = run.checkpoints.iter().all(|held| held.body.brief.is_none());

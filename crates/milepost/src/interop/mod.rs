@@ -2,24 +2,25 @@
 //! In: a path, or a run with its checkpoints. Out: plain runs and what could not be read, or files and what they cannot
 //! hold. Reads what it is told to read and nothing beyond it; writes nothing: that is the engine's.
 
-pub mod aiwg;
-mod detect;
+mod aiwg;
+pub(crate) mod detect;
 mod folder;
-pub mod markdown;
-pub mod nova26;
-pub mod pai;
+mod markdown;
+pub(crate) mod nova26;
+mod pai;
 mod python;
-pub mod sealed;
-pub mod snapshot;
+pub(crate) mod sealed;
+mod snapshot;
 mod types;
 
 use std::path::{Path, PathBuf};
 
-pub use detect::detect;
-pub use types::{
-    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignEvent, ForeignRun,
-    ImportNote, SkippedFile, safe_name,
+pub(crate) use detect::detect;
+pub use sealed::Patch;
+pub(crate) use types::{
+    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignRun, safe_name,
 };
+pub use types::{ImportNote, SkippedFile};
 
 use crate::model::closed_enum;
 
@@ -91,10 +92,14 @@ pub enum InteropError {
 }
 
 /// Tells how many files were read.
-pub type Progress<'a> = dyn FnMut(u64) + 'a;
+pub(crate) type Progress<'a> = dyn FnMut(u64) + 'a;
 
 /// Reads what is at a path: the folder itself, or its parent. Bundles and lines of sealed documents are `sealed`'s.
-pub fn read(format: Format, path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
+pub(crate) fn read(
+    format: Format,
+    path: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<ForeignData, InteropError> {
     match format {
         Format::Pai => pai::read(path, progress),
         Format::Nova26 => nova26::read(path, progress),
@@ -108,7 +113,7 @@ pub fn read(format: Format, path: &Path, progress: &mut Progress<'_>) -> Result<
 }
 
 /// Writes a run in a format of files.
-pub fn write(format: Format, run: &ExportRun<'_>) -> Result<Export, InteropError> {
+pub(crate) fn write(format: Format, run: &ExportRun<'_>) -> Result<Export, InteropError> {
     match format {
         Format::Pai => pai::write(run),
         Format::Snapshot => snapshot::write(run),

@@ -35,7 +35,7 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 }
 
 /// Reads checkpoints, the pointer to the current one, and events.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
+pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let root = around(path);
     let mut folder = Folder::open(&root, progress)?;
     let place = inside(&root, "checkpoints");
@@ -171,7 +171,7 @@ fn event(line: &str, file: &str) -> Result<(String, ForeignEvent), ValidationErr
 }
 
 /// Writes `checkpoints/`, `events/`, and `seed.json` where the run came with one.
-pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
     let mut names = std::collections::HashSet::new();
     for held in run.checkpoints {

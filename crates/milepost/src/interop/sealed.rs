@@ -33,7 +33,7 @@ pub struct Patch {
 
 /// How a bundle begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Head {
+pub(crate) struct Head {
     /// The version of its form.
     pub milepost_bundle: u64,
     /// When it was made.
@@ -69,7 +69,7 @@ enum Line {
 
 /// A checkpoint as it came in a file: its seal is right, and its content is a checkpoint.
 #[derive(Debug)]
-pub struct SealedLine {
+pub(crate) struct SealedLine {
     /// The number of its line in the file.
     pub line: u64,
     /// The document.
@@ -90,7 +90,7 @@ impl SealedLine {
 
 /// A run as it came, every seal checked.
 #[derive(Debug)]
-pub struct Sealed {
+pub(crate) struct Sealed {
     /// How the bundle began; nothing for plain lines.
     pub head: Option<Head>,
     /// Its checkpoints, oldest first.
@@ -121,7 +121,7 @@ fn regular(path: &Path) -> io::Result<fs::File> {
 }
 
 /// One sealed document a line; one that goes over several lines as a JSON string.
-pub fn lines(run: &ExportRun<'_>) -> Vec<u8> {
+pub(crate) fn lines(run: &ExportRun<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for held in run.checkpoints {
         if held.document.contains(&b'\n') {
@@ -136,7 +136,11 @@ pub fn lines(run: &ExportRun<'_>) -> Vec<u8> {
 }
 
 /// One file with everything.
-pub fn bundle(run: &ExportRun<'_>, now: Timestamp, patch: Option<Patch>) -> Result<Vec<u8>, InteropError> {
+pub(crate) fn bundle(
+    run: &ExportRun<'_>,
+    now: Timestamp,
+    patch: Option<Patch>,
+) -> Result<Vec<u8>, InteropError> {
     let unfit = |why: String| InteropError::Unfit { format: Format::Bundle, why };
     let git = run.checkpoints.iter().rev().find_map(|held| held.body.workspace.as_ref()?.git.clone());
     let head = Head {
@@ -201,7 +205,7 @@ fn digest(bytes: &[u8]) -> String {
 
 /// Reads a bundle or lines. A bundle that is torn or changed is refused as a whole; of lines, those that prove
 /// themselves are taken.
-pub fn read(
+pub(crate) fn read(
     format: Format,
     path: &Path,
     progress: &mut Progress<'_>,

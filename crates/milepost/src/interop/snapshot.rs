@@ -25,7 +25,7 @@ pub(super) fn is_run(folder: &Path) -> bool {
 }
 
 /// Reads one run's folder, the tree of all runs, or the folder around it.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
+pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = Folder::open(path, progress)?;
     let runs: Vec<PathBuf> = if is_run(path) {
         vec![path.to_owned()]
@@ -214,7 +214,7 @@ fn lenient(
 }
 
 /// Writes `<run>/history/<id>.json` for each checkpoint, and `<run>/latest.json`.
-pub fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
     let mut out = Export::default();
     let unfit = |e: ValidationError| InteropError::Unfit { format: FORMAT, why: e.to_string() };
     let folder = PathBuf::from(run.record.run_id.as_str());

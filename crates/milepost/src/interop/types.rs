@@ -36,7 +36,7 @@ pub struct ImportNote {
 
 /// What was found at a path.
 #[derive(Debug, Default)]
-pub struct ForeignData {
+pub(crate) struct ForeignData {
     /// The runs, in the order of their first checkpoint.
     pub runs: Vec<ForeignRun>,
     /// What was not read.
@@ -74,7 +74,7 @@ impl ForeignData {
 
 /// One piece of work as another tool kept it.
 #[derive(Debug, Clone)]
-pub struct ForeignRun {
+pub(crate) struct ForeignRun {
     /// Where it comes from.
     pub format: Format,
     /// What it is called there.
@@ -135,7 +135,7 @@ impl ForeignRun {
 
 /// One checkpoint as another tool kept it.
 #[derive(Debug, Clone)]
-pub struct ForeignCheckpoint {
+pub(crate) struct ForeignCheckpoint {
     /// What it is called there.
     pub id: String,
     /// Its file, under the folder that was read.
@@ -156,7 +156,7 @@ pub struct ForeignCheckpoint {
 
 /// One event as another tool kept it.
 #[derive(Debug, Clone)]
-pub struct ForeignEvent {
+pub(crate) struct ForeignEvent {
     /// When.
     pub at: Timestamp,
     /// What, in the words of this program.
@@ -169,7 +169,7 @@ pub struct ForeignEvent {
 
 /// A run to be written in another format.
 #[derive(Debug)]
-pub struct ExportRun<'a> {
+pub(crate) struct ExportRun<'a> {
     /// Its record.
     pub record: &'a RunRecord,
     /// Its checkpoints, oldest first.
@@ -182,7 +182,7 @@ pub struct ExportRun<'a> {
 
 /// A checkpoint as the store holds it.
 #[derive(Debug)]
-pub struct ExportCheckpoint {
+pub(crate) struct ExportCheckpoint {
     /// Its body.
     pub body: Body,
     /// Its marks.
@@ -195,7 +195,7 @@ pub struct ExportCheckpoint {
 
 /// One file of another format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub(crate) struct File {
     /// Where, under the folder that is written.
     pub path: PathBuf,
     /// What it holds.
@@ -204,7 +204,7 @@ pub struct File {
 
 /// A run in another format.
 #[derive(Debug, Default)]
-pub struct Export {
+pub(crate) struct Export {
     /// Its files.
     pub files: Vec<File>,
     /// Fields that the format cannot hold.
@@ -334,7 +334,7 @@ pub(super) fn pretty(fields: &RawObject) -> Vec<u8> {
 }
 
 /// A name that cannot lead out of its folder.
-pub fn safe_name(name: &str) -> String {
+pub(crate) fn safe_name(name: &str) -> String {
     let clean: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })

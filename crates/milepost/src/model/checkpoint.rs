@@ -247,7 +247,7 @@ impl Body {
     }
 
     /// Writes every member, sorted by name, the unknown ones verbatim.
-    pub fn members(&self) -> Result<Vec<Member>, ValidationError> {
+    pub(crate) fn members(&self) -> Result<Vec<Member>, ValidationError> {
         let mut all = self.known_members()?;
         for member in all.iter_mut().filter(|member| member.name == "created_at") {
             // Always with milliseconds, also on the full second.
@@ -264,7 +264,7 @@ impl Body {
 }
 
 /// Names of the members that only Milepost sets.
-pub fn reserved_fields() -> impl Iterator<Item = &'static str> {
+pub(crate) fn reserved_fields() -> impl Iterator<Item = &'static str> {
     let reserved = FIELDS.iter().filter(|(_, draft)| draft.is_empty()).map(|(name, _)| *name);
     reserved.chain(["integrity"])
 }

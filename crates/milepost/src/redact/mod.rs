@@ -50,7 +50,7 @@ fn marked(rule: &str) -> String {
 }
 
 /// Every rule by its name.
-pub fn rules() -> BTreeSet<&'static str> {
+pub(crate) fn rules() -> BTreeSet<&'static str> {
     shapes::rules()
         .chain(structures::RULES)
         .chain(anchored::RULES)
@@ -156,7 +156,7 @@ fn count(text: &str) -> u64 {
 }
 
 /// What was replaced in a document, by its members; `None` where nothing was.
-pub fn located<'a>(members: impl Iterator<Item = (&'a str, &'a RawJson)>) -> Option<RedactionSummary> {
+pub(crate) fn located<'a>(members: impl Iterator<Item = (&'a str, &'a RawJson)>) -> Option<RedactionSummary> {
     let mut redacted = RedactionSummary::default();
     let mut known: Option<BTreeSet<&str>> = None;
     let mut tell = |pointer: String, text: &str| {

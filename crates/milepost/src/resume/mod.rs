@@ -67,7 +67,7 @@ pub enum ClaimState {
 
 /// What a decision rests on.
 #[derive(Debug, Clone)]
-pub struct ResumeInput<'a> {
+pub(crate) struct ResumeInput<'a> {
     /// The run's record, with what was recorded since its newest checkpoint.
     pub record: &'a RunRecord,
     /// The outcomes of its newest checkpoint and since, oldest first.
@@ -97,7 +97,7 @@ pub struct ResumeDecision {
 
 impl ResumeInput<'_> {
     /// How the run stands, and why it does not go on.
-    pub fn run_state(&self, policy: &ResumePolicy) -> (RunState, InterruptionKind) {
+    pub(crate) fn run_state(&self, policy: &ResumePolicy) -> (RunState, InterruptionKind) {
         let record = self.record;
         let noted = record.interruption.as_ref().map(|noted| noted.class);
         match (record.status, self.owner) {
@@ -132,7 +132,7 @@ impl ResumeInput<'_> {
     }
 
     /// Decides. `take_over` sets aside that an owner lives, unless it is at work.
-    pub fn decide(&self, policy: &ResumePolicy, take_over: bool) -> ResumeDecision {
+    pub(crate) fn decide(&self, policy: &ResumePolicy, take_over: bool) -> ResumeDecision {
         let (run_state, class) = self.run_state(policy);
         let reason_code = self.against(policy, run_state, take_over).unwrap_or(ReasonCode::ResumeAllowed);
         ResumeDecision { reason_code, class, run_state, eligible: reason_code == ReasonCode::ResumeAllowed }

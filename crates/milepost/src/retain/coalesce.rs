@@ -10,11 +10,11 @@ use crate::seal::Material;
 use crate::store::CheckpointEntry;
 
 /// How long after a checkpoint a trigger without a change is folded into it.
-pub const WINDOW: Duration = Duration::from_secs(3);
+pub(crate) const WINDOW: Duration = Duration::from_secs(3);
 
 /// What a trigger brings.
 #[derive(Debug, Clone)]
-pub struct Trigger<'a> {
+pub(crate) struct Trigger<'a> {
     /// Its source.
     pub source: Source,
     /// Its reasons.
@@ -33,7 +33,7 @@ pub struct Trigger<'a> {
 
 /// What becomes of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fold {
+pub(crate) enum Fold {
     /// A checkpoint of its own.
     Keep,
     /// Its source is appended to the marks of the checkpoint before.
@@ -43,7 +43,7 @@ pub enum Fold {
 }
 
 /// Decides whether a trigger is folded into the newest checkpoint.
-pub fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
+pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
     let header = &latest.header;
     // A trigger that did not look at the workspace says nothing about it.
     let seen = match (&header.unseen, &trigger.material.unseen) {
@@ -67,7 +67,7 @@ pub fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp)
 }
 
 /// Carries a fold out on the marks of the kept checkpoint.
-pub fn fold_into(
+pub(crate) fn fold_into(
     marks: &mut Marks,
     fold: Fold,
     trigger: &Trigger<'_>,

@@ -10,7 +10,7 @@ use crate::model::{Retention, RunRecord};
 
 /// What is known of a run that might go.
 #[derive(Debug, Clone, Copy)]
-pub struct RunCase<'a> {
+pub(crate) struct RunCase<'a> {
     /// Its record.
     pub record: &'a RunRecord,
     /// What it keeps.
@@ -25,7 +25,7 @@ pub struct RunCase<'a> {
 
 impl RunCase<'_> {
     /// Whether it may go as a whole, or be reduced, at all.
-    pub fn may_go(&self) -> bool {
+    pub(crate) fn may_go(&self) -> bool {
         !self.record.is_open()
             && !self.last_written
             && !self.owner_alive
@@ -34,7 +34,7 @@ impl RunCase<'_> {
     }
 
     /// Whether it may go and ended longer ago than `limit`.
-    pub fn has_expired(&self, limit: Duration, now: Timestamp) -> bool {
+    pub(crate) fn has_expired(&self, limit: Duration, now: Timestamp) -> bool {
         let ended = self.record.ended_at.unwrap_or(self.record.updated_at);
         let age = clock::age(ended, now);
         self.may_go() && age.is_some_and(|age| age > limit)

@@ -9,7 +9,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-pub use coalesce::{Fold, Trigger, WINDOW, coalesce, fold_into};
-pub use ended::RunCase;
-pub use plan::{Planned, RunFacts, plan};
-pub use reason::Reason;
+pub(crate) use coalesce::{Fold, Trigger, coalesce, fold_into};
+pub(crate) use ended::RunCase;
+pub(crate) use plan::{Planned, RunFacts, plan};
+pub(crate) use reason::Reason;

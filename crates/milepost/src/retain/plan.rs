@@ -11,7 +11,7 @@ use crate::store::RetentionEntry;
 
 /// The decision about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// Its number.
     pub sequence: u64,
     /// Whether it stays.
@@ -22,7 +22,7 @@ pub struct Planned {
 
 /// What is known of a run as a whole. Sequences are 0 for "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunFacts {
+pub(crate) struct RunFacts {
     /// How many checkpoints it has.
     pub count: u64,
     /// The newest.
@@ -41,7 +41,7 @@ pub struct RunFacts {
 
 impl RunFacts {
     /// What is known where all checkpoints are there and their own word is not asked for: `entries` is the whole run.
-    pub fn of_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
+    pub(crate) fn of_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
         Self {
             count: entries.len() as u64,
             newest: entries.last().map_or(0, |entry| entry.sequence),
@@ -54,7 +54,7 @@ impl RunFacts {
     }
 
     /// What is known where all checkpoints are: `entries` is the whole run, oldest first.
-    pub fn of_all(entries: &[RetentionEntry]) -> Self {
+    pub(crate) fn of_all(entries: &[RetentionEntry]) -> Self {
         use crate::model::Status::{Completed, Failed};
         let latest = |wanted: &dyn Fn(&RetentionEntry) -> bool| {
             entries.iter().rfind(|entry| wanted(entry)).map_or(0, |entry| entry.sequence)
@@ -76,7 +76,12 @@ impl RunFacts {
 ///
 /// The newest of an hour, day or week is known for sure only where all checkpoints are given. Where some are not, one
 /// that could be it stays: what is removed here would also be removed by a plan of the whole run, not the other way.
-pub fn plan(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention, now: Timestamp) -> Vec<Planned> {
+pub(crate) fn plan(
+    run: &RunFacts,
+    entries: &[RetentionEntry],
+    policy: &Retention,
+    now: Timestamp,
+) -> Vec<Planned> {
     let chosen = chosen(run, entries, policy);
     entries
         .iter()

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 pub use interval::{format_duration, recommended_interval};
 pub use open::RunBuilder;
-pub use session::{INTERVAL, Session, SessionEvent, SessionOptions, SessionOverrides};
+pub use session::{Session, SessionEvent, SessionOptions, SessionOverrides};
 pub use task::TaskGuard;
 pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 

@@ -9,7 +9,7 @@ use crate::model::{CheckpointId, RunId};
 
 /// Why a store could not do it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub enum StoreError {
     /// Somebody else was writing for too long.
     #[error("{place} was busy for {:.1} s", waited.as_secs_f64())]

@@ -8,10 +8,10 @@ use std::io;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
 
 /// How many older documents may need one document to be read.
-pub const MOST_DEPENDANTS: u64 = 15;
+pub(crate) const MOST_DEPENDANTS: u64 = 15;
 
 /// Frames this small are left whole: a difference would save nothing worth a dependency.
-pub const SMALL: usize = 1024;
+pub(crate) const SMALL: usize = 1024;
 
 /// Documents up to this size cost more to compress than to write, for the short time they stay whole.
 const QUICK: usize = 128 * 1024;
@@ -24,12 +24,12 @@ const PACKED: u8 = 1;
 const PREFIX: usize = 9;
 
 /// Packs a document to stay whole.
-pub fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
     pack(document, &[])
 }
 
 /// Packs a new document: plain, unless it is large. Two saves later it is a difference, or whole for good.
-pub fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
     if document.len() > QUICK {
         return pack(document, &[]);
     }
@@ -41,12 +41,12 @@ pub fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Packs a document as the difference to `base`.
-pub fn against(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn against(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     pack(document, base)
 }
 
 /// Unpacks a frame; `base` is what it was packed against, empty for a whole one.
-pub fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let damaged = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let (prefix, payload) = frame.split_at_checked(PREFIX).ok_or_else(|| damaged("the frame is cut off"))?;
     let mut length = [0; 8];

@@ -5,24 +5,27 @@
 mod check;
 mod commit;
 mod error;
-pub mod files;
-pub mod frame;
-pub mod identity;
+pub(crate) mod files;
+pub(crate) mod frame;
+pub(crate) mod identity;
 mod lock;
 mod maintenance;
 mod opener;
 mod options;
-pub mod project_paths;
+pub(crate) mod project_paths;
 mod query;
 mod repository;
-pub mod sqlite;
+pub(crate) mod sqlite;
 mod url;
 
 use std::time::Duration;
 
+pub use crate::seal::{Header, SealError, Sealed, Verified};
+pub use crate::trust::UserState;
 pub use check::{Damage, DamageKind, Part};
 pub use commit::{Commit, CommitLookup, Decide, Receipt, RunDetails, RunView, Slot, WriteDecision};
 pub use error::StoreError;
+pub use identity::{ForeignReason, StoreTrust, check_trust};
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
 pub use opener::{LocalLayout, StoreOpener, register};
 pub use options::OpenOptions;
@@ -30,7 +33,7 @@ pub use query::{
     CheckpointEntry, CheckpointFilter, Cursor, EventPage, EventQuery, HeaderQuery, RetentionEntry, Row,
     RunQuery, RunRow, StoredRun,
 };
-pub use repository::Repository;
+pub(crate) use repository::Repository;
 pub use url::{StoreUrl, UrlError};
 
 use crate::model::RunId;

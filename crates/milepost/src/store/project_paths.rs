@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use super::repository::{DotGit, Repository, dot_git};
 
 /// Name of the store's file.
-pub const DATABASE: &str = "milepost.db";
+pub(crate) const DATABASE: &str = "milepost.db";
 /// Name of the folder outside repositories, and of the outbox's parent.
-pub const FOLDER: &str = ".milepost";
+pub(crate) const FOLDER: &str = ".milepost";
 
 /// Name of the project's configuration, which also marks its root.
-pub const CONFIG: &str = "milepost.toml";
+pub(crate) const CONFIG: &str = "milepost.toml";
 
 /// Where work happens and where its store belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn nearest_config(folder: &Path, root: &Path) -> PathBuf {
 }
 
 /// The name of a file system on which SQLite's shared memory is not safe, if `folder` is on one.
-pub fn unsafe_file_system(folder: &Path) -> Option<&'static str> {
+pub(crate) fn unsafe_file_system(folder: &Path) -> Option<&'static str> {
     #[cfg(target_os = "linux")]
     {
         // From the kernel's include/uapi/linux/magic.h.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use milepost::engine::Reference;
+use milepost::Reference;
+use milepost::internal::model::{FromRawJson, JsonPath};
 use milepost::model::{
-    Body, Change, ContextChange, CriterionChange, CriterionStatus, FromRawJson, Item, JsonPath, Outcome,
-    OutcomeKind, OutcomeResult, Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task,
-    TaskChange, TaskStatus,
+    Body, Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, OutcomeKind, OutcomeResult,
+    Phase, Pressure, Profile, Source, Status, StepChange, StepStatus, Task, TaskChange, TaskStatus,
 };
 use milepost::{Error, Milepost, ReasonCode, Save, Saved};
 use rstest::rstest;

@@ -1,8 +1,9 @@
 //! Diff on real stores: any two checkpoints of any runs, older formats, damage.
 
-use milepost::engine::{Reference, RunOptions};
-use milepost::model::{Draft, Item, JsonPath, LogLine, Outcome, RawObject};
+use milepost::internal::model::{Draft, JsonPath};
+use milepost::model::{Item, LogLine, Outcome, RawObject};
 use milepost::{Error, ReasonCode, Save};
+use milepost::{Reference, RunOptions};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run, say};
@@ -99,7 +100,8 @@ fn a_damaged_one_is_named_whichever_it_is(#[values(0, 1)] side: u64) {
     let path = world.dir.path().join(format!("store/r/history/{damaged}.json"));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[20] ^= 1;
-    milepost::fs::atomic::write(&path, &bytes, milepost::fs::atomic::Mode::Private).unwrap();
+    milepost::internal::fs::atomic::write(&path, &bytes, milepost::internal::fs::atomic::Mode::Private)
+        .unwrap();
     for (a, b) in [(1, 2), (2, 1)] {
         let error = world.mp.diff(&number("r", a), Some(&number("r", b)), None).unwrap_err();
         assert_eq!(error.reason(), ReasonCode::CheckpointIntegrityMismatch);

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use milepost::clock::FrozenClock;
-use milepost::engine::pointer::Pointer;
-use milepost::engine::{
-    FinishOptions, ListQuery, MarkChange, Reference, RestoreOptions, Settings, StartOptions, VerifyScope,
-    source_details,
-};
+use milepost::FrozenClock;
+use milepost::internal::engine::Pointer;
+use milepost::internal::engine::source_details;
+use milepost::internal::store::FilesStore;
+use milepost::internal::store::ProjectPaths;
+use milepost::internal::store::SqliteStore;
 use milepost::model::{Item, LogLine, Profile, RunId, Source, Status, Task};
-use milepost::store::files::FilesStore;
-use milepost::store::project_paths::ProjectPaths;
-use milepost::store::sqlite::SqliteStore;
 use milepost::store::{OpenOptions, Store};
 use milepost::{Error, Milepost, ReasonCode, Save};
+use milepost::{
+    FinishOptions, ListQuery, MarkChange, Reference, RestoreOptions, Settings, StartOptions, VerifyScope,
+};
 use milepost_testkit::fault::Faults;
 use rstest::rstest;
 
@@ -44,10 +44,10 @@ pub(crate) fn run(name: &str) -> RunId {
 }
 
 /// An outbox in a folder, with a key of its own.
-pub(crate) fn outbox(dir: &std::path::Path) -> milepost::engine::outbox::Outbox {
-    let key = milepost::trust::UserState::at(dir.join("state")).unwrap().create_key().unwrap();
+pub(crate) fn outbox(dir: &std::path::Path) -> milepost::internal::engine::Outbox {
+    let key = milepost::internal::trust::UserState::at(dir.join("state")).unwrap().create_key().unwrap();
     let store = milepost::store::StoreUrl::sqlite(dir.join("m.db"));
-    milepost::engine::outbox::Outbox::new(dir.join("outbox"), &store, Some(key))
+    milepost::internal::engine::Outbox::new(dir.join("outbox"), &store, Some(key))
 }
 
 pub(crate) fn open(kind: Kind, dir: &std::path::Path) -> Arc<dyn Store> {
@@ -152,7 +152,7 @@ fn idle_timers_refresh_and_never_flush_history(#[values(Kind::Sqlite, Kind::File
     assert_eq!(world.count("r"), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(entry.header.snapshot_id, task.snapshot_id);
-    assert_eq!(entry.marks.refreshed_at, Some(milepost::clock::Clock::now(&world.clock)));
+    assert_eq!(entry.marks.refreshed_at, Some(milepost::Clock::now(&world.clock)));
     let every = run("session");
     for _ in 0..3 {
         world.wait(30_000);
@@ -302,7 +302,8 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None, "the same content is no loss");
-    milepost::fs::atomic::write(&file, b"mine", milepost::fs::atomic::Mode::Shared).unwrap();
+    milepost::internal::fs::atomic::write(&file, b"mine", milepost::internal::fs::atomic::Mode::Shared)
+        .unwrap();
     let refused = world.mp.restore(&state, &file, &plain).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::RestoreRefused);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
@@ -318,8 +319,12 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
 fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
-    milepost::fs::atomic::write(&file, b"{\"v\": 1.0, \"state\": {}}\n", milepost::fs::atomic::Mode::Shared)
-        .unwrap();
+    milepost::internal::fs::atomic::write(
+        &file,
+        b"{\"v\": 1.0, \"state\": {}}\n",
+        milepost::internal::fs::atomic::Mode::Shared,
+    )
+    .unwrap();
     let (key, place) =
         (vec!["state".into(), "checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
     let pointer = Pointer { file: file.clone(), key, commit: false, place };
@@ -377,11 +382,11 @@ fn a_live_owner_keeps_others_out(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
     let r = run("r");
     let start = |owner| StartOptions {
         run_id: Some(r.clone()),
-        run_options: milepost::engine::RunOptions { owner, ..Default::default() },
+        run_options: milepost::RunOptions { owner, ..Default::default() },
         ..StartOptions::default()
     };
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let owner = milepost::owner::describe(child.id());
+    let owner = milepost::internal::owner::describe(child.id());
     assert!(!world.mp.start(start(owner)).unwrap().rejoined);
     let refused = world.mp.start(start(None)).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::ResumeRunActive);
@@ -466,10 +471,10 @@ fn the_pointers_commit_holds_its_file_alone() {
     git(&["config", "user.name", "t"]);
     git(&["config", "user.email", "t@example.invalid"]);
     let write = |name: &str, text: &str| {
-        milepost::fs::atomic::write(
+        milepost::internal::fs::atomic::write(
             &dir.path().join(name),
             text.as_bytes(),
-            milepost::fs::atomic::Mode::Shared,
+            milepost::internal::fs::atomic::Mode::Shared,
         )
         .unwrap();
     };

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use milepost::Milepost;
-use milepost::engine::{ExportOptions, ImportOptions, ImportReport, ListQuery, Reference, preview_import};
+use milepost::internal::model::Draft;
+use milepost::internal::preview_import;
 use milepost::interop::Format;
 use milepost::model::{
-    ContextChange, Criterion, CriterionStatus, Draft, Outcome, OutcomeKind, OutcomeResult, Phase, Profile,
-    RawJson, RawObject, Source, Status, Task,
+    ContextChange, Criterion, CriterionStatus, Outcome, OutcomeKind, OutcomeResult, Phase, Profile, RawJson,
+    RawObject, Source, Status, Task,
 };
 use milepost::{Error, ReasonCode, Save};
+use milepost::{ExportOptions, ImportOptions, ImportReport, ListQuery, Reference};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -369,8 +371,7 @@ fn a_copy_there_and_back_is_the_same() {
         first.clock.advance(std::time::Duration::from_secs(5));
     }
     let entry = first.mp.find(&Reference::Numbered(run("turn-1"), 7), None).unwrap();
-    let change =
-        milepost::engine::MarkChange { pin: Some(true), tag: vec!["kept".into()], untag: Vec::new() };
+    let change = milepost::MarkChange { pin: Some(true), tag: vec!["kept".into()], untag: Vec::new() };
     first.mp.mark(&entry, &change).unwrap();
     let note = milepost::model::Change::Note("waits".into());
     first.mp.apply(&run("turn-2"), vec![note], Save::new()).unwrap();

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use milepost::engine::pointer::Pointer;
-use milepost::engine::{ExportOptions, Reference, Settings, VerifyScope};
+use milepost::SessionEvent;
+use milepost::internal::engine::Pointer;
+use milepost::internal::store::ProjectPaths;
 use milepost::interop::Format;
 use milepost::model::{RunId, Status};
-use milepost::run::SessionEvent;
-use milepost::store::project_paths::ProjectPaths;
 use milepost::store::{CheckpointFilter, Commit, HeaderQuery, Store, StoreError, WriteDecision};
 use milepost::{Error, Milepost, ReasonCode, Session};
+use milepost::{ExportOptions, Reference, Settings, VerifyScope};
 use milepost_testkit::fault::Interleave;
 use rstest::rstest;
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use milepost::engine::pointer::Pointer;
-use milepost::engine::{
-    Action, ListQuery, MarkChange, PruneOptions, PruneReport, Reference, Settings, VerifyScope,
-};
+use milepost::internal::engine::Pointer;
+use milepost::internal::store::ProjectPaths;
 use milepost::model::{KeepCount, Profile, Status, StoreLimits};
-use milepost::store::project_paths::ProjectPaths;
+use milepost::{Action, ListQuery, MarkChange, PruneOptions, PruneReport, Reference, Settings, VerifyScope};
 use milepost::{Milepost, Save};
 use rstest::rstest;
 
@@ -308,7 +306,12 @@ fn compressed_history_is_like_any_other() {
     let id = &mp.find(&Reference::Latest(49), Some(&run("r"))).unwrap().header.snapshot_id;
     let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().verified;
     let plain = folder.join(format!("history/{id}.json"));
-    milepost::fs::atomic::write(&plain, document.bytes(), milepost::fs::atomic::Mode::Private).unwrap();
+    milepost::internal::fs::atomic::write(
+        &plain,
+        document.bytes(),
+        milepost::internal::fs::atomic::Mode::Private,
+    )
+    .unwrap();
     let mended = pruned(&mp);
     assert_eq!((mended.removed, mended.compressed), (0, 0));
     assert!(!plain.exists());
@@ -318,7 +321,8 @@ fn compressed_history_is_like_any_other() {
     let mut bytes = std::fs::read(&packed).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    milepost::fs::atomic::write(&packed, &bytes, milepost::fs::atomic::Mode::Private).unwrap();
+    milepost::internal::fs::atomic::write(&packed, &bytes, milepost::internal::fs::atomic::Mode::Private)
+        .unwrap();
     let damaged = mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged;
     assert_eq!(damaged.len(), 1);
     assert_eq!(damaged[0].snapshot_id.as_ref(), Some(id));
@@ -457,7 +461,8 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
 
 #[rstest]
 fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
-    use milepost::store::{OpenOptions, Store, files::FilesStore, sqlite::SqliteStore};
+    use milepost::internal::store::{FilesStore, SqliteStore};
+    use milepost::store::{OpenOptions, Store};
     use milepost_testkit::fault::Faults;
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions::new().create(true);

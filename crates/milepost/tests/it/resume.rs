@@ -2,12 +2,12 @@
 
 use std::process::{Child, Command};
 
-use milepost::engine::{Settings, StartOptions};
 use milepost::model::{
     Change, EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus,
 };
-use milepost::resume::{ResumePolicy, RunState};
 use milepost::{Error, Milepost, ReasonCode, Save};
+use milepost::{ResumePolicy, RunState};
+use milepost::{Settings, StartOptions};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run};
@@ -21,7 +21,7 @@ impl Worker {
     }
 
     fn owner(&self) -> Owner {
-        milepost::owner::describe(self.0.id()).unwrap()
+        milepost::internal::owner::describe(self.0.id()).unwrap()
     }
 
     fn kill(mut self) {

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use milepost::engine::{ListQuery, Reference};
 use milepost::model::{CriterionStatus, EventType, RunId, Source, TaskStatus};
-use milepost::run::{TaskGuard, TickError, TimerGuard};
 use milepost::store::{
     Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt,
     RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
 };
 use milepost::{Error, Milepost, Profile, ReasonCode, Run, Save, Status};
+use milepost::{ListQuery, Reference};
+use milepost::{TaskGuard, TickError, TimerGuard};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, open, run};
@@ -150,15 +150,15 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         assert!(matches!(mp.run("../x").rejoin_or_start(), Err(Error::Id(_))));
         assert!(!mp.new_run().start().unwrap().rejoined());
         // A process of another pid namespace cannot be seen; its lock can.
-        let mut owner = milepost::owner::describe(std::process::id()).unwrap();
+        let mut owner = milepost::internal::owner::describe(std::process::id()).unwrap();
         owner.pid_namespace = Some("pid:[1]".into());
         let far: RunId = "far".parse().unwrap();
-        let run_options = milepost::engine::RunOptions { owner: Some(owner), ..Default::default() };
+        let run_options = milepost::RunOptions { owner: Some(owner), ..Default::default() };
         let mut save = Save::new();
         save.run_options = run_options;
         mp.save(&far, save).unwrap();
         let folder = url.owners_folder().unwrap();
-        let lock = milepost::owner::lock::take(&folder, &far).unwrap().unwrap();
+        let lock = milepost::internal::owner::lock::take(&folder, &far).unwrap().unwrap();
         assert_eq!(mp.run("far").rejoin_or_start().unwrap_err().reason(), ReasonCode::ResumeRunActive);
         drop(lock);
         mp.run("far").rejoin_or_start().unwrap();

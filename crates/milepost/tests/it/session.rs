@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use milepost::capture::CaptureOptions;
-use milepost::engine::{Reference, Settings};
+use milepost::Redaction;
+use milepost::internal::capture::CaptureOptions;
 use milepost::model::{Body, PathText, Source};
-use milepost::redact::Redaction;
-use milepost::run::{SessionEvent, SessionOverrides, format_duration};
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Error, Milepost, Profile, ReasonCode, Save, Session, Status};
+use milepost::{Reference, Settings};
+use milepost::{SessionEvent, SessionOverrides, format_duration};
 
 use crate::engine::{Kind, World, open, run};
 use crate::run::Full;
@@ -161,7 +161,7 @@ fn a_session_from_its_start_to_its_summary() {
 #[test]
 fn what_is_missing_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let missing = |options: milepost::run::SessionOptions| match options.build() {
+    let missing = |options: milepost::SessionOptions| match options.build() {
         Err(e @ Error::MissingOption(_)) => {
             assert_eq!(e.reason(), ReasonCode::Usage);
             e.to_string()
@@ -304,7 +304,7 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     world.mp.save(&run("r"), Save::new().capture(look())).unwrap();
     std::fs::remove_file(root.join("a")).unwrap();
     write(&root.join("b"), "x");
-    let seen = milepost::capture::capture_workspace(&CaptureOptions::at(root), &Default::default());
+    let seen = milepost::internal::capture::capture_workspace(&CaptureOptions::at(root), &Default::default());
     let waiting = Save::new().summary("waits").capture(seen);
     let settings = Settings { redaction: Redaction::On, ..Settings::default() };
     outbox.enqueue(&run("r"), waiting, &settings, &world.clock).unwrap();
@@ -320,8 +320,8 @@ fn what_waited_in_the_outbox_forgets_nothing() {
 /// What a record says, of an imported run or in a store that was adopted, neither steers git nor names folders to watch.
 #[test]
 fn a_record_from_elsewhere_does_not_steer_a_look() {
-    use milepost::capture::CaptureOptions;
-    use milepost::engine::current::{Caller, RunResolution};
+    use milepost::internal::capture::CaptureOptions;
+    use milepost::internal::engine::{Caller, RunResolution};
     use milepost::model::RunOrigin;
     use milepost::store::{Commit, WriteDecision};
 

@@ -1,8 +1,8 @@
 //! One changed row in a SQLite store: reported for that row, and everything else stays readable and writable.
 //! In: statements that change a value behind the store's back. Damage to pages is not tried here.
 
+use milepost::internal::store::SqliteStore;
 use milepost::model::Marks;
-use milepost::store::sqlite::SqliteStore;
 use milepost::store::{
     CheckpointFilter, Commit, Damage, EventQuery, HeaderQuery, Maintenance, OpenOptions, Part, Row, RunView,
     Store, StoreError, WriteDecision,

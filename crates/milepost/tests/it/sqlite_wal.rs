@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use milepost::engine::{ListQuery, VerifyScope};
+use milepost::internal::store::SqliteStore;
 use milepost::model::{Item, LogLine};
-use milepost::store::sqlite::SqliteStore;
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Error, Milepost, Save, Saved};
+use milepost::{ListQuery, VerifyScope};
 
 use crate::engine::run;
 
@@ -92,7 +92,8 @@ impl Folder {
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    milepost::fs::atomic::write(path, bytes, milepost::fs::atomic::Mode::Private).unwrap();
+    milepost::internal::fs::atomic::write(path, bytes, milepost::internal::fs::atomic::Mode::Private)
+        .unwrap();
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use milepost::store::files::FilesStore;
-use milepost::store::sqlite::SqliteStore;
+use milepost::internal::store::FilesStore;
+use milepost::internal::store::SqliteStore;
 use milepost::store::{OpenOptions, Store};
 use milepost_testkit::fault::Faults;
 

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
+use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
 use milepost::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
-use milepost::seal::Sealed;
+use milepost::store::Sealed;
 use milepost::store::{
-    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Decide, EVENTS_KEPT, EventPage,
-    EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OLDEST_SHOWN, OpenOptions, Receipt,
-    RetentionEntry, Row, RunDetails, RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo,
-    StoreOpener, StoreUrl, StoredRun, WriteDecision, register,
+    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Decide, EventPage, EventQuery,
+    HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunDetails,
+    RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun,
+    WriteDecision, register,
 };
 use milepost::{Milepost, Save, Status};
 

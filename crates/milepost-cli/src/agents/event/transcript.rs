@@ -55,7 +55,7 @@ fn parse_line(line: &[u8], call: &str) -> Option<CommandEnd> {
 
 #[cfg(test)]
 mod tests {
-    use milepost::fs::atomic;
+    use milepost::internal::fs::atomic;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use milepost::fs::atomic;
+use milepost::internal::fs::atomic;
 
 use super::super::Scope;
 use super::plan::{Action, FileChange, Plan};

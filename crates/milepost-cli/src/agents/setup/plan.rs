@@ -235,7 +235,7 @@ fn original_text(known: &Record) -> Option<String> {
 
 /// A file's text; `None` if it does not exist.
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, Refusal> {
-    match milepost::fs::bounded::read(path, SETTINGS_LIMIT) {
+    match milepost::internal::fs::bounded::read(path, SETTINGS_LIMIT) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| Refusal::new("it is not UTF-8 text")),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(Refusal::new(&format!("it could not be read: {e}"))),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use milepost::fs::atomic;
+use milepost::internal::fs::atomic;
 use serde::{Deserialize, Serialize};
 
 use super::super::Scope;

@@ -1,10 +1,10 @@
 //! `brief new`: a brief that continues a checkpoint, or the first one of a project.
 
-use milepost::brief::{BriefFacts, compose};
-use milepost::capture::manifests;
-use milepost::clock::{Clock, SystemClock};
-use milepost::engine::brief::fresh_id;
-use milepost::engine::{CheckpointBrief, Reference};
+use milepost::internal::brief::fresh_id;
+use milepost::internal::brief::{BriefFacts, compose};
+use milepost::internal::capture::manifests;
+use milepost::{CheckpointBrief, Reference};
+use milepost::{Clock, SystemClock};
 use milepost::{Error, ReasonCode};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub(super) fn run(from: Option<&str>, context: &Context<'_>) -> Result<(), Comma
 
 fn continued(
     from: Option<&str>,
-    manifests: &[milepost::model::Manifest],
+    manifests: &[milepost::internal::model::Manifest],
     context: &Context<'_>,
 ) -> Result<CheckpointBrief, CommandError> {
     let reference: Reference = from.unwrap_or("latest").parse()?;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use milepost::brief::Brief;
-use milepost::capture::manifests;
-use milepost::engine::{CheckpointBrief, Reference};
+use milepost::internal::capture::manifests;
+use milepost::{CheckpointBrief, Reference};
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use milepost::redact::AllowList;
+use milepost::AllowList;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::error::CommandError;

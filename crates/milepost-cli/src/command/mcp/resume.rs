@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use milepost::engine::Reference;
-use milepost::engine::current::RunResolution;
+use milepost::Reference;
+use milepost::internal::engine::RunResolution;
 use milepost::model::RunId;
 use milepost_mcp::{ToolOutput, arguments};
 use serde_json::{Value, json};

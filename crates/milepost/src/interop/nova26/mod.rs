@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 
-pub use self::write::write;
+pub(crate) use self::write::write;
 use super::types::{ForeignCheckpoint, ForeignData, ForeignRun};
 use super::{Format, InteropError, Progress};
 use crate::database;
@@ -78,7 +78,7 @@ fn database(path: &Path) -> Result<PathBuf, InteropError> {
 }
 
 /// Reads both tables in one transaction.
-pub fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
+pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let path = database(path)?;
     if !path.is_file() {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -353,7 +353,7 @@ fn ids(text: &str) -> Vec<String> {
 /// A run that stands for a whole table of its own.
 impl ForeignRun {
     /// Whether it has anything to keep.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.checkpoints.is_empty() && self.kept.is_empty()
     }
 }

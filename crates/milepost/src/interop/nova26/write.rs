@@ -13,7 +13,7 @@ use super::{FORMAT, SCHEMA};
 use crate::model::{JsonPath, RawObject, Task};
 
 /// Writes a run into a new database.
-pub fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
     let mut out = Export::default();
     fill(run, path, &mut out).map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
     for held in run.checkpoints {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-pub use options::{INTERVAL, SessionOptions, SessionOverrides};
+pub use options::{SessionOptions, SessionOverrides};
 
 use super::{Run, lock};
 use crate::Error;

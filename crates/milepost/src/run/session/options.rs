@@ -12,7 +12,7 @@ use crate::model::{Body, RunId};
 use crate::store::{OpenOptions, StoreUrl};
 
 /// How often a session is captured unless told otherwise.
-pub const INTERVAL: Duration = Duration::from_secs(30 * 60);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(30 * 60);
 
 /// A session to be built.
 #[must_use = "a session does nothing before it is built and started"]
