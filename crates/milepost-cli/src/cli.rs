@@ -69,9 +69,9 @@ pub(crate) struct Global {
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
-    let cli = match quick(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
+    let cli = match parse_single_command(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
-        Err(e) => return unparsed(&e, &arguments, json),
+        Err(e) => return report_parse_error(&e, &arguments, json),
     };
     let output = Output::new(&cli.global);
     match dispatch(cli, &output) {
@@ -82,8 +82,8 @@ pub(crate) fn main() -> ExitCode {
 
 /// Parses with the one command that is named: making all of them takes a good part of a short command's time.
 /// Whatever does not fit at once, help and mistakes among it, is for the whole parser.
-fn quick(arguments: &[OsString]) -> Option<Cli> {
-    let named = arguments.iter().skip(1).find_map(|argument| Command::alone(argument.to_str()?))?;
+fn parse_single_command(arguments: &[OsString]) -> Option<Cli> {
+    let named = arguments.iter().skip(1).find_map(|argument| Command::clap_command(argument.to_str()?))?;
     let bare = clap::Command::new("milepost").disable_help_subcommand(true);
     let mut parser = Global::augment_args(bare).subcommand(named);
     let matches = parser.try_get_matches_from_mut(arguments).ok()?;
@@ -94,11 +94,11 @@ fn quick(arguments: &[OsString]) -> Option<Cli> {
 
 fn dispatch(cli: Cli, output: &Output) -> Result<(), CommandError> {
     let command = cli.command.unwrap_or(Command::Status(crate::command::status::StatusArgs {}));
-    let command = match command.run_bare(&cli.global, output)? {
+    let command = match command.run_without_config(&cli.global, output)? {
         Some(command) => command,
         None => return Ok(()),
     };
-    crate::command::go_to(&cli.global)?;
+    crate::command::change_directory(&cli.global)?;
     let config = Config::load(&cli.global)?;
     for warning in &config.warnings {
         output.message(&format!("Warning: {warning}"));
@@ -109,11 +109,11 @@ fn dispatch(cli: Cli, output: &Output) -> Result<(), CommandError> {
 }
 
 /// Help, the version, or what is wrong with the arguments.
-fn unparsed(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
+fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
     let output = Output::for_color(anstream::ColorChoice::Auto);
     if !e.use_stderr() {
         // A reader that has gone away needs no help.
-        let _ = output.text(&e.render().ansi().to_string());
+        let _ = output.write_text(&e.render().ansi().to_string());
         return ExitCode::SUCCESS;
     }
     if !json {
@@ -135,13 +135,13 @@ fn unparsed(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
 }
 
 /// The whole command line as clap has it, every command visible.
-pub(crate) fn whole() -> clap::Command {
+pub(crate) fn full_command() -> clap::Command {
     Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
 }
 
 /// A command by its words, such as `task set`; the whole command line for none.
-pub(crate) fn named(words: &[String]) -> Result<clap::Command, CommandError> {
-    let mut command = whole();
+pub(crate) fn find_command(words: &[String]) -> Result<clap::Command, CommandError> {
+    let mut command = full_command();
     command.build();
     for name in words {
         let Some(found) = command.find_subcommand(name) else {
@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn every_command_can_be_made_alone() {
-        for command in whole().get_subcommands() {
-            let alone = Command::alone(command.get_name()).unwrap();
+        for command in full_command().get_subcommands() {
+            let alone = Command::clap_command(command.get_name()).unwrap();
             let ids = |command: &clap::Command| -> Vec<_> {
                 command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
             };
@@ -178,12 +178,12 @@ mod tests {
             "milepost run --run r -- milepost save --summary x",
         ] {
             let whole = format!("{:?}", Cli::try_parse_from(parse(line)).unwrap());
-            let quick = quick(&parse(line)).map(|cli| format!("{cli:?}"));
+            let quick = parse_single_command(&parse(line)).map(|cli| format!("{cli:?}"));
             assert!(quick.is_none_or(|quick| quick == whole), "{line}");
         }
-        assert!(quick(&parse("milepost save --summary x")).is_some());
+        assert!(parse_single_command(&parse("milepost save --summary x")).is_some());
         for line in ["milepost", "milepost save --help", "milepost --version", "milepost save --bogus"] {
-            assert!(quick(&parse(line)).is_none(), "{line}");
+            assert!(parse_single_command(&parse(line)).is_none(), "{line}");
         }
     }
 }

@@ -4,10 +4,11 @@
 use std::fmt;
 use std::io;
 
-use crate::error_advice::Exit;
 use milepost::model::{IdError, ValidationError};
 use milepost::store::{StoreError, UrlError};
 use milepost::{Error, ReasonCode};
+
+use crate::error_advice::Exit;
 
 /// Why a command did not end well.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) enum CommandError {
         hint: Option<String>,
         /// The exit code.
         exit: Exit,
+        /// Lines for people above the message.
+        details: Vec<String>,
     },
     /// stdout could not be written.
     Stdout(io::Error),
@@ -45,7 +48,7 @@ impl CommandError {
             ReasonCode::StateRedacted => Exit::Partly,
             _ => Exit::Failed,
         };
-        Self::Reported { reason, message: message.into(), hint: None, exit }
+        Self::Reported { reason, message: message.into(), hint: None, exit, details: Vec::new() }
     }
 
     /// A wrong flag, argument or setting.
@@ -57,6 +60,23 @@ impl CommandError {
     pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Self {
         if let Self::Reported { hint, .. } = &mut self {
             *hint = Some(text.into());
+        }
+        self
+    }
+
+    /// Lines for people above the message.
+    pub(crate) fn details(&self) -> &[String] {
+        match self {
+            Self::Reported { details, .. } => details,
+            Self::Supervisor(inner) => inner.details(),
+            _ => &[],
+        }
+    }
+
+    /// Adds lines above the message.
+    pub(crate) fn with_details(mut self, lines: Vec<String>) -> Self {
+        if let Self::Reported { details, .. } = &mut self {
+            *details = lines;
         }
         self
     }

@@ -1,13 +1,11 @@
 //! Advice for the library's errors: the exit code and the hint of each. Both lists name every error, so that a new one does
 //! not compile without a decision. Messages and reason codes are the library's own.
 
-use milepost::TimerError;
 use milepost::brief::OverBudget;
 use milepost::interop::InteropError;
 use milepost::model::ValidationError;
-use milepost::store::ForeignReason;
-use milepost::store::StoreError;
-use milepost::{Error, ReasonCode};
+use milepost::store::{ForeignReason, StoreError};
+use milepost::{Error, ReasonCode, TimerError};
 
 /// Exit codes of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

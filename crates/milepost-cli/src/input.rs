@@ -50,6 +50,46 @@ impl Content {
     }
 }
 
+/// The value of a flag: text of the command line, or a value that a program has passed.
+#[derive(Debug, Clone)]
+pub(crate) enum Argument<T> {
+    Text(String),
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the MCP server passes values"))]
+    Value(T),
+}
+
+impl<T> From<String> for Argument<T> {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<T: std::str::FromStr<Err = ValidationError>> Argument<T> {
+    /// One of a closed set of words. `path` is where the value goes in a checkpoint.
+    pub(crate) fn word(self, flag: &str, path: &str) -> Result<T, Error> {
+        match self {
+            Self::Text(text) => crate::config::word(&text, flag, path),
+            Self::Value(value) => Ok(value),
+        }
+    }
+}
+
+impl Argument<u64> {
+    /// A whole number.
+    pub(crate) fn number(self, flag: &str, path: &str) -> Result<u64, Error> {
+        match self {
+            Self::Text(text) => text.parse().map_err(|_| Error::Value {
+                name: flag.to_owned(),
+                source: ValidationError {
+                    path: path.to_owned(),
+                    message: format!("\"{text}\" is not a whole number, 0 or more"),
+                },
+            }),
+            Self::Value(value) => Ok(value),
+        }
+    }
+}
+
 /// Reads a regular file, a pipe of the shell (`<(…)`), or stdin for `-`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     let failed = |source| Error::File { path: path.to_owned(), what: "read", source };

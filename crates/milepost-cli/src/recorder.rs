@@ -1,4 +1,4 @@
-//! Keeps checkpoints of a command that is run, with what the workspace looks like: in the store, in the outbox where the
+//! Saves checkpoints of a command that is run, with what the workspace looks like: in the store, in the outbox where the
 //! store cannot be written, and again at the next tick where neither could.
 
 use std::path::PathBuf;
@@ -6,30 +6,20 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use milepost::SystemClock;
-use milepost::internal::capture::{
-    self, CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture,
-};
-use milepost::internal::engine::{Outbox, QueuedSave};
+use milepost::internal::capture;
+use milepost::internal::capture::{CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture};
+use milepost::internal::engine::Outbox;
 use milepost::internal::model::CaptureWhen;
 use milepost::model::{Profile, RunId, RunRecord, Source, Status};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
-use milepost::{Error, Milepost, Save, Saved};
-use milepost::{Run, RunBuilder};
-use milepost::{RunOptions, Settings};
+use milepost::{Error, Milepost, Run, RunBuilder, RunOptions, Save, Saved, Settings};
 
-use crate::context::Context;
+use crate::context::{Context, SaveResult, save_or_enqueue};
 
-/// A checkpoint that is durable.
-#[derive(Debug)]
-pub(crate) enum Kept {
-    /// In the store.
-    Saved(Saved),
-    /// In the outbox.
-    Queued(QueuedSave),
-}
+/// Where a checkpoint of the run ended up.
+pub(crate) type RecordedSave = SaveResult<Saved>;
 
-/// Keeps the checkpoints of one run.
+/// Saves the checkpoints of one run.
 pub(crate) struct Recorder {
     url: StoreUrl,
     options: OpenOptions,
@@ -55,7 +45,7 @@ pub(crate) struct Recorder {
 }
 
 /// A look at the workspace that takes longer than the command can wait.
-pub(crate) type Late = Receiver<Option<WorkspaceCapture>>;
+pub(crate) type LateCapture = Receiver<Option<WorkspaceCapture>>;
 
 impl Recorder {
     /// Names the run; opens nothing yet.
@@ -126,23 +116,23 @@ impl Recorder {
     }
 
     /// How the run stands, by its own word.
-    pub(crate) fn standing(&self) -> Option<Status> {
+    pub(crate) fn recorded_status(&self) -> Option<Status> {
         let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
         state.row.record.ok().map(|record| record.status)
     }
 
     /// Opens the run with its first checkpoint, for which the workspace is looked at for at most so long: the command waits.
-    pub(crate) fn first(
+    pub(crate) fn save_first(
         &mut self,
         save: Save,
         most: Duration,
-    ) -> (Result<Option<Kept>, Error>, Option<Late>) {
+    ) -> (Result<Option<RecordedSave>, Error>, Option<LateCapture>) {
         let mp = match self.engine() {
             Ok(mp) => mp,
             Err(e) => return (Err(e), None),
         };
         let (capture, late) = self.capture_within(mp, most);
-        (self.keep(save, capture, |run, save| run.save(save).map(Some)), late)
+        (self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some)), late)
     }
 
     /// Looks for at most so long; what takes longer comes later, and the checkpoint says so.
@@ -150,7 +140,7 @@ impl Recorder {
         &self,
         mp: Option<Milepost>,
         most: Duration,
-    ) -> (Option<WorkspaceCapture>, Option<Late>) {
+    ) -> (Option<WorkspaceCapture>, Option<LateCapture>) {
         let Some(scope) = self.scope_now() else { return (None, None) };
         let is_new = !self.rejoin;
         if is_new && self.profile().capture() == CaptureWhen::Never {
@@ -158,7 +148,7 @@ impl Recorder {
         }
         let mp = mp.filter(|_| !is_new);
         if capture::is_quick(&scope) {
-            return (seen(mp.as_ref(), &self.id, &scope, Source::Manual), None);
+            return (capture_with_or_without_store(mp.as_ref(), &self.id, &scope, Source::Manual), None);
         }
         let Some(late) = self.capture_in_background(mp, scope) else { return (None, None) };
         match late.recv_timeout(most) {
@@ -173,20 +163,20 @@ impl Recorder {
     }
 
     /// Saves what was seen once the command ran already.
-    pub(crate) fn late(&mut self, capture: WorkspaceCapture) -> Result<Option<Kept>, Error> {
-        self.keep(Save::new().reason("late_capture"), Some(capture), Run::save_by_timer)
+    pub(crate) fn save_late(&mut self, capture: WorkspaceCapture) -> Result<Option<RecordedSave>, Error> {
+        self.save_or_enqueue(Save::new().reason("late_capture"), Some(capture), Run::save_by_timer)
     }
 
     /// What the timer does; nothing for a run that the command itself has ended.
-    pub(crate) fn tick(&mut self) -> Result<Option<Kept>, Error> {
+    pub(crate) fn tick(&mut self) -> Result<Option<RecordedSave>, Error> {
         let capture = self.capture_if_due(Source::Timer)?;
-        self.keep(Save::new().source(Source::Timer), capture, Run::save_by_timer)
+        self.save_or_enqueue(Save::new().source(Source::Timer), capture, Run::save_by_timer)
     }
 
     /// Saves a checkpoint, where it can be kept.
-    pub(crate) fn save(&mut self, save: Save) -> Result<Option<Kept>, Error> {
+    pub(crate) fn save(&mut self, save: Save) -> Result<Option<RecordedSave>, Error> {
         let capture = self.capture_if_due(save.draft.source.unwrap_or(Source::Manual))?;
-        self.keep(save, capture, |run, save| run.save(save).map(Some))
+        self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some))
     }
 
     /// The scope of a look that happens now.
@@ -198,7 +188,9 @@ impl Recorder {
     /// Looks at the workspace, if the run's profile wants that.
     fn capture_if_due(&mut self, source: Source) -> Result<Option<WorkspaceCapture>, Error> {
         let mp = self.engine()?;
-        Ok(self.scope_now().and_then(|scope| seen(mp.as_ref(), &self.id, &scope, source)))
+        Ok(self
+            .scope_now()
+            .and_then(|scope| capture_with_or_without_store(mp.as_ref(), &self.id, &scope, source)))
     }
 
     /// The engine that the run was opened with; `None` where the store cannot be written, and the outbox can.
@@ -213,40 +205,43 @@ impl Recorder {
     }
 
     /// Looks on a thread of its own.
-    fn capture_in_background(&self, mp: Option<Milepost>, scope: CaptureOptions) -> Option<Late> {
+    fn capture_in_background(&self, mp: Option<Milepost>, scope: CaptureOptions) -> Option<LateCapture> {
         let id = self.id.clone();
         let (send, late) = mpsc::channel();
-        let look = move || drop(send.send(seen(mp.as_ref(), &id, &scope, Source::Manual)));
+        let look =
+            move || drop(send.send(capture_with_or_without_store(mp.as_ref(), &id, &scope, Source::Manual)));
         std::thread::Builder::new().name("milepost-first".into()).spawn(look).ok()?;
         Some(late)
     }
 
-    fn keep(
+    fn save_or_enqueue(
         &mut self,
         mut save: Save,
         capture: Option<WorkspaceCapture>,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
-    ) -> Result<Option<Kept>, Error> {
+    ) -> Result<Option<RecordedSave>, Error> {
         save.capture = capture.map(Box::new);
-        let kept = match self.keep_in_store(save.clone(), how) {
-            Ok(Some(saved)) => Kept::Saved(saved),
-            Ok(None) => return Ok(None),
-            Err(e @ Error::Store(StoreError::ReadOnly { .. })) => match self.keep_in_outbox(save) {
-                Some(queued) => Kept::Queued(queued),
-                None => return Err(e),
-            },
-            Err(e) => return Err(e),
+        let stored = self.save_in_store(save.clone(), how);
+        let result = save_or_enqueue(stored, self.outbox.as_ref(), &self.settings, || {
+            save.run_options.clone_from(&self.run_options);
+            save.draft.session_id = Some(self.session.clone());
+            (self.id.clone(), save)
+        })?;
+        let saved = match result {
+            SaveResult::Stored(None) => return Ok(None),
+            SaveResult::Stored(Some(saved)) => SaveResult::Stored(saved),
+            SaveResult::Queued(run, queued) => SaveResult::Queued(run, queued),
         };
-        if let Kept::Saved(saved) = &kept {
+        if let SaveResult::Stored(saved) = &saved {
             self.touched = saved.touched.or(self.touched);
         }
-        let new = !matches!(&kept, Kept::Saved(saved) if saved.coalesced);
+        let new = !matches!(&saved, SaveResult::Stored(saved) if saved.coalesced);
         self.checkpoints += u64::from(new);
-        Ok(Some(kept))
+        Ok(Some(saved))
     }
 
     /// Saves into the run. A new one is opened by its first checkpoint, in one write.
-    fn keep_in_store(
+    fn save_in_store(
         &mut self,
         save: Save,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
@@ -294,17 +289,10 @@ impl Recorder {
         };
         Ok(self.run.insert(run))
     }
-
-    fn keep_in_outbox(&self, mut save: Save) -> Option<QueuedSave> {
-        save.run_options.clone_from(&self.run_options);
-        save.draft.session_id = Some(self.session.clone());
-        let outbox = self.outbox.as_ref()?;
-        outbox.enqueue(&self.id, save, &self.settings, &SystemClock).ok()
-    }
 }
 
 /// What the workspace looks like, with or without a store that tells what the run knows.
-fn seen(
+fn capture_with_or_without_store(
     mp: Option<&Milepost>,
     run: &RunId,
     scope: &CaptureOptions,

@@ -1,7 +1,7 @@
 //! What the tools take: the flags of the commands in snake_case, optional where the flag is. The comments are what the
 //! model reads.
 
-use milepost::model::{OutcomeKind, OutcomeResult, Source, Status, TaskStatus};
+use milepost::model::{OutcomeKind, OutcomeResult, Source, Status, StepStatus, TaskStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
@@ -204,14 +204,13 @@ pub enum StepVerb {
     Skip,
 }
 
-impl StepVerb {
-    /// The word of the command.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Begin => "begin",
-            Self::Done => "done",
-            Self::Fail => "fail",
-            Self::Skip => "skip",
+impl From<StepVerb> for StepStatus {
+    fn from(verb: StepVerb) -> Self {
+        match verb {
+            StepVerb::Begin => Self::InProgress,
+            StepVerb::Done => Self::Done,
+            StepVerb::Fail => Self::Failed,
+            StepVerb::Skip => Self::Skipped,
         }
     }
 }

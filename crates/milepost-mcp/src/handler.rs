@@ -1,5 +1,7 @@
 //! The handler of tool calls. The server speaks the protocol and calls the handler, on a thread that may block.
 
+use serde_json::Value;
+
 use crate::arguments;
 
 /// What an agent asks for, its arguments read and checked.
@@ -33,18 +35,18 @@ pub enum Call {
     Run(String),
 }
 
-/// What was done.
+/// The result of a call.
 #[derive(Debug, Clone, Default)]
 pub struct ToolOutput {
-    /// The document, as the text that the command gives with `--json`.
-    pub document: String,
-    /// What an agent reads instead of the document, where there is something better to read.
-    pub text: Option<String>,
-    /// What a person would have been told besides.
-    pub said: Vec<String>,
+    /// The document that the command of that name gives with `--json`.
+    pub document: Value,
+    /// What the model reads.
+    pub text: String,
+    /// Notes that accompany the document.
+    pub notes: Vec<String>,
 }
 
-/// Why it was not done.
+/// The error of a call.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ToolError {
     /// Always `error`.
@@ -85,8 +87,8 @@ impl ToolError {
     }
 }
 
-/// Carries calls out, one at a time.
+/// Handles calls, one at a time.
 pub trait ToolHandler: Send + Sync + 'static {
-    /// Carries one out. May block.
+    /// Handles a call. May block.
     fn call(&self, call: Call) -> Result<ToolOutput, ToolError>;
 }

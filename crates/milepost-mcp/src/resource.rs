@@ -29,8 +29,7 @@ pub(crate) fn at(uri: &str) -> Option<Kind> {
 }
 
 /// One page of resources out of the document that lists the runs, and where the next one begins.
-pub(crate) fn page(document: &str, from: usize) -> (Vec<Resource>, Option<usize>) {
-    let document: Value = serde_json::from_str(document).unwrap_or_default();
+pub(crate) fn page(document: &Value, from: usize) -> (Vec<Resource>, Option<usize>) {
     let runs = document["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rest = runs.get(from..).unwrap_or_default();
     let mut found: Vec<_> = if from == 0 { vec![brief()] } else { Vec::new() };

@@ -38,12 +38,12 @@ impl Server {
     }
 
     /// Has a call carried out where it may block, once those before it are done.
-    async fn ask(&self, call: Call) -> Result<ToolOutput, ToolError> {
-        self.ask_unless(call, || false).await
+    async fn call(&self, call: Call) -> Result<ToolOutput, ToolError> {
+        self.call_unless(call, || false).await
     }
 
     /// The same, unless the call was cancelled while it waited for its turn.
-    async fn ask_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<ToolOutput, ToolError> {
+    async fn call_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<ToolOutput, ToolError> {
         let _turn = self.turn.lock().await;
         if cancelled() {
             return Err(ToolError::lost("it was cancelled before it began"));
@@ -76,7 +76,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let answered = match tool::call(&request.name, request.arguments) {
-            Ok(call) => self.ask_unless(call, || context.ct.is_cancelled()).await,
+            Ok(call) => self.call_unless(call, || context.ct.is_cancelled()).await,
             Err(error) => Err(error),
         };
         Ok(result(answered).into())
@@ -107,7 +107,7 @@ impl ServerHandler for Server {
                 .map_err(|_| ErrorData::invalid_params(format!("no cursor \"{cursor}\""), None))
         })?;
         // Where the runs cannot be read, reading the brief says why.
-        let runs = self.ask(Call::Runs).await.unwrap_or_default();
+        let runs = self.call(Call::Runs).await.unwrap_or_default();
         let (resources, next) = resource::page(&runs.document, from);
         let mut page = ListResourcesResult::with_all_items(resources);
         page.next_cursor = next.map(|next| next.to_string());
@@ -132,9 +132,8 @@ impl ServerHandler for Server {
             let known = format!("{} and {} are known", resource::BRIEF, resource::template().uri_template);
             return Err(ErrorData::resource_not_found(format!("no resource \"{uri}\": {known}"), None));
         };
-        let done = self.ask(kind.call).await.map_err(|error| not_found(&error))?;
-        let text = done.text.unwrap_or(done.document);
-        let content = ResourceContents::text(text, uri).with_mime_type(kind.mime);
+        let output = self.call(kind.call).await.map_err(|error| not_found(&error))?;
+        let content = ResourceContents::text(output.text, uri).with_mime_type(kind.mime);
         Ok(ReadResourceResult::new(vec![content]).into())
     }
 
@@ -160,11 +159,11 @@ impl ServerHandler for Server {
             let message = format!("no prompt \"{}\"; there is `resume`", request.name);
             return Err(ErrorData::invalid_params(message, None));
         }
-        let call = Call::Resume(prompted(&request.arguments.unwrap_or_default())?);
-        let text = match self.ask(call).await {
-            Ok(done) => done.text.unwrap_or(done.document),
+        let call = Call::Resume(prompt_arguments(&request.arguments.unwrap_or_default())?);
+        let text = match self.call(call).await {
+            Ok(output) => output.text,
             // A person has asked: what stands in the way is what the agent can tell them.
-            Err(error) => told(&error),
+            Err(error) => describe_error(&error),
         };
         let message = PromptMessage::new_text(Role::User, text);
         Ok(GetPromptResult::new(vec![message]).into())
@@ -172,7 +171,7 @@ impl ServerHandler for Server {
 }
 
 /// What the prompt takes: every argument of a prompt is a text.
-fn prompted(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume, ErrorData> {
+fn prompt_arguments(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume, ErrorData> {
     let text = |name: &str| given.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let number = |text: &str| {
         text.trim().parse().map_err(|_| {
@@ -186,12 +185,11 @@ fn prompted(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume,
 /// What a tool answers.
 fn result(answered: Result<ToolOutput, ToolError>) -> CallToolResult {
     match answered {
-        Ok(ToolOutput { document, text, said }) => {
-            let structured = serde_json::from_str::<Value>(&document).ok();
-            let mut content = vec![ContentBlock::text(text.unwrap_or(document))];
-            content.extend((!said.is_empty()).then(|| ContentBlock::text(said.join("\n"))));
+        Ok(ToolOutput { document, text, notes }) => {
+            let mut content = vec![ContentBlock::text(text)];
+            content.extend((!notes.is_empty()).then(|| ContentBlock::text(notes.join("\n"))));
             let mut result = CallToolResult::success(content);
-            result.structured_content = structured;
+            result.structured_content = Some(document);
             result
         }
         Err(error) => {
@@ -201,7 +199,7 @@ fn result(answered: Result<ToolOutput, ToolError>) -> CallToolResult {
     }
 }
 
-fn told(error: &ToolError) -> String {
+fn describe_error(error: &ToolError) -> String {
     let hint = error.hint.as_ref().map_or(String::new(), |hint| format!("\nHint: {hint}"));
     format!("Milepost could not say what to go on with: {} ({}){hint}", error.message, error.reason_code)
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::error_advice::Exit;
 use milepost::ReasonCode;
 
 use crate::agents::setup::{
@@ -12,6 +11,7 @@ use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 use crate::present::agents as present;
 
 /// Set agents up: hooks, the /checkpoint command and the MCP server
@@ -283,9 +283,9 @@ impl<'a> AgentSetup<'a> {
         let output = self.context.output;
         let missing = self.environment.program("milepost").is_none();
         if output.json {
-            output.document(&present::Document::of(&plans, mode))?;
+            output.write_json(&present::Document::of(&plans, mode))?;
         } else {
-            output.text(&present::page(&plans, mode))?;
+            output.write_text(&present::page(&plans, mode))?;
             let installs = plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
             if missing && installs {
                 output.message(
@@ -314,7 +314,11 @@ impl<'a> AgentSetup<'a> {
         elsewhere.dedup();
         let program = self.environment.program("milepost");
         let status = present::SetupStatus { agents, program, elsewhere };
-        if output.json { output.document(&status.document()) } else { output.text(&status.page(output)) }
+        if output.json {
+            output.write_json(&status.document())
+        } else {
+            output.write_text(&status.page(output))
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! `completions`: what a shell needs to complete commands and flags.
 
-use crate::cli::whole;
-use crate::error::CommandError;
-use crate::present::Output;
+use crate::cli::full_command;
+use crate::present::reference::CompletionsDocument;
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
@@ -15,12 +14,9 @@ pub(crate) struct CompletionsArgs {
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs, output: &Output) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &CompletionsArgs) -> CompletionsDocument {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut whole(), "milepost", &mut script);
-    if output.json {
-        let script = String::from_utf8_lossy(&script);
-        return output.document(&serde_json::json!({ "schema": "milepost.completions/1", "script": script }));
-    }
-    output.bytes(&script)
+    clap_complete::generate(args.shell, &mut full_command(), "milepost", &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    CompletionsDocument { schema: "milepost.completions/1", script }
 }

@@ -1,12 +1,12 @@
 //! `context`: how healthy the agent's context is.
 
-use milepost::model::{ContextChange, Pressure};
+use milepost::model::{ContextChange, ContextDigest, Pressure};
+use serde::Serialize;
 
-use super::number;
-use crate::config::word;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
+use crate::input::Argument;
+use crate::present::saved::ChangeDocument;
 
 /// Say how full the agent's context is and what must stay in it
 ///
@@ -16,20 +16,20 @@ use crate::present::saved::Changed;
                         milepost context set --protect src/parser.rs --protect plan.md --policy strict")]
 pub(crate) struct ContextArgs {
     #[command(subcommand)]
-    what: What,
+    action: ContextAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum ContextAction {
     /// Say how it is now
     #[command(after_help = "Examples:\n  milepost context set --pressure high --dropped 12")]
     Set {
         /// How full the window is: low, medium or high
         #[arg(long, value_name = "P")]
-        pressure: Option<String>,
+        pressure: Option<Argument<Pressure>>,
         /// How many items were dropped
         #[arg(long, value_name = "N", allow_hyphen_values = true)]
-        dropped: Option<String>,
+        dropped: Option<Argument<u64>>,
         /// A path or id that must stay; may be repeated
         #[arg(long, value_name = "PATH")]
         protect: Vec<String>,
@@ -39,13 +39,18 @@ enum What {
     },
 }
 
-pub(crate) fn run(args: ContextArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let What::Set { pressure, dropped, protect, policy } = args.what;
-    let pressure = pressure
-        .map(|text| word::<Pressure>(&text, "--pressure", "/context_digest/window_pressure"))
-        .transpose()?;
-    let dropped =
-        dropped.map(|text| number(&text, "--dropped", "/context_digest/dropped_items")).transpose()?;
+#[derive(Serialize)]
+pub(crate) struct ContextFields {
+    context_digest: Option<ContextDigest>,
+}
+
+pub(crate) fn execute(
+    args: ContextArgs,
+    context: &Context<'_>,
+) -> Result<ChangeDocument<ContextFields>, CommandError> {
+    let ContextAction::Set { pressure, dropped, protect, policy } = args.action;
+    let pressure = pressure.map(|p| p.word("--pressure", "/context_digest/window_pressure")).transpose()?;
+    let dropped = dropped.map(|n| n.number("--dropped", "/context_digest/dropped_items")).transpose()?;
     let change = ContextChange { pressure, dropped, protect, policy };
     if change == ContextChange::default() {
         let message = "nothing to change: --pressure, --dropped, --protect or --policy is needed";
@@ -53,8 +58,6 @@ pub(crate) fn run(args: ContextArgs, context: &Context<'_>) -> Result<(), Comman
     }
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
-    let record = applied.mp.as_ref().filter(|_| context.output.json).and_then(read);
-    let digest = record.and_then(|record| record.working.context_digest);
-    let what = serde_json::json!({ "context_digest": digest });
-    Changed { schema: "milepost.context/1", applied: &applied, what }.present(context.output)
+    let context_digest = applied.mp.as_ref().and_then(read).and_then(|record| record.working.context_digest);
+    Ok(ChangeDocument::new("milepost.context/1", &applied, ContextFields { context_digest }))
 }

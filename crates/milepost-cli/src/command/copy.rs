@@ -7,7 +7,7 @@ use milepost::store::StoreUrl;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::transfer;
+use crate::present::transfer::CopyDocument;
 
 /// Copy every run, checkpoint, mark and event from one store to another
 ///
@@ -30,7 +30,7 @@ pub(crate) struct CopyArgs {
     verify: bool,
 }
 
-pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &CopyArgs, context: &Context<'_>) -> Result<CopyDocument, CommandError> {
     let (from, to): (StoreUrl, StoreUrl) = (args.from.parse()?, args.to.parse()?);
     if from == to {
         return Err(CommandError::usage("--from and --to name the same store"));
@@ -58,5 +58,5 @@ pub(crate) fn run(args: &CopyArgs, context: &Context<'_>) -> Result<(), CommandE
         None
     };
     drop(progress);
-    transfer::copied(context.output, &copied, compared.as_ref())
+    Ok(CopyDocument::new(copied, compared))
 }

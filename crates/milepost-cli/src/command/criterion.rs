@@ -1,11 +1,12 @@
 //! `criterion`: how a criterion of success stands.
 
-use milepost::model::{CriterionChange, CriterionStatus};
+use milepost::model::{Criterion, CriterionChange, CriterionStatus};
+use serde::Serialize;
 
-use crate::config::word;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
+use crate::input::Argument;
+use crate::present::saved::ChangeDocument;
 
 /// Say how a criterion of success stands
 ///
@@ -15,11 +16,11 @@ use crate::present::saved::Changed;
                         milepost criterion set tests completed")]
 pub(crate) struct CriterionArgs {
     #[command(subcommand)]
-    what: What,
+    action: CriterionAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum CriterionAction {
     /// Say how it stands
     #[command(after_help = "Examples:\n  milepost criterion set tests completed")]
     Set {
@@ -28,25 +29,44 @@ enum What {
         id: String,
         /// How it stands: pending, in_progress or completed
         #[arg(value_name = "STATUS")]
-        status: String,
+        status: Argument<CriterionStatus>,
         /// What has to be true
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         subject: Option<String>,
     },
 }
 
-pub(crate) fn run(args: CriterionArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let What::Set { id, status, subject } = args.what;
-    let status: CriterionStatus = word(&status, "the criterion's status", "/criteria/status")?;
-    let waits = serde_json::json!({ "id": id, "status": status, "subject": subject });
-    let change = CriterionChange { subject, ..CriterionChange::new(&id, status) };
+#[derive(Serialize)]
+pub(crate) struct CriterionFields {
+    criterion: CriterionState,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CriterionState {
+    Recorded(Criterion),
+    /// Of a change that waits in the outbox.
+    Queued {
+        id: String,
+        status: CriterionStatus,
+        subject: Option<String>,
+    },
+}
+
+pub(crate) fn execute(
+    args: CriterionArgs,
+    context: &Context<'_>,
+) -> Result<ChangeDocument<CriterionFields>, CommandError> {
+    let CriterionAction::Set { id, status, subject } = args.action;
+    let status = status.word("the criterion's status", "/criteria/status")?;
+    let change = CriterionChange { subject: subject.clone(), ..CriterionChange::new(&id, status) };
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
-    let record = applied.mp.as_ref().filter(|_| context.output.json).and_then(read);
-    let stands = record.and_then(|record| record.working.criteria.into_iter().find(|c| c.id == id));
-    let what = match stands {
-        Some(criterion) => serde_json::json!({ "criterion": criterion }),
-        None => serde_json::json!({ "criterion": waits }),
+    let record = applied.mp.as_ref().and_then(read);
+    let recorded = record.and_then(|record| record.working.criteria.into_iter().find(|c| c.id == id));
+    let criterion = match recorded {
+        Some(criterion) => CriterionState::Recorded(criterion),
+        None => CriterionState::Queued { id, status, subject },
     };
-    Changed { schema: "milepost.criterion/1", applied: &applied, what }.present(context.output)
+    Ok(ChangeDocument::new("milepost.criterion/1", &applied, CriterionFields { criterion }))
 }

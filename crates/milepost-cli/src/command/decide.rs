@@ -1,10 +1,11 @@
 //! `decide`: a decision that must not be asked again.
 
 use milepost::model::Change;
+use serde::Serialize;
 
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
+use crate::present::saved::ChangeDocument;
 
 /// Record a decision, which is never dropped
 ///
@@ -21,8 +22,17 @@ pub(crate) struct DecideArgs {
     pub(super) supersedes: Option<String>,
 }
 
-pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let what = serde_json::json!({ "text": args.text, "supersedes": args.supersedes });
+#[derive(Serialize)]
+pub(crate) struct DecisionFields {
+    text: String,
+    supersedes: Option<String>,
+}
+
+pub(crate) fn execute(
+    args: DecideArgs,
+    context: &Context<'_>,
+) -> Result<ChangeDocument<DecisionFields>, CommandError> {
+    let fields = DecisionFields { text: args.text.clone(), supersedes: args.supersedes.clone() };
     let change = Change::Decision { text: args.text, supersedes: args.supersedes.clone() };
     let applied = context.apply(vec![change], &Target::CurrentOrNew)?;
     if let (Some(old), Some(mp)) = (&args.supersedes, &applied.mp) {
@@ -35,5 +45,5 @@ pub(crate) fn run(args: DecideArgs, context: &Context<'_>) -> Result<(), Command
                 .message(&format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same"));
         }
     }
-    Changed { schema: "milepost.decide/1", applied: &applied, what }.present(context.output)
+    Ok(ChangeDocument::new("milepost.decide/1", &applied, fields))
 }

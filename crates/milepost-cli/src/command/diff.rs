@@ -1,11 +1,10 @@
 //! `diff`: what changed from one checkpoint to another.
 
-use crate::error_advice::Exit;
 use milepost::Reference;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::diff::{Document, page};
+use crate::present::diff::DiffDocument;
 
 /// Show what changed from one checkpoint to another, of any runs
 ///
@@ -28,7 +27,7 @@ pub(crate) struct DiffArgs {
     pub(super) exit_code: bool,
 }
 
-pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &DiffArgs, context: &Context<'_>) -> Result<DiffDocument, CommandError> {
     let from: Reference = args.from.parse()?;
     let to = args.to.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;
@@ -36,18 +35,5 @@ pub(crate) fn run(args: &DiffArgs, context: &Context<'_>) -> Result<(), CommandE
     let diff = mp.diff(&from, to.as_ref(), run.as_ref())?;
     context.ensure_visible(&mp, &diff.from.header.run_id)?;
     context.ensure_visible(&mp, &diff.to.header.run_id)?;
-    if context.output.json {
-        context.output.document(&Document::of(&diff))?;
-    } else {
-        context.output.text(&page(&diff, context.output.is_verbose(), mp.now()))?;
-        if diff.from.header.snapshot_id == diff.to.header.snapshot_id {
-            context.output.message(
-                "both are the same checkpoint; `milepost diff latest~1` compares with the one before",
-            );
-        }
-    }
-    if args.exit_code && !diff.is_empty() {
-        return Err(CommandError::ExitOnly(Exit::Nothing));
-    }
-    Ok(())
+    Ok(DiffDocument::new(diff, mp.now(), args.exit_code))
 }

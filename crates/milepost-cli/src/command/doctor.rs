@@ -1,17 +1,13 @@
 //! `doctor`: what is wrong with the store and what can be done; with `--fix`, does it.
 
-use crate::error_advice::Exit;
-use jiff::Timestamp;
-use milepost::model::{CheckpointId, RunId};
 use milepost::store::StoreError;
-use milepost::{Diagnosis, DoctorReport, FutureCheckpoint};
-use milepost::{Error, ReasonCode};
-use serde::Serialize;
+use milepost::{Diagnosis, DoctorReport, Error, FutureCheckpoint};
 
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::hook::failures;
-use crate::present::format::{self, green, red, yellow};
+use crate::present::doctor::{DoctorDocument, Warning};
+use crate::present::format;
 
 /// Find what is wrong with the store, and mend what can be mended
 #[derive(Debug, clap::Args)]
@@ -22,43 +18,7 @@ pub(crate) struct DoctorArgs {
     fix: bool,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    store: String,
-    bytes: u64,
-    checked: u64,
-    problems: Vec<Problem<'a>>,
-    fixed: usize,
-    warnings: &'a [Warning],
-    future: Vec<Future<'a>>,
-}
-
-/// A checkpoint that is dated in the future.
-#[derive(Serialize)]
-struct Future<'a> {
-    snapshot_id: &'a CheckpointId,
-    run_id: &'a RunId,
-    sequence: u64,
-    created_at: Timestamp,
-}
-
-#[derive(Serialize)]
-struct Problem<'a> {
-    reason_code: ReasonCode,
-    message: &'a str,
-    fix: &'a str,
-    fixed: bool,
-}
-
-/// Something to know that is no damage.
-#[derive(Serialize)]
-struct Warning {
-    message: String,
-    fix: &'static str,
-}
-
-pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &DoctorArgs, context: &Context<'_>) -> Result<DoctorDocument, CommandError> {
     let url = context.url().to_string();
     let unknown = context.config.warnings.iter();
     let mut warnings: Vec<_> =
@@ -100,43 +60,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context<'_>) -> Result<(), Comman
         Err(e) => unreadable(e)?,
     };
     warnings.extend(dated_in_future(&report.future));
-    let fixed = report.fixed();
-    if args.fix {
-        context.output.record_change(format!("{} mended", format::counted(fixed as u64, "problem")));
-    }
-    if context.output.json {
-        let problems = report.problems.iter().map(|p| Problem {
-            reason_code: p.reason_code,
-            message: &p.message,
-            fix: &p.fix,
-            fixed: p.fixed,
-        });
-        context.output.document(&Document {
-            schema: "milepost.doctor/1",
-            store: url,
-            bytes,
-            checked: report.checked,
-            problems: problems.collect(),
-            fixed,
-            warnings: &warnings,
-            future: report
-                .future
-                .iter()
-                .map(|one| Future {
-                    snapshot_id: &one.snapshot_id,
-                    run_id: &one.run_id,
-                    sequence: one.sequence,
-                    created_at: one.created_at,
-                })
-                .collect(),
-        })?;
-    } else {
-        context.output.text(&page(&url, bytes, &report, &warnings))?;
-    }
-    let open: Vec<_> = report.problems.iter().filter(|p| !p.fixed).collect();
-    let Some(first) = open.first() else { return Ok(()) };
-    let n = format::counted(open.len() as u64, "problem");
-    Err(CommandError::new(first.reason_code, format!("{n} found")).with_exit(Exit::Damaged))
+    Ok(DoctorDocument::new(url, bytes, report, warnings, args.fix))
 }
 
 /// Names checkpoints that are dated in the future, the first few of them one by one.
@@ -174,24 +98,4 @@ fn unreadable(e: Error) -> Result<DoctorReport, Error> {
         }),
         _ => Err(e),
     }
-}
-
-fn page(url: &str, bytes: u64, report: &DoctorReport, warnings: &[Warning]) -> String {
-    let checked = format::counted(report.checked, "checkpoint");
-    let mut text = format!("{}, {}, {checked} read\n", format::clean(url), format::bytes(bytes));
-    for problem in &report.problems {
-        let sign = if problem.fixed { green("mended ") } else { red("problem") };
-        text.push_str(&format!("{sign} {} ({})\n", format::clean(&problem.message), problem.reason_code));
-        if !problem.fixed {
-            text.push_str(&format!("        {}\n", format::clean(&problem.fix)));
-        }
-    }
-    for warning in warnings {
-        let message = format::clean(&warning.message);
-        text.push_str(&format!("{} {message}\n        {}\n", yellow("warning"), warning.fix));
-    }
-    if report.problems.is_empty() {
-        text.push_str("No problems.\n");
-    }
-    text
 }

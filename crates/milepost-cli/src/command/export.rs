@@ -3,16 +3,14 @@
 use std::path::PathBuf;
 
 use milepost::internal::capture::distance::uncommitted;
-use milepost::interop::Format;
-use milepost::interop::Patch;
+use milepost::interop::{Format, Patch};
 use milepost::model::RunId;
-use milepost::{Error, Milepost};
-use milepost::{ExportOptions, Reference};
+use milepost::{Error, ExportOptions, Milepost, Reference};
 
 use crate::config::word;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::transfer;
+use crate::present::transfer::ExportDocument;
 
 /// Export a run in the format of another tool
 ///
@@ -45,13 +43,13 @@ pub(crate) struct ExportArgs {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<ExportDocument, CommandError> {
     let format = word::<Format>(&args.format, "FORMAT", "/format")?;
     if args.with_patch && format != Format::Bundle {
         return Err(CommandError::usage("--with-patch goes with the format bundle"));
     }
     let mp = context.open_existing()?;
-    let (run, reference) = meant(&args.what, &mp, context)?;
+    let (run, reference) = resolve(&args.what, &mp, context)?;
     let patch = if args.with_patch {
         let (head, diff) = uncommitted(&context.config.place.root).map_err(CommandError::usage)?;
         Some(Patch { head: Some(head), diff })
@@ -85,11 +83,11 @@ pub(crate) fn run(args: &ExportArgs, context: &Context<'_>) -> Result<(), Comman
         mp.export(&what, &mut |n| progress.at("checkpoints read", n))
     })?;
     drop(progress);
-    transfer::exported(context.output, &what, &report)
+    Ok(ExportDocument::new(what, report))
 }
 
 /// A run by its id, or a checkpoint by any of its names.
-fn meant(
+fn resolve(
     text: &str,
     mp: &Milepost,
     context: &Context<'_>,

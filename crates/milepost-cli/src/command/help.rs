@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, named, whole};
+use crate::cli::{Cli, find_command, full_command};
 use crate::error::CommandError;
-use crate::present::Output;
+use crate::present::reference::HelpDocument;
 
 /// Show the commands, or one with its examples
 #[derive(Debug, clap::Args)]
@@ -17,17 +17,13 @@ pub(crate) struct HelpArgs {
     all: bool,
 }
 
-pub(crate) fn run(args: &HelpArgs, output: &Output) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &HelpArgs) -> Result<HelpDocument, CommandError> {
     let mut command = match (args.command.is_empty(), args.all) {
-        (false, _) => named(&args.command)?,
-        (true, true) => whole(),
+        (false, _) => find_command(&args.command)?,
+        (true, true) => full_command(),
         (true, false) => Cli::command(),
     };
-    let text = if args.command.is_empty() { command.render_help() } else { command.render_long_help() };
-    let text = text.ansi().to_string();
-    if output.json {
-        let text = command.render_long_help().to_string();
-        return output.document(&serde_json::json!({ "schema": "milepost.help/1", "text": text }));
-    }
-    output.text(&text)
+    let shown = if args.command.is_empty() { command.render_help() } else { command.render_long_help() };
+    let text = command.render_long_help().to_string();
+    Ok(HelpDocument { schema: "milepost.help/1", text, styled: shown.ansi().to_string() })
 }

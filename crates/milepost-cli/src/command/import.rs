@@ -2,18 +2,16 @@
 
 use std::path::PathBuf;
 
-use milepost::Error;
-use milepost::Redaction;
 use milepost::internal::fs::atomic;
 use milepost::internal::preview_import;
 use milepost::interop::Format;
 use milepost::store::StoreError;
-use milepost::{ImportOptions, ImportReport, ImportStage};
+use milepost::{Error, ImportOptions, ImportReport, ImportStage, Redaction};
 
 use crate::config::word;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::transfer;
+use crate::present::transfer::{ImportDocument, Patch};
 
 /// Import checkpoints that another tool has written
 ///
@@ -46,7 +44,7 @@ pub(crate) struct ImportArgs {
     patch: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<ImportDocument, CommandError> {
     let format = match args.format.as_str() {
         "auto" => None,
         name => Some(word::<Format>(name, "FORMAT", "/format")?),
@@ -68,14 +66,16 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Comman
         location: context.run_options().location,
     };
     let mut progress = context.output.progress();
-    let mut told = |stage: ImportStage| match stage {
+    let mut report_stage = |stage: ImportStage| match stage {
         ImportStage::Read(n) => progress.at("files read", n),
         ImportStage::Written(n, total) => progress.of("checkpoints imported", n, total),
     };
     let report = if args.dry_run {
         match context.open_read_only() {
-            Ok(mp) => preview_import(Some(&mp), &import, &mut told)?,
-            Err(Error::Store(StoreError::Missing { .. })) => preview_import(None, &import, &mut told)?,
+            Ok(mp) => preview_import(Some(&mp), &import, &mut report_stage)?,
+            Err(Error::Store(StoreError::Missing { .. })) => {
+                preview_import(None, &import, &mut report_stage)?
+            }
             Err(e) => return Err(e.into()),
         }
     } else {
@@ -88,15 +88,15 @@ pub(crate) fn run(args: &ImportArgs, context: &Context<'_>) -> Result<(), Comman
             what: "read",
             source,
         })?;
-        context.open_or_create()?.import(&import, &mut told)?
+        context.open_or_create()?.import(&import, &mut report_stage)?
     };
     drop(progress);
-    patch(args, &report, context)?;
-    transfer::imported(context.output, &report, args.dry_run, &context.config.place.root)
+    let patch = write_patch(args, &report)?;
+    Ok(ImportDocument::new(report, patch, args.dry_run, &context.config.place.root))
 }
 
-/// What was not committed there goes into a file, where that was asked for.
-fn patch(args: &ImportArgs, report: &ImportReport, context: &Context<'_>) -> Result<(), CommandError> {
+/// Writes the uncommitted changes of a bundle into a file, where that was asked for.
+fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch, CommandError> {
     match (&report.patch, &args.patch) {
         (Some(patch), Some(file)) if !args.dry_run => {
             if file.exists() {
@@ -109,14 +109,9 @@ fn patch(args: &ImportArgs, report: &ImportReport, context: &Context<'_>) -> Res
             }
             let written = |source| Error::File { path: file.clone(), what: "written", source };
             atomic::write(file, patch.diff.as_bytes(), atomic::Mode::Private).map_err(written)?;
-            context
-                .output
-                .message(&format!("its uncommitted changes are in {0}: git apply {0}", file.display()));
+            Ok(Patch::Written(file.clone()))
         }
-        (Some(_), None) => {
-            context.output.message("it brings uncommitted changes: --patch FILE writes them into a file");
-        }
-        _ => {}
+        (Some(_), None) => Ok(Patch::Available),
+        _ => Ok(Patch::None),
     }
-    Ok(())
 }

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandE
     let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
     context.output.record_change(format!("the store {url} is ready"));
     if context.output.json {
-        context.output.document(&Document {
+        context.output.write_json(&Document {
             schema: "milepost.init/1",
             store: url.to_string(),
             config: file.display().to_string(),
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandE
     if let Some(warning) = info.warning {
         context.output.message(&format!("Warning: {warning}"));
     }
-    context.output.text(&text)?;
+    context.output.write_text(&text)?;
     outcome
 }
 

@@ -1,17 +1,12 @@
 //! `list`: checkpoints, newest first.
 
-use jiff::Timestamp;
-use milepost::internal::engine::{LineageRow, ParentLink, lineage, source_details};
-use milepost::model::{CheckpointId, Phase, RunId, Source, Status};
-use milepost::{ListQuery, ListedCheckpoint};
-use serde::Serialize;
+use milepost::ListQuery;
+use milepost::model::{Source, Status};
 
-use crate::config::word;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::damage::DamageDocument;
-use crate::present::table::{cell, lines, status, table};
-use crate::present::{format, run as runs};
+use crate::input::Argument;
+use crate::present::list::ListDocument;
 
 /// List checkpoints, newest first
 #[derive(Debug, clap::Args)]
@@ -29,10 +24,10 @@ pub(crate) struct ListArgs {
     pub(super) incomplete: bool,
     /// Only of this source: step_boundary, error_boundary, timer or manual
     #[arg(long, value_name = "S")]
-    pub(super) source: Option<String>,
+    pub(super) source: Option<Argument<Source>>,
     /// Only of this status: in_progress, failed, completed or paused
     #[arg(long, value_name = "S")]
-    pub(super) status: Option<String>,
+    pub(super) status: Option<Argument<Status>>,
     /// Only with this tag
     #[arg(long, value_name = "T")]
     pub(super) tag: Option<String>,
@@ -41,59 +36,9 @@ pub(crate) struct ListArgs {
     pub(super) tree: bool,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    checkpoints: Vec<Row<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    damaged: Vec<DamageDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    snapshot_id: &'a CheckpointId,
-    run_id: &'a RunId,
-    sequence: u64,
-    created_at: Timestamp,
-    session_id: &'a str,
-    parent: Option<&'a CheckpointId>,
-    source: Source,
-    source_details: Vec<String>,
-    status: Status,
-    phase: Option<&'a Phase>,
-    task_summary: Option<&'a str>,
-    completed: bool,
-    pinned: bool,
-    tags: &'a [String],
-    /// The id that its brief gives itself, or that it had where it was imported from.
-    name: Option<&'a str>,
-    #[serde(flatten)]
-    place: Option<Place>,
-}
-
-/// Where it stands in the tree.
-#[derive(Serialize)]
-struct Place {
-    depth: usize,
-    /// `parent`, `root`, `missing` for a parent that is not in the list, `cycle`.
-    lineage: &'static str,
-}
-
-impl Place {
-    fn of(place: &LineageRow) -> Self {
-        let lineage = match place.parent_link {
-            ParentLink::Parent => "parent",
-            ParentLink::Root => "root",
-            ParentLink::Missing => "missing",
-            ParentLink::Cycle => "cycle",
-        };
-        Self { depth: place.depth, lineage }
-    }
-}
-
-pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let source = args.source.as_deref().map(|s| word(s, "--source", "/source")).transpose()?;
-    let wanted = args.status.as_deref().map(|s| word(s, "--status", "/status")).transpose()?;
+pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocument, CommandError> {
+    let source = args.source.map(|s| s.word("--source", "/source")).transpose()?;
+    let status = args.status.map(|s| s.word("--status", "/status")).transpose()?;
     let mp = context.open_existing()?;
     let hidden = match &context.config.run {
         Some(run) => {
@@ -108,102 +53,12 @@ pub(crate) fn run(args: ListArgs, context: &Context<'_>) -> Result<(), CommandEr
         limit: if hidden.is_empty() { args.limit } else { 0 },
         completed: (args.completed || args.incomplete).then_some(args.completed),
         source,
-        status: wanted,
+        status,
         tag: args.tag,
     })?;
     listing.checkpoints.retain(|listed| !hidden.contains(&listed.entry.header.run_id));
     if args.limit > 0 {
         listing.checkpoints.truncate(args.limit);
     }
-    if !listing.damaged.is_empty() {
-        let n = format::counted(listing.damaged.len() as u64, "damaged row");
-        context.output.message(&format!("Warning: {n} left out; `milepost verify` names what is damaged"));
-    }
-    let order: Vec<(Option<LineageRow>, usize)> = match args.tree {
-        true => lineage(&listing.checkpoints).into_iter().map(|place| (Some(place), place.at)).collect(),
-        false => (0..listing.checkpoints.len()).map(|at| (None, at)).collect(),
-    };
-    if context.output.json {
-        return context.output.document(&Document {
-            schema: "milepost.list/1",
-            checkpoints: order
-                .iter()
-                .filter_map(|(place, at)| Some(row(listing.checkpoints.get(*at)?, place.as_ref())))
-                .collect(),
-            damaged: DamageDocument::all(&listing.damaged),
-        });
-    }
-    if listing.checkpoints.is_empty() {
-        context.output.message("no checkpoints");
-        return Ok(());
-    }
-    let mut headings = vec!["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"];
-    let named = listing.checkpoints.iter().any(|listed| listed.entry.header.imported_id.is_some());
-    if named {
-        headings.insert(1, "NAME");
-    }
-    let mut shown = table(context.output, &headings);
-    let now = mp.now();
-    for (place, at) in &order {
-        let Some(listed) = listing.checkpoints.get(*at) else { continue };
-        let header = &listed.entry.header;
-        let mut cells = vec![
-            cell(format!("{}{}", place.as_ref().map(branch).unwrap_or_default(), header.snapshot_id)),
-            cell(format!("{}@{}", header.run_id, header.sequence)),
-            cell(format::ago(header.created_at, now)),
-            cell(source_details(&listed.entry).join(", ")),
-            status(header.status),
-            cell(header.phase.as_ref().map(runs::phase).unwrap_or_default()),
-            cell(marks(listed)),
-            cell(header.summary.as_deref().unwrap_or_default()),
-        ];
-        if named {
-            cells.insert(1, cell(header.imported_id.as_deref().unwrap_or_default()));
-        }
-        shown.add_row(cells);
-    }
-    context.output.text(&lines(&shown))
-}
-
-/// How a line of the tree begins: a dot on the line, a branch to the right, and what is odd about where it begins.
-fn branch(place: &LineageRow) -> String {
-    let sign = match place.parent_link {
-        ParentLink::Parent | ParentLink::Root => "",
-        ParentLink::Missing => "… ",
-        ParentLink::Cycle => "↻ ",
-    };
-    match place.depth {
-        0 => sign.to_owned(),
-        n => format!("{}└ {sign}", "│ ".repeat(n - 1)),
-    }
-}
-
-fn row<'a>(listed: &'a ListedCheckpoint, place: Option<&LineageRow>) -> Row<'a> {
-    let header = &listed.entry.header;
-    Row {
-        snapshot_id: &header.snapshot_id,
-        run_id: &header.run_id,
-        sequence: header.sequence,
-        created_at: header.created_at,
-        session_id: &header.session_id,
-        parent: header.parent.as_ref(),
-        source: header.source,
-        source_details: source_details(&listed.entry),
-        status: header.status,
-        phase: header.phase.as_ref(),
-        task_summary: header.summary.as_deref(),
-        completed: listed.completed,
-        pinned: listed.entry.marks.pinned,
-        tags: &listed.entry.marks.tags,
-        name: header.imported_id.as_deref(),
-        place: place.map(Place::of),
-    }
-}
-
-fn marks(listed: &ListedCheckpoint) -> String {
-    let marks = &listed.entry.marks;
-    let completed = listed.completed.then(|| "done".to_owned());
-    let pinned = marks.pinned.then(|| "pinned".to_owned());
-    let tags = marks.tags.iter().map(|tag| format!("#{tag}"));
-    completed.into_iter().chain(pinned).chain(tags).collect::<Vec<_>>().join(" ")
+    Ok(ListDocument::new(listing, args.tree, mp.now()))
 }

@@ -1,8 +1,8 @@
 //! `man`: the manual page, of everything or of one command.
 
-use crate::cli::named;
+use crate::cli::find_command;
 use crate::error::CommandError;
-use crate::present::Output;
+use crate::present::reference::ManualDocument;
 
 /// Print the manual page
 #[derive(Debug, clap::Args)]
@@ -12,13 +12,9 @@ pub(crate) struct ManArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn run(args: &ManArgs, output: &Output) -> Result<(), CommandError> {
-    let command = named(&args.command)?;
+pub(crate) fn execute(args: &ManArgs) -> Result<ManualDocument, CommandError> {
+    let command = find_command(&args.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(CommandError::Stdout)?;
-    if output.json {
-        let page = String::from_utf8_lossy(&page);
-        return output.document(&serde_json::json!({ "schema": "milepost.man/1", "page": page }));
-    }
-    output.bytes(&page)
+    Ok(ManualDocument { schema: "milepost.man/1", page: String::from_utf8_lossy(&page).into_owned() })
 }

@@ -1,12 +1,10 @@
 //! `mark`: pins and tags, which retention respects.
 
-use milepost::model::{CheckpointId, RunId};
 use milepost::{MarkChange, Reference};
-use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::format;
+use crate::present::marks::MarkDocument;
 
 /// Pin or tag a checkpoint, so that it is kept
 #[derive(Debug, clap::Args)]
@@ -30,23 +28,7 @@ pub(crate) struct MarkArgs {
     untag: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    snapshot_id: &'a CheckpointId,
-    run_id: &'a RunId,
-    sequence: u64,
-    marks: Marks<'a>,
-}
-
-#[derive(Serialize)]
-struct Marks<'a> {
-    pinned: bool,
-    tags: &'a [String],
-    revision: u64,
-}
-
-pub(crate) fn run(args: MarkArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: MarkArgs, context: &Context<'_>) -> Result<MarkDocument, CommandError> {
     let reference: Reference = args.reference.parse()?;
     let change =
         MarkChange { pin: (args.pin || args.unpin).then_some(args.pin), tag: args.tag, untag: args.untag };
@@ -58,21 +40,5 @@ pub(crate) fn run(args: MarkArgs, context: &Context<'_>) -> Result<(), CommandEr
     let run = context.named_run(&mp)?;
     let entry = mp.find(&reference, run.as_ref())?;
     let marks = mp.mark(&entry, &change)?;
-    let header = &entry.header;
-    context.output.record_change(format!("the marks of {} were changed", header.snapshot_id));
-    if context.output.json {
-        return context.output.document(&Document {
-            schema: "milepost.mark/1",
-            snapshot_id: &header.snapshot_id,
-            run_id: &header.run_id,
-            sequence: header.sequence,
-            marks: Marks { pinned: marks.pinned, tags: &marks.tags, revision: marks.revision },
-        });
-    }
-    let mut said: Vec<_> = marks.tags.iter().map(|tag| format::clean(tag)).collect();
-    if marks.pinned {
-        said.insert(0, "pinned".to_owned());
-    }
-    context.output.message(&if said.is_empty() { "no marks".to_owned() } else { said.join(", ") });
-    context.output.text(&format!("{}\n", header.snapshot_id))
+    Ok(MarkDocument::new(entry.header, marks))
 }

@@ -1,5 +1,5 @@
-//! The commands, one file each: its arguments, whose comments are the help text, and one `run`.
-//! In: arguments and a context. Out: calls to the engine, and documents or pages for the screen.
+//! The commands, one file each: its arguments, whose comments are the help text, and one `execute`.
+//! In: arguments and a context. Out: a typed document, which `present` renders. Prints nothing.
 
 pub(crate) mod agents;
 mod brief;
@@ -40,7 +40,7 @@ mod state;
 pub(crate) mod status;
 mod step;
 mod summary;
-mod task;
+pub(crate) mod task;
 pub(crate) mod trust;
 mod verify;
 
@@ -62,7 +62,7 @@ macro_rules! commands {
 
         impl Command {
             /// One command as clap has it, by its name.
-            pub(crate) fn alone(name: &str) -> Option<clap::Command> {
+            pub(crate) fn clap_command(name: &str) -> Option<clap::Command> {
                 match name {
                     $( $(#[cfg($when)])? $name => Some(<$args as clap::Args>::augment_args(clap::Command::new($name))), )*
                     _ => None,
@@ -147,57 +147,64 @@ commands! {
 
 impl Command {
     /// Runs a command that needs no configuration; gives back one that does.
-    pub(crate) fn run_bare(self, global: &Global, output: &Output) -> Result<Option<Self>, CommandError> {
+    pub(crate) fn run_without_config(
+        self,
+        global: &Global,
+        output: &Output,
+    ) -> Result<Option<Self>, CommandError> {
         match self {
-            Self::Schema(_) => schema::run(output).map(|()| None),
-            Self::Completions(args) => completions::run(&args, output).map(|()| None),
-            Self::Man(args) => man::run(&args, output).map(|()| None),
-            Self::Help(args) => help::run(&args, output).map(|()| None),
-            Self::Hook(args) => hook::run(&args, global, output).map(|()| None),
+            Self::Schema(_) => output.present(&schema::execute())?,
+            Self::Completions(args) => output.present(&completions::execute(&args))?,
+            Self::Man(args) => output.present(&man::execute(&args)?)?,
+            Self::Help(args) => output.present(&help::execute(&args)?)?,
+            Self::Hook(args) => hook::run(&args, global, output)?,
             #[cfg(feature = "mcp")]
-            Self::Mcp(args) => mcp::run(&args, global, output).map(|()| None),
-            other => Ok(Some(other)),
+            Self::Mcp(args) => mcp::serve(&args, global, output)?,
+            other => return Ok(Some(other)),
         }
+        Ok(None)
     }
 
-    /// Runs a command.
+    /// Executes a command and presents its document.
     pub(crate) fn run(self, context: &Context<'_>) -> Result<(), CommandError> {
+        let output = context.output;
         match self {
             Self::Init(args) => init::run(&args, context),
-            Self::Status(args) => status::run(&args, context),
+            Self::Status(args) => output.present(&status::execute(&args, context)?),
             Self::Run(args) => run::run(args, context).map_err(CommandError::into_supervisor),
-            Self::Save(args) => save::run(*args, context),
-            Self::Resume(args) => resume::run(&args, context),
-            Self::Show(args) => show::run(&args, context),
-            Self::Diff(args) => diff::run(&args, context),
-            Self::Prune(args) => prune::run(&args, context),
-            Self::Doctor(args) => doctor::run(&args, context),
+            Self::Save(args) => output.present(&save::execute(*args, context)?),
+            Self::Resume(args) => output.present(&resume::execute(&args, context)?),
+            Self::Show(args) => output.present(&show::execute(&args, context)?),
+            Self::Diff(args) => output.present(&diff::execute(&args, context)?),
+            Self::Prune(args) => output.present(&prune::execute(&args, context)?),
+            Self::Doctor(args) => output.present(&doctor::execute(&args, context)?),
             Self::Agents(args) => agents::run(&args, context),
-            Self::Start(args) => start::run(args, context),
-            Self::Finish(args) => finish::run(args, context),
-            Self::Step(args) => step::run(args, context),
-            Self::Task(args) => task::run(args, context),
-            Self::Criterion(args) => criterion::run(args, context),
-            Self::Record(args) => record::run(args, context),
-            Self::Note(args) => note::run(args, context),
-            Self::Decide(args) => decide::run(args, context),
-            Self::Context(args) => context::run(args, context),
-            Self::Runs(args) => runs::run(&args, context),
-            Self::List(args) => list::run(args, context),
-            Self::Summary(args) => summary::run(&args, context),
-            Self::Mark(args) => mark::run(args, context),
-            Self::Complete(args) => complete::run(&args, context),
-            Self::Brief(args) => brief::run(args, context),
-            Self::State(args) => state::run(&args, context),
-            Self::Delete(args) => delete::run(&args, context),
-            Self::Verify(args) => verify::run(&args, context),
-            Self::Events(args) => events::run(&args, context),
-            Self::Import(args) => import::run(&args, context),
-            Self::Export(args) => export::run(&args, context),
-            Self::Copy(args) => copy::run(&args, context),
-            Self::Trust(args) => trust::run(&args, context),
-            Self::Config(args) => config::run(&args, context),
-            // These have run before there was a context.
+            Self::Start(args) => output.present(&start::execute(args, context)?),
+            Self::Finish(args) => output.present(&finish::execute(args, context)?),
+            Self::Step(args) => output.present(&step::execute(args, context)?),
+            Self::Task(args) => output.present(&task::execute(args, context)?),
+            Self::Criterion(args) => output.present(&criterion::execute(args, context)?),
+            Self::Record(args) => output.present(&record::execute(args, context)?),
+            Self::Note(args) => output.present(&note::execute(args, context)?),
+            Self::Decide(args) => output.present(&decide::execute(args, context)?),
+            Self::Context(args) => output.present(&context::execute(args, context)?),
+            Self::Runs(args) => output.present(&runs::execute(args, context)?),
+            Self::List(args) => output.present(&list::execute(args, context)?),
+            Self::Summary(args) => output.present(&summary::execute(&args, context)?),
+            Self::Mark(args) => output.present(&mark::execute(args, context)?),
+            Self::Complete(args) => output.present(&complete::execute(&args, context)?),
+            Self::Brief(args) => output.present(&brief::execute(args, context)?),
+            Self::State(args) => output.present(&state::execute(args, context)?),
+            Self::Delete(args) => output.present(&delete::execute(&args, context)?),
+            Self::Verify(args) => output.present(&verify::execute(&args, context)?),
+            Self::Events(args) if args.follow => events::follow(&args, context),
+            Self::Events(args) => output.present(&events::execute(&args, context)?),
+            Self::Import(args) => output.present(&import::execute(&args, context)?),
+            Self::Export(args) => output.present(&export::execute(&args, context)?),
+            Self::Copy(args) => output.present(&copy::execute(&args, context)?),
+            Self::Trust(args) => output.present(&trust::execute(&args, context)?),
+            Self::Config(args) => output.present(&config::execute(&args, context)?),
+            // These ran before the configuration was read.
             Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => Ok(()),
@@ -205,8 +212,8 @@ impl Command {
     }
 }
 
-/// Works in the folder that -C names.
-pub(crate) fn go_to(global: &Global) -> Result<(), CommandError> {
+/// Changes to the folder that -C names.
+pub(crate) fn change_directory(global: &Global) -> Result<(), CommandError> {
     let Some(folder) = &global.directory else { return Ok(()) };
     std::env::set_current_dir(folder)
         .map_err(|source| milepost::Error::File { path: folder.clone(), what: "read", source }.into())
@@ -220,15 +227,4 @@ fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), Comm
             .with_hint("name the file or folder that it leads to")),
         None => Ok(()),
     }
-}
-
-/// Reads a whole number that a flag gives.
-fn number(text: &str, flag: &str, path: &str) -> Result<u64, milepost::Error> {
-    text.parse().map_err(|_| milepost::Error::Value {
-        name: flag.to_owned(),
-        source: milepost::model::ValidationError {
-            path: path.to_owned(),
-            message: format!("\"{text}\" is not a whole number, 0 or more"),
-        },
-    })
 }

@@ -1,10 +1,11 @@
 //! `note`: a line for the log of a run.
 
 use milepost::model::Change;
+use serde::Serialize;
 
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
+use crate::present::saved::ChangeDocument;
 
 /// Add a line to the log of a run
 ///
@@ -18,8 +19,16 @@ pub(crate) struct NoteArgs {
     text: String,
 }
 
-pub(crate) fn run(args: NoteArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let what = serde_json::json!({ "text": args.text });
+#[derive(Serialize)]
+pub(crate) struct NoteFields {
+    text: String,
+}
+
+pub(crate) fn execute(
+    args: NoteArgs,
+    context: &Context<'_>,
+) -> Result<ChangeDocument<NoteFields>, CommandError> {
+    let fields = NoteFields { text: args.text.clone() };
     let applied = context.apply(vec![Change::Note(args.text)], &Target::CurrentOrNew)?;
-    Changed { schema: "milepost.note/1", applied: &applied, what }.present(context.output)
+    Ok(ChangeDocument::new("milepost.note/1", &applied, fields))
 }

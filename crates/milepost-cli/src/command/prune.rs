@@ -1,15 +1,12 @@
 //! `prune`: removes what is no longer kept, in all runs or one, after asking; compresses, and gives space back.
 
-use crate::error_advice::Exit;
-use milepost::store::StoreError;
-use milepost::{Error, ReasonCode};
-use milepost::{PruneOptions, PruneReport};
+use milepost::{PruneOptions, PruneReport, ReasonCode};
 
 use crate::config::RetainFlags;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::present::format;
-use crate::present::prune::{Document, page, summary, why};
+use crate::present::prune::{PruneDocument, page};
 
 /// Remove checkpoints that are no longer kept, and give the space back
 ///
@@ -33,7 +30,7 @@ pub(crate) struct PruneArgs {
     retain: RetainFlags,
 }
 
-pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDocument, CommandError> {
     let output = context.output;
     let retain = context.config.retain.with(&args.retain)?;
     if !args.dry_run {
@@ -50,22 +47,22 @@ pub(crate) fn run(args: &PruneArgs, context: &Context<'_>) -> Result<(), Command
         let mut progress = output.progress();
         mp.prune(request, &mut |n| progress.at("checkpoints looked at", n))
     };
+    let document =
+        |report| PruneDocument::new(report, mp.now(), context.config.retain.store_limits.max_bytes);
+    let mut asked = false;
     if args.dry_run || !output.yes {
         let plan = prune(&request)?;
         if args.dry_run {
-            return show(context, &plan, &page(output, &plan, mp.now()));
+            return Ok(document(plan));
         }
         if plan.removed > 0 {
             confirm(context, &plan, mp.now())?;
-            request.dry_run = false;
-            let report = prune(&request)?;
-            // The table was there before the question.
-            return show(context, &report, &summary(&report));
+            asked = true;
         }
     }
     request.dry_run = false;
-    let report = prune(&request)?;
-    show(context, &report, &page(output, &report, mp.now()))
+    let report = document(prune(&request)?);
+    Ok(if asked { report.below_table() } else { report })
 }
 
 /// Asks; nothing was changed where the answer is no.
@@ -85,47 +82,4 @@ fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> R
                 .with_hint("add --yes if you mean it, or --dry-run to see what would go"))
         }
     }
-}
-
-fn show(context: &Context<'_>, report: &PruneReport, text: &str) -> Result<(), CommandError> {
-    let output = context.output;
-    if !report.dry_run {
-        let n = format::counted(report.removed, "checkpoint");
-        output.record_change(format!("the store was pruned, with {n} removed"));
-    }
-    if output.json {
-        output.document(&Document::of(report))?;
-    } else {
-        output.text(text)?;
-    }
-    if let Some(bytes) = report.too_large {
-        let most = format::bytes(context.config.retain.store_limits.max_bytes);
-        output.message(&format!(
-            "Warning: the store {} {}, more than {most}, and no ended run is left that may go; \
-             `milepost delete RUN` removes one, retain.max_store in milepost.toml is the bound",
-            if report.dry_run { "would still take" } else { "still takes" },
-            format::bytes(bytes),
-        ));
-    }
-    let Some(first) = report.failed.first() else { return Ok(()) };
-    for failure in &report.failed {
-        let run = failure.run_id.as_ref().map_or(String::new(), |run| format!("run {run}: "));
-        output.message(&format!("{run}{}", why(&failure.error)));
-    }
-    let done = report.removed + report.compressed > 0;
-    if let (false, Error::Store(StoreError::Busy { .. })) = (done, &first.error) {
-        let message = format!("nothing was pruned: {}", first.error);
-        return Err(CommandError::new(ReasonCode::StoreBusy, message)
-            .with_exit(Exit::Busy)
-            .with_hint("try again; if it lasts, a stopped process may hold the lock"));
-    }
-    let message = format!(
-        "{} while pruning; {} removed and {} compressed so far",
-        format::counted(report.failed.len() as u64, "problem"),
-        format::counted(report.removed, "checkpoint"),
-        format::count(report.compressed),
-    );
-    Err(CommandError::new(ReasonCode::CheckpointRetentionPruneFailed, message)
-        .with_exit(if done { Exit::Partly } else { Exit::Failed })
-        .with_hint("`milepost doctor` says what is wrong; prune again afterwards"))
 }

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use milepost::Error;
 use milepost::internal::engine::OUTCOME_SUMMARY;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult, ValidationError};
+use serde::Serialize;
 
-use super::number;
-use crate::config::word;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
-use crate::supervise::{self, Attempt};
+use crate::input::Argument;
+use crate::present::saved::ChangeDocument;
+use crate::supervise::{self, SupervisedCommand};
 
 /// Record how a command or tool ended, or run one and record it
 ///
@@ -23,13 +23,13 @@ use crate::supervise::{self, Attempt};
 pub(crate) struct RecordArgs {
     /// What it is: shell, slash_command or tool_use [default with a command: shell]
     #[arg(long, value_name = "K", required_unless_present = "command")]
-    pub(super) kind: Option<String>,
+    pub(super) kind: Option<Argument<OutcomeKind>>,
     /// Its name [default with a command: the command]
     #[arg(long, value_name = "N", required_unless_present = "command")]
     pub(super) name: Option<String>,
     /// How it ended: PASS, FAIL or WARN
     #[arg(long, value_name = "R", required_unless_present = "command", conflicts_with = "command")]
-    pub(super) result: Option<String>,
+    pub(super) result: Option<Argument<OutcomeResult>>,
     /// How long it took
     #[arg(
         long,
@@ -38,7 +38,7 @@ pub(crate) struct RecordArgs {
         required_unless_present = "command",
         conflicts_with = "command"
     )]
-    pub(super) duration_ms: Option<String>,
+    pub(super) duration_ms: Option<Argument<u64>>,
     /// What it did, in at most 2,048 bytes [default with a command: the end of its output]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) summary: Option<String>,
@@ -50,8 +50,15 @@ pub(crate) struct RecordArgs {
     pub(super) command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let kind = args.kind.as_deref().map(|k| word(k, "--kind", "/command_outcomes/kind")).transpose()?;
+#[derive(Serialize)]
+pub(crate) struct OutcomeFields {
+    outcome: Outcome,
+}
+
+type OutcomeDocument = ChangeDocument<OutcomeFields>;
+
+pub(crate) fn execute(args: RecordArgs, context: &Context<'_>) -> Result<OutcomeDocument, CommandError> {
+    let kind = args.kind.clone().map(|k| k.word("--kind", "/command_outcomes/kind")).transpose()?;
     let summary = args.summary.clone().unwrap_or_default();
     if summary.len() > OUTCOME_SUMMARY {
         let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", summary.len());
@@ -59,41 +66,37 @@ pub(crate) fn run(args: RecordArgs, context: &Context<'_>) -> Result<(), Command
         return Err(Error::Value { name: "--summary".into(), source }.into());
     }
     if !args.command.is_empty() {
-        return execute(&args, kind, context).map_err(CommandError::into_supervisor);
+        return run_program(&args, kind, context).map_err(CommandError::into_supervisor);
     }
-    let result = args.result.as_deref().unwrap_or_default();
+    let duration = args.duration_ms.unwrap_or_else(|| String::new().into());
+    let result = args.result.unwrap_or_else(|| String::new().into());
     let outcome = Outcome {
-        duration_ms: number(
-            args.duration_ms.as_deref().unwrap_or_default(),
-            "--duration-ms",
-            "/command_outcomes/duration_ms",
-        )?,
+        duration_ms: duration.number("--duration-ms", "/command_outcomes/duration_ms")?,
         kind: kind.unwrap_or(OutcomeKind::Shell),
         name: args.name.unwrap_or_default(),
         reason_code: args.reason_code,
-        result: word::<OutcomeResult>(result, "--result", "/command_outcomes/result")?,
+        result: result.word("--result", "/command_outcomes/result")?,
         summary,
         extra: Default::default(),
     };
-    keep(outcome, context, |changed| changed.present(context.output))
+    record_outcome(outcome, context)
 }
 
-fn keep(
-    outcome: Outcome,
+fn record_outcome(outcome: Outcome, context: &Context<'_>) -> Result<OutcomeDocument, CommandError> {
+    let applied = context.apply(vec![outcome.clone().into()], &Target::CurrentOrNew)?;
+    Ok(ChangeDocument::new("milepost.record/1", &applied, OutcomeFields { outcome }))
+}
+
+/// The program runs whatever the store says; that its outcome could not be recorded is reported afterwards.
+fn run_program(
+    args: &RecordArgs,
+    kind: Option<OutcomeKind>,
     context: &Context<'_>,
-    present: impl Fn(&Changed<'_, serde_json::Value>) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
-    let what = serde_json::json!({ "outcome": &outcome });
-    let applied = context.apply(vec![outcome.into()], &Target::CurrentOrNew)?;
-    present(&Changed { schema: "milepost.record/1", applied: &applied, what })
-}
-
-/// The command runs whatever the store says; that its outcome could not be kept is said afterwards.
-fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) -> Result<(), CommandError> {
+) -> Result<OutcomeDocument, CommandError> {
     let allow = &context.config.redact_allow;
-    let attempt = Attempt::new(&args.command, allow);
-    let (ended, tail) = supervise::run_with_tail(attempt.command(), allow);
-    let mut outcome = attempt.outcome(&ended, tail);
+    let command_line = SupervisedCommand::new(&args.command, allow);
+    let (ended, tail) = supervise::run_with_tail(command_line.command(), allow);
+    let mut outcome = command_line.outcome(&ended, tail);
     outcome.kind = kind.unwrap_or(outcome.kind);
     if let Some(name) = &args.name {
         outcome.name.clone_from(name);
@@ -104,18 +107,14 @@ fn execute(args: &RecordArgs, kind: Option<OutcomeKind>, context: &Context<'_>) 
     if args.reason_code.is_some() {
         outcome.reason_code.clone_from(&args.reason_code);
     }
-    let kept = keep(outcome, context, |changed| {
-        changed.present_aside(context.output);
-        Ok(())
-    });
-    let ending = ended.map_err(|e| attempt.failure(&e))?;
-    if let Err(CommandError::Library(e @ (Error::Store(_) | Error::File { .. }))) = &kept
-        && !ending.passed()
+    let recorded = record_outcome(outcome, context);
+    let ending = ended.map_err(|e| command_line.start_error(&e))?;
+    if let (Err(CommandError::Library(e @ (Error::Store(_) | Error::File { .. }))), Err(exit)) =
+        (&recorded, ending.pass_through())
     {
-        // The command's own failure is the one to look at first.
+        // The program's own failure is the one to look at first.
         context.output.message(&format!("Warning: its outcome could not be recorded: {e}"));
-        return ending.pass_through();
+        return Err(exit);
     }
-    kept?;
-    ending.pass_through()
+    recorded.map(|document| document.with_program_exit(ending))
 }

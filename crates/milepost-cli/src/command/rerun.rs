@@ -4,20 +4,23 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error_advice::Exit;
-use milepost::RunAssessment;
 use milepost::model::RunId;
-use milepost::{Error, ReasonCode};
+use milepost::{Error, ReasonCode, RunAssessment};
 
-use super::resume::{allowed, cannot_start, go_to};
+use super::resume::{cannot_start, ensure_eligible, set_working_directory};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 use crate::handover;
 use crate::present::format;
 
 /// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
-/// takes this one's place.
-pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> Result<(), CommandError> {
+/// takes this one's place, so that only an error comes back.
+pub(super) fn run(
+    from: &RunAssessment,
+    run: &RunId,
+    context: &Context<'_>,
+) -> Result<CommandError, CommandError> {
     let record = from.detail.summary.intact();
     let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
     let Some(command) = command else {
@@ -32,13 +35,13 @@ pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> R
         .with_exit(Exit::Failed)
         .with_hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
     }
-    allowed(from)?;
+    ensure_eligible(from)?;
     let folder = handover::root(from, context);
     confirm(from, run, &command, &folder, context)?;
     let mut again = Command::new(this_program()?);
     again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
-    go_to(&mut again, Some(&folder))?;
-    Err(cannot_start("milepost run", &again.exec()))
+    set_working_directory(&mut again, Some(&folder))?;
+    Ok(cannot_start("milepost run", &again.exec()))
 }
 
 /// Shows a recorded command and asks. `--yes` answers for a run of one's own, never for one that came from elsewhere.

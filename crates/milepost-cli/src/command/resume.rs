@@ -4,21 +4,21 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error_advice::Exit;
-use milepost::internal::capture::distance::Distance;
-use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
-use milepost::{Error, Milepost, ReasonCode};
-use milepost::{ResumeCandidate, RunAssessment, StartOptions};
-use serde::Serialize;
+use milepost::model::RunId;
+use milepost::{Error, Milepost, ReasonCode, ResumeCandidate, RunAssessment, StartOptions};
 
 use super::rerun;
 use crate::agents::{Agent, agent_names, find_agent};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 use crate::handover::{self, Overview};
 use crate::input;
-use crate::present::format::{self, bold};
-use crate::present::{damage, resume as page};
+use crate::present::damage::Fallback;
+use crate::present::format;
+use crate::present::resume::{
+    DecisionDocument, DismissedDocument, Examination, ResumeDocument, ResumeFormat, StartedDocument,
+};
 
 /// Tokens of a brief unless said otherwise.
 const BUDGET: u64 = 2000;
@@ -62,91 +62,49 @@ pub(crate) struct ResumeArgs {
     /// Work from a brief in a file, or - for stdin; needs no store
     #[arg(long, value_name = "FILE", conflicts_with_all = ["act", "take_over"])]
     pub(super) from: Option<PathBuf>,
-    /// Whether the run is shown because the caller's own run continues it, as a person has decided.
-    #[arg(skip)]
-    pub(super) continued: bool,
 }
 
-/// A resume as programs see it.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    decision: Decided<'a>,
-    brief: Option<&'a str>,
-    tokens: u64,
-    omitted: &'a [milepost::brief::Omitted],
-    /// What stands above the brief that an agent is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lead: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    about: Option<&'a Overview>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    continued_by: Option<&'a RunId>,
-    /// How far what is checked out is from the commit that it stood on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distance: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Decided<'a> {
-    reason_code: ReasonCode,
-    class: InterruptionKind,
-    eligible: bool,
-    run_id: Option<&'a RunId>,
-    snapshot_id: Option<&'a CheckpointId>,
-    phase: Option<&'a Phase>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fell_back_from: Option<Vec<String>>,
-    next_actions: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Dismissed<'a> {
-    schema: &'static str,
-    dismissed: &'a RunId,
-}
-
-pub(crate) fn run(args: &ResumeArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &ResumeArgs, context: &Context<'_>) -> Result<ResumeDocument, CommandError> {
     if let Some(file) = &args.from {
-        return from_brief(file, input::read(file)?, args, context);
+        let document = from_brief(file, input::read(file)?, args, context)?;
+        return Ok(ResumeDocument::Decision(Box::new(document)));
     }
     let changes = args.start || args.rerun || args.dismiss || args.with.is_some();
     let mp = if changes { context.open_existing()? } else { context.open_read_only()? };
-    let named = args.target.as_deref().map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
-    let (run, others) = match named {
-        Some(run) => {
-            if !args.continued {
-                context.ensure_visible(&mp, &run)?;
-            }
-            (run, 0)
-        }
-        None => match choose(&mp, context)? {
-            Some(chosen) => chosen,
-            None => return nothing(context),
-        },
+    let Some((run, others)) = find_run(&mp, args.target.as_deref(), context)? else {
+        return Ok(ResumeDocument::Decision(Box::new(DecisionDocument::nothing())));
     };
     if args.dismiss {
-        mp.dismiss(&run)?;
-        context.output.record_change(format!("run {run} was dismissed"));
-        if context.output.json {
-            return context.output.document(&Dismissed { schema: "milepost.resume/1", dismissed: &run });
-        }
-        context
-            .output
-            .message(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
-        return Ok(());
+        return dismiss(&mp, run).map(ResumeDocument::Dismissed);
     }
     let from = mp.assess(&run, args.take_over)?;
     if args.rerun {
-        return rerun::run(&from, &run, context);
+        return Err(rerun::run(&from, &run, context)?);
     }
     if let Some(agent) = &args.with {
-        return with(&mp, &from, agent, args, context);
+        return Err(with(&mp, &from, agent, args, context)?);
     }
     if args.start {
-        return start(&mp, &run, args, context);
+        return start(&mp, &run, args.take_over, context).map(ResumeDocument::Started);
     }
-    show(&mp, &from, others, args, context)
+    describe(&mp, from, others, args, context).map(|document| ResumeDocument::Decision(Box::new(document)))
+}
+
+/// The run that was named, or interrupted last; and how many others could be resumed.
+pub(super) fn find_run(
+    mp: &Milepost,
+    target: Option<&str>,
+    context: &Context<'_>,
+) -> Result<Option<(RunId, usize)>, CommandError> {
+    let named = target.map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
+    let Some(run) = named else { return choose(mp, context) };
+    context.ensure_visible(mp, &run)?;
+    Ok(Some((run, 0)))
+}
+
+pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument, CommandError> {
+    mp.dismiss(&run)?;
+    Ok(DismissedDocument { schema: "milepost.resume/1", dismissed: run })
 }
 
 /// The run that was interrupted last here, or anywhere; and how many others there are.
@@ -171,102 +129,43 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
     Ok(chosen.map(|candidate| (candidate.summary.run_id.clone(), stopped.len() - 1)))
 }
 
-fn nothing(context: &Context<'_>) -> Result<(), CommandError> {
-    if context.output.json {
-        context.output.document(&Document {
-            schema: "milepost.resume/1",
-            decision: Decided {
-                reason_code: ReasonCode::ResumeMissingCheckpoint,
-                class: InterruptionKind::CleanStop,
-                eligible: false,
-                run_id: None,
-                snapshot_id: None,
-                phase: None,
-                fell_back_from: None,
-                next_actions: &[],
-            },
-            brief: None,
-            tokens: 0,
-            omitted: &[],
-            lead: None,
-            about: None,
-            continued_by: None,
-            distance: None,
-        })?;
-        return Err(CommandError::ExitOnly(Exit::Nothing));
-    }
-    Err(CommandError::new(
-        ReasonCode::ResumeMissingCheckpoint,
-        "nothing to resume: no run here was interrupted",
-    )
-    .with_exit(Exit::Nothing)
-    .with_hint("`milepost status` shows all runs; `milepost resume RUN` looks at one"))
-}
-
-fn show(
+/// Whether a run may be continued, and the brief to go on with.
+pub(super) fn describe(
     mp: &Milepost,
-    from: &RunAssessment,
+    mut from: RunAssessment,
     others: usize,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<(), CommandError> {
-    let lead = Overview::of(mp, from);
-    let root = handover::root(from, context);
+) -> Result<DecisionDocument, CommandError> {
+    let root = handover::root(&from, context);
     let brief = match (&from.shown, args.check) {
         (Some(_), false) => {
-            Some(handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?)
+            Some(handover::brief(mp, &from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?)
         }
         _ => None,
     };
-    let fell_back = from.shown.as_ref().map_or(&[][..], |shown| &shown.fell_back_from);
-    let output = context.output;
-    if output.json || args.format.as_deref() == Some("json") {
-        let names = damage::names(fell_back);
-        output.document(&Document {
-            schema: "milepost.resume/1",
-            decision: Decided {
-                reason_code: from.decision.reason_code,
-                class: from.decision.class,
-                eligible: from.decision.eligible,
-                run_id: Some(&lead.run_id),
-                snapshot_id: lead.snapshot_id.as_ref(),
-                phase: lead.phase.as_ref(),
-                fell_back_from: (!fell_back.is_empty()).then_some(names),
-                next_actions: &lead.next_actions,
-            },
-            brief: brief.as_ref().map(|brief| brief.markdown.as_str()),
-            tokens: brief.as_ref().map_or(0, |brief| brief.tokens),
-            omitted: brief.as_ref().map_or(&[][..], |brief| &brief.omitted),
-            lead: Some(match from.decision.eligible {
-                true => lead.for_an_agent(),
-                false => page::verdict(&lead, from),
-            }),
-            about: Some(&lead),
-            continued_by: from.claimed_by.as_ref(),
-            distance: handover::distance(from, &root).map(|distance| distance.to_string()),
-        })?;
-    } else if args.check {
-        output.text(&page::verdict(&lead, from))?;
-    } else {
-        // A person sees what it is about first; a program that reads the output wants the brief.
-        if args.format.is_none() && output.is_terminal() {
-            output.text(&page::page(&lead, from, handover::workspace(from, &root), others))?;
-        } else if !from.decision.eligible {
-            output.message(page::verdict(&lead, from).trim_end());
-        }
-        if !output.is_terminal()
-            && let Some(distance) = handover::distance(from, &root).filter(|d| *d != Distance::Same)
-        {
-            output.message(&format!("seen from the commit it stood on, here is: {distance}"));
-        }
-        if let Some(brief) = &brief {
-            output.plain(&brief.markdown)?;
-        }
+    let fallback = from.shown.as_mut().map_or_else(Fallback::default, |shown| {
+        let damaged = std::mem::take(&mut shown.fell_back_from);
+        Fallback::new(damaged, &shown.entry.header.snapshot_id)
+    });
+    let examination = Examination {
+        overview: Overview::of(mp, &from),
+        workspace: context.output.is_terminal().then(|| handover::workspace(&from, &root)).flatten(),
+        distance: handover::distance(&from, &root),
+        from,
+        others,
+        check: args.check,
+    };
+    Ok(DecisionDocument::new(examination, brief, fallback, format(args)))
+}
+
+/// What `--format` asks for.
+fn format(args: &ResumeArgs) -> ResumeFormat {
+    match args.format.as_deref() {
+        Some("json") => ResumeFormat::Json,
+        Some(_) => ResumeFormat::Markdown,
+        None => ResumeFormat::Default,
     }
-    if let Some(shown) = &from.shown {
-        damage::fell_back(output, &shown.fell_back_from, &shown.entry.header.snapshot_id)?;
-    }
-    if from.decision.eligible { Ok(()) } else { Err(CommandError::ExitOnly(Exit::Nothing)) }
 }
 
 /// What a continuing run is opened with; kept by hand, it has no owner.
@@ -279,40 +178,34 @@ fn continuing(context: &Context<'_>) -> StartOptions {
     }
 }
 
-#[derive(Serialize)]
-struct Begun<'a> {
-    schema: &'static str,
-    run_id: &'a RunId,
-    parent: Option<&'a CheckpointId>,
-    continues: &'a RunId,
-    status: milepost::Status,
-}
-
-fn start(mp: &Milepost, run: &RunId, args: &ResumeArgs, context: &Context<'_>) -> Result<(), CommandError> {
+/// Opens a run that continues another.
+pub(super) fn start(
+    mp: &Milepost,
+    run: &RunId,
+    take_over: bool,
+    context: &Context<'_>,
+) -> Result<StartedDocument, CommandError> {
     let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.is_foreign());
     if foreign && context.is_for_agent() {
         let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
         return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
             .with_hint(format!("ask the user to run `milepost resume {run} --start`")));
     }
-    let continued = mp.continue_run(run, continuing(context), args.take_over)?;
-    let record = &continued.started.record;
-    context.output.record_change(format!("run {} was started and continues {run}", record.run_id));
-    if context.output.json {
-        return context.output.document(&Begun {
-            schema: "milepost.resume/1",
-            run_id: &record.run_id,
-            parent: record.parent.as_ref(),
-            continues: run,
-            status: record.status,
-        });
-    }
-    context.output.message(&format!("continues {run}; `milepost resume {run}` prints the brief"));
-    context.output.text(&format!("{}\n", record.run_id))
+    let record = mp.continue_run(run, continuing(context), take_over)?.started.record;
+    Ok(StartedDocument {
+        schema: "milepost.resume/1",
+        run_id: record.run_id,
+        parent: record.parent,
+        continues: run.clone(),
+        status: record.status,
+    })
 }
 
 /// Sets the working directory of a program to where the run worked.
-pub(super) fn go_to(command: &mut Command, folder: Option<&Path>) -> Result<(), CommandError> {
+pub(super) fn set_working_directory(
+    command: &mut Command,
+    folder: Option<&Path>,
+) -> Result<(), CommandError> {
     let Some(folder) = folder else { return Ok(()) };
     if !folder.is_dir() {
         return Err(CommandError::usage(format!("{}, where the run worked, is not there", folder.display()))
@@ -327,25 +220,26 @@ pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     CommandError::new(ReasonCode::Usage, format!("{name} cannot be started: {e}")).with_exit(exit)
 }
 
-pub(super) fn allowed(from: &RunAssessment) -> Result<(), CommandError> {
+pub(super) fn ensure_eligible(from: &RunAssessment) -> Result<(), CommandError> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
-/// Starts an agent in the run's worktree, with the brief as its first message.
+/// Starts an agent in the run's worktree, with the brief as its first message. The agent takes this process's place, so that
+/// only an error comes back.
 fn with(
     mp: &Milepost,
     from: &RunAssessment,
     name: &str,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<(), CommandError> {
+) -> Result<CommandError, CommandError> {
     let Some(agent) = find_agent(name) else {
         let names = agent_names();
         return Err(CommandError::usage(format!("no agent \"{name}\"; known are {names}")));
     };
     context.check_writable()?;
-    let lead = Overview::of(mp, from);
-    allowed(from)?;
+    let overview = Overview::of(mp, from);
+    ensure_eligible(from)?;
     let record = from.detail.summary.intact();
     if let (Some(own), true) =
         (way_back(record, agent), record.is_some_and(|r| r.agent.as_deref() == Some(name)))
@@ -354,20 +248,20 @@ fn with(
     }
     let brief = handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
     let record = handover::wrapped(
-        &format!("{}\n{}", lead.facts(), brief.markdown),
+        &format!("{}\n{}", overview.facts(), brief.markdown),
         handover::RecordOrigin::of(handover::is_foreign(from)),
     );
-    let message = format!("{}{record}", lead.introduction());
+    let message = format!("{}{record}", overview.introduction());
     let mut command = Command::new(agent.program);
     command.args(agent.prompt_arguments).arg(message);
     // Its first hook continues this run, and need not be told again.
-    command.env("MILEPOST_RESUME", lead.run_id.as_str());
+    command.env("MILEPOST_RESUME", overview.run_id.as_str());
     let folder = match handover::is_foreign(from) {
         true => Some(handover::root(from, context)),
-        false => lead.worktree.as_ref().map(PathBuf::from),
+        false => overview.worktree.as_ref().map(PathBuf::from),
     };
-    go_to(&mut command, folder.as_deref())?;
-    Err(cannot_start(agent.program, &command.exec()))
+    set_working_directory(&mut command, folder.as_deref())?;
+    Ok(cannot_start(agent.program, &command.exec()))
 }
 
 /// The agent's own way back to its conversation.
@@ -382,7 +276,7 @@ pub(super) fn from_brief(
     bytes: Vec<u8>,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<(), CommandError> {
+) -> Result<DecisionDocument, CommandError> {
     use milepost::brief::{Brief, Fit, HeuristicTokenizer, Overflow, TokenCounter};
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
@@ -401,31 +295,5 @@ pub(super) fn from_brief(
             .output
             .message(&format!("{n} missing or empty: `milepost brief check {}` names them", file.display()));
     }
-    if context.output.json || args.format.as_deref() == Some("json") {
-        return context.output.document(&Document {
-            schema: "milepost.resume/1",
-            decision: Decided {
-                reason_code: ReasonCode::ResumeAllowed,
-                class: InterruptionKind::Unknown,
-                eligible: true,
-                run_id: None,
-                snapshot_id: None,
-                phase: None,
-                fell_back_from: None,
-                next_actions: &[],
-            },
-            brief: Some(&fitted.markdown),
-            tokens: fitted.tokens,
-            omitted: &fitted.omitted,
-            lead: None,
-            about: None,
-            continued_by: None,
-            distance: None,
-        });
-    }
-    if context.output.is_terminal() && args.format.is_none() {
-        let file = format::clean(&file.to_string_lossy());
-        context.output.text(&format!("{} {file}\n\n", bold("Resume from")))?;
-    }
-    context.output.plain(&fitted.markdown)
+    Ok(DecisionDocument::of_file(file, fitted, format(args)))
 }

@@ -8,19 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use milepost::Save;
 use milepost::internal::capture::PeakWatch;
 use milepost::internal::error_chain;
 use milepost::internal::trigger::Timer;
 use milepost::model::{Outcome, Profile, RawJson, RunId, Source, Status};
-use milepost::{Error, ReasonCode};
+use milepost::{Error, ReasonCode, Save};
 
 use crate::config::duration;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::present::supervised::{Reporter, Summary};
-use crate::recorder::{Kept, Late, Recorder};
-use crate::supervise::{self, Attempt, Ending};
+use crate::recorder::{LateCapture, RecordedSave, Recorder};
+use crate::supervise::{self, ProgramExit, SupervisedCommand};
 
 /// Run a command and keep checkpoints of it
 ///
@@ -74,26 +73,26 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
         reporter
             .warn(&format!("--watch {}: no such folder; it is watched once it is there", folder.display()));
     }
-    let (first, late) = recorder.first(Save::new().reason("session_start"), FIRST_LOOK);
-    let first = told(first, &args, &reporter, "the command runs without it")?;
-    if let Some(kept) = &first {
-        reporter.checkpoint(kept);
+    let (first, late) = recorder.save_first(Save::new().reason("session_start"), FIRST_LOOK);
+    let first = warn_unless_strict(first, &args, &reporter, "the command runs without it")?;
+    if let Some(saved) = &first {
+        reporter.checkpoint(saved);
     }
     let every = every.or(context.config.watching.interval).unwrap_or_else(|| recorder.interval());
     let memory = recorder.memory();
-    let keeper =
-        Arc::new(Keeper { recorder: Mutex::new(recorder), reporter, failed: AtomicBool::new(false) });
+    let saver =
+        Arc::new(PeriodicSaver { recorder: Mutex::new(recorder), reporter, failed: AtomicBool::new(false) });
     if let Some(late) = late {
-        keeper.await_late(late);
+        saver.save_when_captured(late);
     }
-    let attempt = Attempt::new(&args.command, &context.config.redact_allow);
-    let mut command = attempt.command();
+    let command_line = SupervisedCommand::new(&args.command, &context.config.redact_allow);
+    let mut command = command_line.command();
     command.envs(context.child_environment(&run)).env("MILEPOST_SESSION", &session);
     let mut timer = None;
     // Beside the command, which does not wait for it.
     let ended = supervise::run(command, |pid| {
         drop(memory.set(PeakWatch::start(pid)));
-        timer = context.config.watching.session.then(|| keeper.ticking(every)).flatten();
+        timer = context.config.watching.session.then(|| saver.start_timer(every)).flatten();
     });
     if let Some(timer) = timer {
         timer.stop();
@@ -103,21 +102,21 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
         watch.peak()
     });
     let peak = peak.filter(|peak| *peak > 0);
-    let mut outcome = attempt.outcome(&ended, String::new());
+    let mut outcome = command_line.outcome(&ended, String::new());
     if let Some(raw) = peak.and_then(|peak| RawJson::of(&peak).ok()) {
         outcome.extra.set("peak_rss", raw);
     }
-    let mut recorder = keeper.lock();
-    let standing = recorder.standing();
-    let last = recorder.save(last(&ended, standing, outcome.clone()));
-    let last = told(last, &args, &keeper.reporter, "the command had ended by then");
+    let mut recorder = saver.lock();
+    let recorded_status = recorder.recorded_status();
+    let last = recorder.save(last_save(&ended, recorded_status, outcome.clone()));
+    let last = warn_unless_strict(last, &args, &saver.reporter, "the command had ended by then");
     let summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints());
     // The command's own failure to start says more than what could be saved of it.
-    let ending = ended.map_err(|e| attempt.failure(&e))?;
+    let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());
-    keeper.reporter.ended(newest, &summary.seen(recorder.touched(), peak));
+    saver.reporter.ended(newest, &summary.seen(recorder.touched(), peak));
     last?;
-    if args.strict && keeper.failed.load(Ordering::Relaxed) {
+    if args.strict && saver.failed.load(Ordering::Relaxed) {
         let message = "a checkpoint could not be saved while the command ran";
         return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message).with_hint(
             "its last checkpoint is there; without --strict its own exit code is passed through",
@@ -184,47 +183,47 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
 }
 
 /// What could not be saved is said in one line, unless the command depends on it.
-fn told(
-    kept: Result<Option<Kept>, Error>,
+fn warn_unless_strict(
+    saved: Result<Option<RecordedSave>, Error>,
     args: &RunArgs,
     reporter: &Reporter,
-    comfort: &str,
-) -> Result<Option<Kept>, CommandError> {
-    match kept {
-        Ok(kept) => Ok(kept),
+    consequence: &str,
+) -> Result<Option<RecordedSave>, CommandError> {
+    match saved {
+        Ok(saved) => Ok(saved),
         // Two of them on one run, or a wrong name, would do harm.
         Err(e @ (Error::OwnerAlive { .. } | Error::RunExists(_) | Error::Id(_) | Error::Value { .. })) => {
             Err(e.into())
         }
         Err(e) if args.strict => Err(e.into()),
         Err(e) => {
-            reporter.warn(&format!("milepost cannot save ({}): {comfort}", error_chain(&e)));
+            reporter.warn(&format!("milepost cannot save ({}): {consequence}", error_chain(&e)));
             Ok(None)
         }
     }
 }
 
 /// Keeps checkpoints while the command runs.
-struct Keeper {
+struct PeriodicSaver {
     recorder: Mutex<Recorder>,
     reporter: Arc<Reporter>,
     /// Whether one could not be kept.
     failed: AtomicBool,
 }
 
-impl Keeper {
+impl PeriodicSaver {
     fn lock(&self) -> MutexGuard<'_, Recorder> {
         self.recorder.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Saves every so often; says so where that is not possible, for the command runs by then.
-    fn ticking(self: &Arc<Self>, every: Duration) -> Option<Timer> {
-        let keeper = self.clone();
+    fn start_timer(self: &Arc<Self>, every: Duration) -> Option<Timer> {
+        let saver = self.clone();
         let mut failing = false;
         let tick = move || {
-            let kept = keeper.lock().tick();
-            let fails = kept.is_err();
-            keeper.report(kept, !failing);
+            let saved = saver.lock().tick();
+            let fails = saved.is_err();
+            saver.report(saved, !failing);
             failing = fails;
         };
         let timer = Timer::every(every, tick);
@@ -236,25 +235,25 @@ impl Keeper {
     }
 
     /// Saves what the first look at the workspace saw, when it has seen it.
-    fn await_late(self: &Arc<Self>, late: Late) {
-        let keeper = self.clone();
+    fn save_when_captured(self: &Arc<Self>, late: LateCapture) {
+        let saver = self.clone();
         let wait = move || {
             if let Ok(Some(capture)) = late.recv() {
-                let kept = keeper.lock().late(capture);
-                keeper.report(kept, true);
+                let saved = saver.lock().save_late(capture);
+                saver.report(saved, true);
             }
         };
         // Without a thread the next tick looks anew.
         let _ = std::thread::Builder::new().name("milepost-late".into()).spawn(wait);
     }
 
-    fn report(&self, kept: Result<Option<Kept>, Error>, aloud: bool) {
-        match kept {
-            Ok(Some(kept)) => self.reporter.checkpoint(&kept),
+    fn report(&self, saved: Result<Option<RecordedSave>, Error>, warn: bool) {
+        match saved {
+            Ok(Some(saved)) => self.reporter.checkpoint(&saved),
             Ok(None) => {}
             Err(e) => {
                 self.failed.store(true, Ordering::Relaxed);
-                if aloud {
+                if warn {
                     let why = error_chain(&e);
                     self.reporter.warn(&format!("milepost cannot save ({why}): it will try again"));
                 }
@@ -265,11 +264,15 @@ impl Keeper {
 
 /// The last checkpoint: how the command ended. One that ended well and had paused or ended the run itself has the word. One
 /// that was killed has not ended its work: the run stays as it stood, with an owner that is gone, for resuming.
-fn last(ended: &std::io::Result<Ending>, standing: Option<Status>, outcome: Outcome) -> Save {
+fn last_save(
+    ended: &std::io::Result<ProgramExit>,
+    recorded_status: Option<Status>,
+    outcome: Outcome,
+) -> Save {
     let ending = ended.as_ref().ok();
     let killed = ending.is_some_and(|ending| ending.signal().is_some());
-    let status = match (ending.is_some_and(Ending::passed), standing) {
-        (false, standing) if killed => standing.unwrap_or(Status::InProgress),
+    let status = match (ending.is_some_and(ProgramExit::passed), recorded_status) {
+        (false, recorded_status) if killed => recorded_status.unwrap_or(Status::InProgress),
         (false, _) => Status::Failed,
         (true, Some(own)) if own != Status::InProgress => own,
         (true, _) => Status::Completed,

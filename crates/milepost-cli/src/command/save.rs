@@ -1,21 +1,15 @@
 //! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
 
-use milepost::Redaction;
-use milepost::Save;
-use milepost::SystemClock;
 use milepost::brief::Brief;
-use milepost::internal::model::{Draft, PAI_PHASES};
+use milepost::internal::model::{Draft, PAI_PHASES, RawObject};
 use milepost::internal::seal::strict;
-use milepost::model::{Phase, Profile, RawObject, RunId, Source, Status};
-use milepost::store::StoreError;
-use milepost::{Error, Milepost};
+use milepost::model::{Phase, Profile, RunId, Source, Status};
+use milepost::{Error, Milepost, Redaction, Save};
 
-use super::number;
-use crate::config::word;
-use crate::context::Context;
+use crate::context::{Context, SaveResult, save_or_enqueue};
 use crate::error::CommandError;
-use crate::input::Content;
-use crate::present::saved;
+use crate::input::{Argument, Content};
+use crate::present::saved::SavedDocument;
 
 /// Save a checkpoint and print its id
 ///
@@ -29,19 +23,19 @@ use crate::present::saved;
 pub(crate) struct SaveArgs {
     /// What made it happen: step_boundary, error_boundary, timer or manual [default: manual]
     #[arg(long, value_name = "S")]
-    pub(super) source: Option<String>,
+    pub(super) source: Option<Argument<Source>>,
     /// Why, beside the source; may be repeated
     #[arg(long, value_name = "R")]
     pub(super) reason: Vec<String>,
     /// How the work stands: in_progress, failed, completed or paused [default: in_progress]
     #[arg(long, value_name = "S")]
-    pub(super) status: Option<String>,
+    pub(super) status: Option<Argument<Status>>,
     /// The phase's name
     #[arg(long, value_name = "NAME")]
     pub(super) phase: Option<String>,
     /// The phase's number, 0 or more
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(super) phase_number: Option<String>,
+    pub(super) phase_number: Option<Argument<u64>>,
     /// What the work is about
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) summary: Option<String>,
@@ -68,7 +62,9 @@ pub(crate) struct SaveArgs {
     pub(super) tag: Vec<String>,
 }
 
-pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), CommandError> {
+const SCHEMA: &str = "milepost.save/1";
+
+pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocument, CommandError> {
     let settings = context.settings();
     let mut save = Save::new();
     save.redaction = args.no_redact.then_some(Redaction::Off);
@@ -87,28 +83,23 @@ pub(crate) fn run(args: SaveArgs, context: &Context<'_>) -> Result<(), CommandEr
     let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
     // Before a store is made for it.
     save.check(named.as_ref(), &settings)?;
-    let result = match context.open_or_create() {
-        Ok(mp) => into_store(mp, context, save.clone(), named.clone(), &asked),
-        Err(e) => Err(e.into()),
-    };
-    match (result, context.outbox()) {
-        (Err(CommandError::Library(error @ Error::Store(StoreError::ReadOnly { .. }))), Some(outbox)) => {
-            let run = named.unwrap_or_else(|| context.run_for_outbox());
-            let source = save.draft.source.unwrap_or(Source::Manual);
-            let status = save.draft.status.unwrap_or(Status::InProgress);
-            asked.fill_phase(&mut save, context.config.profile);
-            save.draft.run_id = None;
-            if asked.capture {
-                save.capture = context.capture_without_store();
-            }
-            match outbox.enqueue(&run, save, &settings, &SystemClock) {
-                Ok(queued) => saved::queued(context.output, &queued, &run, source, status),
-                // The outbox is beside the point: the store is what the person has to look at.
-                Err(_) => Err(error.into()),
-            }
+    let stored =
+        context.open_or_create().and_then(|mp| asked.save(&mp, context, save.clone(), named.clone()));
+    let (source, status) = (save.draft.source, save.draft.status);
+    let result = save_or_enqueue(stored, context.outbox().as_ref(), &settings, || {
+        let run = named.unwrap_or_else(|| context.run_for_outbox());
+        asked.fill_phase(&mut save, context.config.profile);
+        save.draft.run_id = None;
+        if asked.capture {
+            save.capture = context.capture_without_store();
         }
-        (result, _) => result,
-    }
+        (run, save)
+    })?;
+    Ok(match result {
+        SaveResult::Stored(document) => document,
+        SaveResult::Queued(run, queued) => SavedDocument::queued(SCHEMA, &queued, &run)
+            .with_work(source.unwrap_or(Source::Manual), status.unwrap_or(Status::InProgress)),
+    })
 }
 
 /// What was asked for that depends on the run.
@@ -122,41 +113,6 @@ struct Asked {
     by_timer: bool,
 }
 
-fn into_store(
-    mp: Milepost,
-    context: &Context<'_>,
-    mut save: Save,
-    named: Option<RunId>,
-    asked: &Asked,
-) -> Result<(), CommandError> {
-    let run = match named {
-        Some(run) => run,
-        None => context.run_to_write(&mp)?,
-    };
-    if asked.if_due {
-        // A timer has nothing to say about work that rests, unless it says how the work stands.
-        let rests = asked.by_timer && mp.is_idle(&run)?;
-        if rests || !mp.is_due(&run, context.config.asked_profile)? {
-            return saved::not_due(context.output, &run);
-        }
-    }
-    if asked.needs_profile() && context.config.asked_profile.is_none() {
-        let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
-        asked.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
-    }
-    if asked.capture {
-        save.capture = context.capture_if_due(&mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
-    }
-    let brief = save.draft.brief.clone();
-    let done = mp.save(&run, save)?;
-    if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
-        context
-            .output
-            .message(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
-    }
-    saved::present(context.output, "milepost.save/1", &done)
-}
-
 /// What a brief lacks that the next session will miss.
 fn lacking(text: &str) -> Option<String> {
     let errors = Brief::parse(text).check().errors;
@@ -167,6 +123,42 @@ fn lacking(text: &str) -> Option<String> {
 }
 
 impl Asked {
+    /// Saves in the store, unless it is not due.
+    fn save(
+        &self,
+        mp: &Milepost,
+        context: &Context<'_>,
+        mut save: Save,
+        named: Option<RunId>,
+    ) -> Result<SavedDocument, Error> {
+        let run = match named {
+            Some(run) => run,
+            None => context.run_to_write(mp)?,
+        };
+        if self.if_due {
+            // A timer has nothing to say about work that rests, unless it says how the work stands.
+            let rests = self.by_timer && mp.is_idle(&run)?;
+            if rests || !mp.is_due(&run, context.config.asked_profile)? {
+                return Ok(SavedDocument::not_due(SCHEMA, &run));
+            }
+        }
+        if self.needs_profile() && context.config.asked_profile.is_none() {
+            let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
+            self.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
+        }
+        if self.capture {
+            save.capture = context.capture_if_due(mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
+        }
+        let brief = save.draft.brief.clone();
+        let done = mp.save(&run, save)?;
+        if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
+            context
+                .output
+                .message(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
+        }
+        Ok(SavedDocument::saved(SCHEMA, &done))
+    }
+
     fn needs_profile(&self) -> bool {
         self.phase.is_some() != self.number.is_some()
     }
@@ -189,13 +181,13 @@ impl Asked {
 }
 
 fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {
-    args.phase_number.as_deref().map(|text| number(text, "--phase-number", "/phase/number")).transpose()
+    args.phase_number.clone().map(|n| n.number("--phase-number", "/phase/number")).transpose()
 }
 
 /// Everything that was given: the input's fields, and the flags over them.
 fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> {
-    let source = args.source.as_deref().map(|s| word::<Source>(s, "--source", "/source")).transpose()?;
-    let status = args.status.as_deref().map(|s| word::<Status>(s, "--status", "/status")).transpose()?;
+    let source = args.source.clone().map(|s| s.word("--source", "/source")).transpose()?;
+    let status = args.status.clone().map(|s| s.word("--status", "/status")).transpose()?;
     let number = phase_number(args)?;
     let mut draft = match &args.input {
         Some(content) => input(content)?,

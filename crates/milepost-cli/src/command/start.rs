@@ -1,13 +1,12 @@
 //! `start`: opens a run by hand, or a new session of one that is there.
 
-use milepost::Error;
-use milepost::StartOptions;
 use milepost::internal::owner;
-use milepost::model::{Status, ValidationError};
-use serde::Serialize;
+use milepost::model::ValidationError;
+use milepost::{Error, StartOptions};
 
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::present::run::StartDocument;
 
 /// Open a run and print its id
 ///
@@ -27,16 +26,8 @@ pub(crate) struct StartArgs {
     owner_pid: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    run_id: &'a milepost::model::RunId,
-    status: Status,
-    rejoined: bool,
-}
-
-pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let owner = args.owner_pid.as_deref().map(described).transpose()?;
+pub(crate) fn execute(args: StartArgs, context: &Context<'_>) -> Result<StartDocument, CommandError> {
+    let owner = args.owner_pid.as_deref().map(describe_owner).transpose()?;
     let mut run_options = context.run_options();
     run_options.title = args.title;
     run_options.plan = args.plan;
@@ -49,24 +40,15 @@ pub(crate) fn run(args: StartArgs, context: &Context<'_>) -> Result<(), CommandE
         run_options,
         ..StartOptions::default()
     })?;
-    let record = &started.record;
-    context.output.record_change(format!("run {} was started", record.run_id));
-    if context.output.json {
-        let document = Document {
-            schema: "milepost.start/1",
-            run_id: &record.run_id,
-            status: record.status,
-            rejoined: started.rejoined,
-        };
-        return context.output.document(&document);
-    }
-    if started.rejoined {
-        context.output.message(&format!("{} was there already: a new session of it begins", record.run_id));
-    }
-    context.output.text(&format!("{}\n", record.run_id))
+    Ok(StartDocument {
+        schema: "milepost.start/1",
+        run_id: started.record.run_id,
+        status: started.record.status,
+        rejoined: started.rejoined,
+    })
 }
 
-fn described(pid: &str) -> Result<milepost::model::Owner, Error> {
+fn describe_owner(pid: &str) -> Result<milepost::model::Owner, Error> {
     let wrong = |message: String| Error::Value {
         name: "--owner-pid".into(),
         source: ValidationError { path: "/owner/pid".into(), message },

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use milepost::internal::engine::RunResolution;
-use milepost::model::{CheckpointId, RawJson, RunId};
-use milepost::{Milepost, ReasonCode};
-use milepost::{Reference, RestoreOptions};
-use serde::Serialize;
+use milepost::model::RunId;
+use milepost::{Milepost, Reference, RestoreOptions};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::damage::{fell_back, names};
+use crate::present::damage::Fallback;
+use crate::present::state::StateDocument;
 
 /// Print the state of a checkpoint, exactly as it was saved
 ///
@@ -35,30 +34,12 @@ pub(crate) struct StateArgs {
     allow_run_mismatch: bool,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    snapshot_id: &'a CheckpointId,
-    run_id: &'a RunId,
-    sequence: u64,
-    state: &'a RawJson,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<String>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    redacted: &'a [String],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fell_back_from: Vec<String>,
-}
-
-pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDocument, CommandError> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let found = mp.state(&reference, run.as_ref())?;
-    let header = &found.entry.header;
-    context.ensure_visible(&mp, &header.run_id)?;
+    context.ensure_visible(&mp, &found.entry.header.run_id)?;
     let kept = match &args.to {
         Some(file) => {
             let how = RestoreOptions {
@@ -70,39 +51,18 @@ pub(crate) fn run(args: &StateArgs, context: &Context<'_>) -> Result<(), Command
         }
         None => None,
     };
-    if let Some(file) = &args.to {
-        context.output.record_change(format!("the state was written to {}", file.display()));
-    }
-    if let Some(kept) = &kept {
-        context.output.message(&format!("what stood there before is in {}", kept.display()));
-    }
-    if context.output.json {
-        context.output.document(&Document {
-            schema: "milepost.state/1",
-            snapshot_id: &header.snapshot_id,
-            run_id: &header.run_id,
-            sequence: header.sequence,
-            state: &found.state,
-            to: args.to.as_ref().map(|path| path.display().to_string()),
-            kept: kept.map(|path| path.display().to_string()),
-            redacted: &found.redacted,
-            fell_back_from: names(&found.fell_back_from),
-        })?;
-    } else if let Some(file) = &args.to {
-        context.output.message(&format!("the state of {} is in {}", header.snapshot_id, file.display()));
-    } else {
-        context.output.bytes(found.state.get().as_bytes())?;
-        if context.output.is_terminal() {
-            context.output.bytes(b"\n")?;
-        }
-    }
-    fell_back(context.output, &found.fell_back_from, &header.snapshot_id)?;
-    if found.redacted.is_empty() {
-        return Ok(());
-    }
-    let message = format!("redaction replaced something in this state, at {}", found.redacted.join(", "));
-    Err(CommandError::new(ReasonCode::StateRedacted, message)
-        .with_hint("put the real values back before you use it"))
+    let header = found.entry.header;
+    Ok(StateDocument {
+        schema: "milepost.state/1",
+        fallback: Fallback::new(found.fell_back_from, &header.snapshot_id),
+        snapshot_id: header.snapshot_id,
+        run_id: header.run_id,
+        sequence: header.sequence,
+        state: found.state,
+        to: args.to.map(|path| path.display().to_string()),
+        kept: kept.map(|path| path.display().to_string()),
+        redacted: found.redacted,
+    })
 }
 
 fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>, CommandError> {

@@ -2,11 +2,12 @@
 
 use milepost::Error;
 use milepost::model::{StepChange, StepStatus, ValidationError};
+use serde::Serialize;
 
-use super::number;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
+use crate::input::Argument;
+use crate::present::saved::ChangeDocument;
 
 /// What can happen to a step.
 const VERBS: [(&str, StepStatus); 4] = [
@@ -27,7 +28,7 @@ const VERBS: [(&str, StepStatus); 4] = [
 pub(crate) struct StepArgs {
     /// What happens: begin, done, fail or skip
     #[arg(value_name = "WHAT")]
-    pub(super) what: String,
+    pub(super) what: Argument<StepStatus>,
     /// The step
     #[arg(value_name = "ID")]
     pub(super) id: String,
@@ -36,26 +37,42 @@ pub(crate) struct StepArgs {
     pub(super) plan: Option<String>,
     /// The step's number in the plan
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(super) ordinal: Option<String>,
+    pub(super) ordinal: Option<Argument<u64>>,
     /// What people call it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) title: Option<String>,
 }
 
-pub(crate) fn run(args: StepArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let Some((_, status)) = VERBS.iter().find(|(word, _)| *word == args.what) else {
-        let words = VERBS.map(|(word, _)| word).join(", ");
-        let message = format!("\"{}\" is not one of {words}", args.what);
-        let source = ValidationError { path: "/step_state/step_status".into(), message };
-        return Err(Error::Value { name: "what happens to the step".into(), source }.into());
+#[derive(Serialize)]
+pub(crate) struct StepFields {
+    step_id: String,
+    step_status: StepStatus,
+}
+
+fn parse_status(what: Argument<StepStatus>) -> Result<StepStatus, Error> {
+    let text = match what {
+        Argument::Value(status) => return Ok(status),
+        Argument::Text(text) => text,
     };
-    let ordinal = args.ordinal.map(|n| number(&n, "--ordinal", "/step_state/step_ordinal")).transpose()?;
+    VERBS.iter().find(|(word, _)| *word == text).map(|(_, status)| *status).ok_or_else(|| {
+        let message = format!("\"{text}\" is not one of {}", VERBS.map(|(word, _)| word).join(", "));
+        let source = ValidationError { path: "/step_state/step_status".into(), message };
+        Error::Value { name: "what happens to the step".into(), source }
+    })
+}
+
+pub(crate) fn execute(
+    args: StepArgs,
+    context: &Context<'_>,
+) -> Result<ChangeDocument<StepFields>, CommandError> {
+    let status = parse_status(args.what)?;
+    let ordinal = args.ordinal.map(|n| n.number("--ordinal", "/step_state/step_ordinal")).transpose()?;
     let change =
-        StepChange { plan: args.plan, ordinal, title: args.title, ..StepChange::new(args.id, *status) };
+        StepChange { plan: args.plan, ordinal, title: args.title, ..StepChange::new(args.id, status) };
     // Only what has begun can end: for that there must be a store and a run already.
     let ends = matches!(status, StepStatus::Done | StepStatus::Failed);
     let to = if ends { Target::Current } else { Target::CurrentOrNew };
-    let what = serde_json::json!({ "step_id": change.id, "step_status": change.status });
+    let fields = StepFields { step_id: change.id.clone(), step_status: change.status };
     let applied = context.apply(vec![change.into()], &to)?;
-    Changed { schema: "milepost.step/1", applied: &applied, what }.present(context.output)
+    Ok(ChangeDocument::new("milepost.step/1", &applied, fields))
 }

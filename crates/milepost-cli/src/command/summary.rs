@@ -1,13 +1,11 @@
 //! `summary`: a run at a glance: its checkpoints and sessions, the files it touched, its memory, what failed.
 
-use milepost::Milepost;
 use milepost::model::RunId;
-use milepost::{Reference, Summary};
-use serde::Serialize;
+use milepost::{Milepost, Reference};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::summary::page;
+use crate::present::summary::SummaryDocument;
 
 /// Sum a run up: checkpoints, sessions, files touched, memory, failures
 ///
@@ -21,14 +19,7 @@ pub(crate) struct SummaryArgs {
     run_id: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    #[serde(flatten)]
-    summary: Summary,
-}
-
-pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &SummaryArgs, context: &Context<'_>) -> Result<SummaryDocument, CommandError> {
     let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.open_existing()?;
     let run = match named {
@@ -36,17 +27,13 @@ pub(crate) fn run(args: &SummaryArgs, context: &Context<'_>) -> Result<(), Comma
             context.ensure_visible(&mp, &run)?;
             run
         }
-        None => meant(&mp, context)?,
+        None => default_run(&mp, context)?,
     };
-    let summary = mp.summary(&run)?;
-    if !context.output.json {
-        return context.output.text(&page(context.output, &summary));
-    }
-    context.output.document(&Document { schema: "milepost.summary/1", summary })
+    Ok(SummaryDocument { schema: "milepost.summary/1", summary: mp.summary(&run)? })
 }
 
 /// The run that was named, or that of the checkpoint written last.
-fn meant(mp: &Milepost, context: &Context<'_>) -> Result<RunId, CommandError> {
+fn default_run(mp: &Milepost, context: &Context<'_>) -> Result<RunId, CommandError> {
     let latest = Reference::Latest(0);
     match context.run_of_reference(mp, &latest)? {
         Some(run) => Ok(run),

@@ -2,16 +2,16 @@
 
 use std::ffi::OsString;
 
-use crate::error_advice::Exit;
 use milepost::model::{RunId, Task, TaskChange, TaskStatus};
 use milepost::{Error, Milepost};
 use serde::Serialize;
 
-use crate::config::word;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
-use crate::supervise::{self, Attempt};
+use crate::input::Argument;
+use crate::present::saved::ChangeDocument;
+use crate::present::task::{TaskAnswer, TaskDocument};
+use crate::supervise::{self, SupervisedCommand};
 
 const SCHEMA: &str = "milepost.task/1";
 
@@ -25,11 +25,11 @@ const SCHEMA: &str = "milepost.task/1";
                         milepost task set parse/lexer done")]
 pub(crate) struct TaskArgs {
     #[command(subcommand)]
-    what: What,
+    action: TaskAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum TaskAction {
     /// Say how a task stands
     #[command(
         after_help = "Examples:\n  milepost task set parse in_progress\n  milepost task set parse/lexer done"
@@ -40,7 +40,7 @@ enum What {
         id: String,
         /// How it stands: pending, in_progress, done, completed, failed, skipped or interrupted
         #[arg(value_name = "STATUS")]
-        status: String,
+        status: Argument<TaskStatus>,
         /// What people call it
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         title: Option<String>,
@@ -66,48 +66,36 @@ enum What {
         id: String,
         /// How it should stand
         #[arg(value_name = "STATUS")]
-        status: String,
+        status: Argument<TaskStatus>,
     },
 }
 
 /// The task as it stands.
 #[derive(Serialize)]
-struct About {
+pub(crate) struct TaskFields {
     task: Option<Task>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<u8>,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    schema: &'static str,
-    run_id: &'a RunId,
-    task_id: &'a str,
-    is: bool,
-    #[serde(flatten)]
-    about: About,
-}
-
-pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    match args.what {
-        What::Set { id, status, title } => {
-            let status = parsed(&status)?;
-            let change = TaskChange { title, ..TaskChange::new(&id, status) };
+pub(crate) fn execute(args: TaskArgs, context: &Context<'_>) -> Result<TaskDocument, CommandError> {
+    match args.action {
+        TaskAction::Set { id, status, title } => {
+            let change = TaskChange { title, ..TaskChange::new(&id, parse_status(status)?) };
             let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
-            let mp = applied.mp.as_ref().filter(|_| context.output.json);
-            let task = mp.map(|mp| find(mp, &applied.run, &id)).transpose()?.flatten();
-            let what = About { task, exit: None };
-            Changed { schema: SCHEMA, applied: &applied, what }.present(context.output)
+            let task = applied.mp.as_ref().map(|mp| find(mp, &applied.run, &id)).transpose()?.flatten();
+            let fields = TaskFields { task, exit: None };
+            Ok(TaskDocument::Changed(ChangeDocument::new(SCHEMA, &applied, fields)))
         }
-        What::Is { id, status } => ask(&id, parsed(&status)?, context),
-        What::Run { id, title, command } => {
-            execute(&id, title, &command, context).map_err(CommandError::into_supervisor)
+        TaskAction::Is { id, status } => ask(id, parse_status(status)?, context),
+        TaskAction::Run { id, title, command } => {
+            run_program(&id, title, &command, context).map_err(CommandError::into_supervisor)
         }
     }
 }
 
-fn parsed(status: &str) -> Result<TaskStatus, Error> {
-    word(status, "the task's status", "/tasks/status")
+fn parse_status(status: Argument<TaskStatus>) -> Result<TaskStatus, Error> {
+    status.word("the task's status", "/tasks/status")
 }
 
 fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, CommandError> {
@@ -117,51 +105,43 @@ fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, CommandErr
 }
 
 /// Yes is 0 and no is 4, also for a task that nobody has heard of: there is no such thing.
-fn ask(id: &str, status: TaskStatus, context: &Context<'_>) -> Result<(), CommandError> {
+fn ask(id: String, status: TaskStatus, context: &Context<'_>) -> Result<TaskDocument, CommandError> {
     let mp = context.open_existing()?;
     let run = context.require_run(&mp)?;
     context.ensure_visible(&mp, &run)?;
-    let task = find(&mp, &run, id)?;
+    let task = find(&mp, &run, &id)?;
     let is = task.as_ref().is_some_and(|task| task.is(status));
-    let stands = task.as_ref().map_or("not known", Task::status);
-    context.output.detail(&format!("task {id} of {run} is {stands}"));
-    if context.output.json {
-        let about = About { task, exit: None };
-        context.output.document(&Answer { schema: SCHEMA, run_id: &run, task_id: id, is, about })?;
-    }
-    if is { Ok(()) } else { Err(CommandError::ExitOnly(Exit::Nothing)) }
+    Ok(TaskDocument::Answer(TaskAnswer { schema: SCHEMA, run_id: run, task_id: id, is, task }))
 }
 
 /// The task is done once this has returned 0, and not before: whoever is killed meanwhile runs it again.
-fn execute(
+fn run_program(
     id: &str,
     title: Option<String>,
     command: &[OsString],
     context: &Context<'_>,
-) -> Result<(), CommandError> {
+) -> Result<TaskDocument, CommandError> {
     let begun = TaskChange { title, ..TaskChange::new(id, TaskStatus::InProgress) };
     let run = context.apply(vec![begun.into()], &Target::CurrentOrNew)?.run;
-    let attempt = Attempt::new(command, &context.config.redact_allow);
-    let mut child = attempt.command();
+    let command_line = SupervisedCommand::new(command, &context.config.redact_allow);
+    let mut child = command_line.command();
     child.envs(context.child_environment(&run));
     let ended = supervise::run(child, |_| {});
-    let outcome = attempt.outcome(&ended, String::new());
-    let status = if ended.as_ref().is_ok_and(supervise::Ending::passed) {
-        TaskStatus::Done
-    } else {
-        TaskStatus::Failed
+    let outcome = command_line.outcome(&ended, String::new());
+    let status = match ended.as_ref().is_ok_and(supervise::ProgramExit::passed) {
+        true => TaskStatus::Done,
+        false => TaskStatus::Failed,
     };
     let changes = vec![TaskChange::new(id, status).into(), outcome.into()];
-    let kept = context.apply(changes, &Target::Run(run));
-    let ending = ended.map_err(|e| attempt.failure(&e))?;
-    let applied = kept.inspect_err(|_| {
-        let words = ending.words();
+    let recorded = context.apply(changes, &Target::Run(run));
+    let ending = ended.map_err(|e| command_line.start_error(&e))?;
+    let applied = recorded.inspect_err(|_| {
+        let words = ending.describe();
         context
             .output
             .message(&format!("Warning: the command has ended ({words}), and that could not be saved"));
     })?;
     let task = applied.mp.as_ref().and_then(|mp| find(mp, &applied.run, id).ok().flatten());
-    let what = About { task, exit: Some(ending.code()) };
-    Changed { schema: SCHEMA, applied: &applied, what }.present_aside(context.output);
-    ending.pass_through()
+    let fields = TaskFields { task, exit: Some(ending.code()) };
+    Ok(TaskDocument::Changed(ChangeDocument::new(SCHEMA, &applied, fields).with_program_exit(ending)))
 }

@@ -1,23 +1,18 @@
 //! `trust`: adopts a store or guarded settings that came from elsewhere, after showing them to a person.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use milepost::RunsQuery;
 use milepost::internal::engine::{PendingSave, PendingState};
-use milepost::internal::store::identity::{self, StoreTrust};
+use milepost::internal::store::identity::{self, ForeignReason, StoreTrust};
 use milepost::internal::trust::{StoreRecord, UserState};
-use milepost::model::StoreId;
-use milepost::store::ForeignReason;
 use milepost::store::OpenOptions;
-use milepost::{Error, Milepost, ReasonCode};
-use serde::Serialize;
+use milepost::{Error, Milepost, ReasonCode, RunsQuery};
 
 use crate::agents::AGENTS;
 use crate::config::{agent_variable, trusted_entry};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::trust as page;
+use crate::present::trust::{
+    AcceptedSaves, Offer, Revocation, TrustDocument, TrustedStores, describe_unsigned,
+};
 
 /// Trust the store and the guarded settings of this project, after showing them
 ///
@@ -45,71 +40,31 @@ pub(crate) struct TrustArgs {
     revoke: bool,
 }
 
-/// What is there to trust.
-#[derive(Serialize)]
-pub(crate) struct Offer {
-    schema: &'static str,
-    pub(crate) store: String,
-    pub(crate) store_id: Option<StoreId>,
-    /// `trusted`, `new` or `foreign`.
-    pub(crate) state: &'static str,
-    /// Why it is foreign.
-    pub(crate) why: Option<String>,
-    pub(crate) runs: Option<u64>,
-    pub(crate) checkpoints: Option<u64>,
-    /// The configuration file, and the guarded values in it that are not trusted yet.
-    pub(crate) config: String,
-    pub(crate) settings: BTreeMap<String, String>,
-    pub(crate) trusted: bool,
-}
-
-#[derive(Serialize)]
-struct ListDocument<'a> {
-    schema: &'static str,
-    stores: &'a [StoreRecord],
-}
-
-#[derive(Serialize)]
-struct OutboxDocument<'a> {
-    schema: &'static str,
-    unsigned: &'a [PathBuf],
-    accepted: u64,
-}
-
-#[derive(Serialize)]
-struct RevokeDocument {
-    schema: &'static str,
-    store: String,
-    revoked: bool,
-}
-
 const SCHEMA: &str = "milepost.trust/1";
 /// Bytes of the longest value that a person is asked to trust.
 const MAX_VALUE: usize = 4096;
 
-pub(crate) fn run(args: &TrustArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &TrustArgs, context: &Context<'_>) -> Result<TrustDocument, CommandError> {
     if args.list {
-        return list(context);
+        return list(context).map(TrustDocument::List);
     }
     if args.revoke {
-        return revoke(context);
+        return revoke(context).map(TrustDocument::Revoke);
     }
     if args.outbox {
-        return outbox(context);
+        return accept_outbox(context).map(TrustDocument::Outbox);
     }
     let offer = offer(context)?;
-    let nothing = offer.state != "foreign" && offer.settings.is_empty();
-    if args.dry_run || nothing {
-        return page::offer(context.output, &offer, nothing);
+    if args.dry_run || offer.is_empty() {
+        return Ok(TrustDocument::Offer(offer));
     }
-    let state = state(context)?;
-    adoptable(context)?;
-    readable(&offer)?;
-    page::show(context.output, &offer);
-    confirmed(context, "Trust this?")?;
+    let state = user_state(context)?;
+    ensure_adoptable(context)?;
+    ensure_readable(&offer)?;
+    context.output.message_always(offer.describe().trim_end());
+    confirm(context, "Trust this?")?;
     let record = adopt(context, state)?;
-    let offer = Offer { store_id: Some(record.id), trusted: true, ..offer };
-    page::trusted(context.output, &offer)
+    Ok(TrustDocument::Offer(Offer { store_id: Some(record.id), trusted: true, ..offer }))
 }
 
 /// Reads what there is to trust. The store is opened for reading alone.
@@ -149,7 +104,7 @@ fn offer(context: &Context<'_>) -> Result<Offer, CommandError> {
 }
 
 /// Refuses stores that trust cannot make safe.
-fn adoptable(context: &Context<'_>) -> Result<(), CommandError> {
+fn ensure_adoptable(context: &Context<'_>) -> Result<(), CommandError> {
     match context.foreign() {
         Some(why) if !why.is_adoptable() => {
             Err(milepost::store::StoreError::Untrusted { place: context.url().to_string(), why }.into())
@@ -159,7 +114,7 @@ fn adoptable(context: &Context<'_>) -> Result<(), CommandError> {
 }
 
 /// Refuses values that nobody can read before they answer.
-fn readable(offer: &Offer) -> Result<(), CommandError> {
+fn ensure_readable(offer: &Offer) -> Result<(), CommandError> {
     let Some((key, value)) = offer.settings.iter().find(|(_, value)| value.len() > MAX_VALUE) else {
         return Ok(());
     };
@@ -173,7 +128,7 @@ fn readable(offer: &Offer) -> Result<(), CommandError> {
         .with_hint("shorten the value in the file, or remove it; `milepost trust --dry-run` shows all of it"))
 }
 
-fn state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandError> {
+fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandError> {
     context.config.trust.state.as_ref().map_err(|why| {
         CommandError::new(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
             .with_exit(crate::error_advice::Exit::Untrusted)
@@ -194,12 +149,11 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Comman
     let mut record = identity::adopt(&url, state).map_err(file)?;
     record.add_project(trusted_entry(&config.place, &config.guarded));
     state.put(&record).map_err(file)?;
-    context.output.record_change(format!("{url} is trusted"));
     Ok(record)
 }
 
 /// Requires a yes on a controlling terminal, outside any agent.
-fn confirmed(context: &Context<'_>, question: &str) -> Result<(), CommandError> {
+fn confirm(context: &Context<'_>, question: &str) -> Result<(), CommandError> {
     let refused = |why: String| {
         CommandError::new(ReasonCode::ConfirmationNeeded, why)
             .with_hint("run it yourself in a terminal, or set MILEPOST_TRUST to folders that you trust")
@@ -218,69 +172,53 @@ fn confirmed(context: &Context<'_>, question: &str) -> Result<(), CommandError> 
     }
 }
 
-fn list(context: &Context<'_>) -> Result<(), CommandError> {
-    let state = state(context)?;
+fn list(context: &Context<'_>) -> Result<TrustedStores, CommandError> {
+    let state = user_state(context)?;
     let mut stores = state.records().map_err(|source| Error::File {
         path: state.folder().to_owned(),
         what: "read",
         source,
     })?;
     stores.sort_by(|a, b| a.store.cmp(&b.store));
-    if context.output.json {
-        return context.output.document(&ListDocument { schema: SCHEMA, stores: &stores });
-    }
-    page::list(context.output, &stores)
+    Ok(TrustedStores { schema: SCHEMA, stores })
 }
 
-fn revoke(context: &Context<'_>) -> Result<(), CommandError> {
+fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
     // A store that only an untrusted file names is not this project's to revoke.
     context.config.check()?;
-    let state = state(context)?;
+    let state = user_state(context)?;
     // The record of a copy's original is not the copy's to remove.
     let (_, record) = context.config.trust.judge(&context.url(), &context.config.place);
     let revoked = record
         .map(|record| state.remove(&record.id))
         .transpose()
         .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
-    if revoked == Some(true) {
-        context.output.record_change(format!("{} is no longer trusted", context.url()));
-    }
-    let document =
-        RevokeDocument { schema: SCHEMA, store: context.url().to_string(), revoked: revoked == Some(true) };
-    if context.output.json {
-        return context.output.document(&document);
-    }
-    if context.config.trust.covers_store(&context.url()) {
-        context.output.message("MILEPOST_TRUST or trust.paths still names a folder above it");
-    }
-    context.output.text(&match document.revoked {
-        true => format!("{} is no longer trusted, in any project\n", document.store),
-        false => format!("{} was not trusted\n", document.store),
+    Ok(Revocation {
+        schema: SCHEMA,
+        store: context.url().to_string(),
+        revoked: revoked == Some(true),
+        covered: context.config.trust.covers_store(&context.url()),
     })
 }
 
-fn outbox(context: &Context<'_>) -> Result<(), CommandError> {
+fn accept_outbox(context: &Context<'_>) -> Result<AcceptedSaves, CommandError> {
     let outbox = context.outbox().filter(|_| context.foreign().is_none());
     let pending = outbox.as_ref().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
     let unsigned: Vec<PendingSave> =
         pending.into_iter().filter(|one| matches!(one.state, PendingState::Unsigned { .. })).collect();
-    let files: Vec<PathBuf> = unsigned.iter().map(|one| one.file.clone()).collect();
     let checksum = |one: &PendingSave| match &one.state {
         PendingState::Unsigned { checksum, .. } => Some(checksum.clone()),
         _ => None,
     };
     let shown: Vec<String> = unsigned.iter().filter_map(checksum).collect();
-    let mut accepted = 0;
-    if let (Some(outbox), false) = (&outbox, files.is_empty()) {
-        page::unsigned(context.output, &unsigned);
-        confirmed(context, "Save these checkpoints?")?;
-        let report = outbox.deliver_accepting(&context.open_or_create()?, &shown)?;
-        accepted = report.saved.len() as u64;
-        context.output.record_change(format!("{accepted} checkpoints of the outbox were saved"));
-        page::refused(context.output, &report.refused);
+    let files = unsigned.iter().map(|one| one.file.clone()).collect();
+    let mut document = AcceptedSaves { schema: SCHEMA, unsigned: files, accepted: 0, refused: Vec::new() };
+    if let (Some(outbox), false) = (&outbox, unsigned.is_empty()) {
+        describe_unsigned(&unsigned).iter().for_each(|line| context.output.message_always(line));
+        confirm(context, "Save these checkpoints?")?;
+        let delivery = outbox.deliver_accepting(&context.open_or_create()?, &shown)?;
+        document.accepted = delivery.saved.len() as u64;
+        document.refused = delivery.refused;
     }
-    if context.output.json {
-        return context.output.document(&OutboxDocument { schema: SCHEMA, unsigned: &files, accepted });
-    }
-    page::accepted(context.output, accepted)
+    Ok(document)
 }

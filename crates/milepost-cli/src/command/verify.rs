@@ -1,13 +1,10 @@
 //! `verify`: reads everything and names what is not as it was written.
 
-use crate::error_advice::Exit;
 use milepost::{Reference, VerifyScope};
-use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::damage::{DamageDocument, reason};
-use crate::present::format;
+use crate::present::damage::{VerifyDocument, documents};
 
 /// Verify every checkpoint, those of a run, or one
 #[derive(Debug, clap::Args)]
@@ -20,14 +17,7 @@ pub(crate) struct VerifyArgs {
     reference: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    checked: u64,
-    damaged: Vec<DamageDocument<'a>>,
-}
-
-pub(crate) fn run(args: &VerifyArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &VerifyArgs, context: &Context<'_>) -> Result<VerifyDocument, CommandError> {
     let reference = args.reference.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;
     let scope = match (reference, context.named_run(&mp)?) {
@@ -38,21 +28,6 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context<'_>) -> Result<(), Comman
     let mut progress = context.output.progress();
     let report = mp.verify(&scope, &mut |n| progress.at("checkpoints read", n))?;
     drop(progress);
-    let checked = format::counted(report.checked, "checkpoint");
-    if context.output.json {
-        let damaged = DamageDocument::all(&report.damaged);
-        let document = Document { schema: "milepost.verify/1", checked: report.checked, damaged };
-        context.output.document(&document)?;
-    } else if report.damaged.is_empty() {
-        context.output.text(&format!("{checked} intact\n"))?;
-    } else {
-        let lines =
-            report.damaged.iter().map(|d| format!("{} ({})\n", format::clean(&d.to_string()), reason(d)));
-        context.output.text(&lines.collect::<String>())?;
-    }
-    let Some(first) = report.damaged.first() else { return Ok(()) };
-    let n = format::counted(report.damaged.len() as u64, "damaged value");
-    Err(CommandError::new(reason(first), format!("{n} found in {checked}"))
-        .with_exit(Exit::Damaged)
-        .with_hint("`milepost doctor` says what can be done"))
+    let damaged = documents(&report.damaged);
+    Ok(VerifyDocument { schema: "milepost.verify/1", checked: report.checked, damaged })
 }

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::time::Duration;
 
-use milepost::ResumePolicy;
-use milepost::Settings;
 use milepost::internal::store::DEFAULT_WAIT;
 use milepost::model::{Profile, SizeLimits, StoreLimits};
+use milepost::{ResumePolicy, Settings};
 
 use super::file::File;
 use super::{Prompts, Raw, Retain, value};

@@ -15,16 +15,13 @@ use std::time::Duration;
 
 use std::collections::BTreeMap;
 
-use milepost::AllowList;
-use milepost::Error;
 use milepost::internal::engine::Pointer;
-use milepost::internal::store::DEFAULT_WAIT;
-use milepost::internal::store::ProjectPaths;
 use milepost::internal::store::identity::StoreTrust;
+use milepost::internal::store::{DEFAULT_WAIT, ProjectPaths};
 use milepost::internal::trust::StoreRecord;
 use milepost::model::{Profile, RunId, SizeLimits, ValidationError};
-use milepost::store::ForeignReason;
-use milepost::store::StoreUrl;
+use milepost::store::{ForeignReason, StoreUrl};
+use milepost::{AllowList, Error};
 
 pub(crate) use self::agents::{Agents, Prompts};
 use self::environment::Environment;

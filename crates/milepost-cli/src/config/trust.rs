@@ -4,11 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use milepost::internal::store::ProjectPaths;
-use milepost::internal::store::identity::{self, StoreTrust};
+use milepost::internal::store::identity::StoreTrust;
+use milepost::internal::store::{ProjectPaths, identity};
 use milepost::internal::trust::{StoreRecord, TrustedProject, UserState};
-use milepost::store::ForeignReason;
-use milepost::store::StoreUrl;
+use milepost::store::{ForeignReason, StoreUrl};
 
 use super::file::File;
 use super::guard::Guarded;

@@ -1,29 +1,27 @@
 //! What a command works with: the configuration, the screen, and the store, which is opened only when asked for.
 //! In: settings. Out: an engine, the run that is meant, what a run is opened with.
 
+mod fallback;
 mod store;
 mod visible;
 
+pub(crate) use self::fallback::{SaveResult, save_or_enqueue};
 pub(crate) use self::store::lost_writes;
 
 use std::cell::{Cell, OnceCell};
 
-use crate::error_advice::Exit;
-use milepost::Redaction;
-use milepost::SystemClock;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
-use milepost::internal::engine::QueuedSave;
-use milepost::internal::engine::{self, RunResolution};
+use milepost::internal::engine::{QueuedSave, RunResolution};
 use milepost::internal::model::CaptureWhen;
-use milepost::internal::trigger;
+use milepost::internal::store::identity::ForeignReason;
+use milepost::internal::{engine, trigger};
 use milepost::model::{Change, Profile, RunId, Source};
-use milepost::store::ForeignReason;
-use milepost::store::{StoreError, StoreUrl};
-use milepost::{Error, Milepost, Save, Saved};
-use milepost::{RunLocation, RunOptions, Settings};
+use milepost::store::StoreUrl;
+use milepost::{Error, Milepost, Redaction, RunLocation, RunOptions, Save, Saved, Settings, SystemClock};
 
 use crate::config::{Config, Retain};
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 use crate::present::Output;
 
 /// What a command works with.
@@ -75,7 +73,7 @@ pub(crate) struct Applied {
 }
 
 /// What is wrong with a change is wrong with the arguments: no document was given.
-fn given(error: Error) -> Error {
+fn as_argument_error(error: Error) -> Error {
     match error {
         Error::Schema(source) => Error::Value { name: "what was given".into(), source },
         other => other,
@@ -185,11 +183,11 @@ impl<'a> Context<'a> {
     }
 
     /// The run that was named, which has to be there.
-    pub(crate) fn named_run(&self, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
+    pub(crate) fn named_run(&self, mp: &Milepost) -> Result<Option<RunId>, Error> {
         let Some(run) = &self.config.run else { return Ok(None) };
         match mp.store().run(run)? {
             Some(_) => Ok(Some(run.clone())),
-            None => Err(Error::NoRun(run.to_string()).into()),
+            None => Err(Error::NoRun(run.to_string())),
         }
     }
 
@@ -221,7 +219,7 @@ impl<'a> Context<'a> {
     }
 
     /// The run that is meant, which has to be there.
-    pub(crate) fn require_run(&self, mp: &Milepost) -> Result<RunId, CommandError> {
+    pub(crate) fn require_run(&self, mp: &Milepost) -> Result<RunId, Error> {
         if let Some(run) = self.named_run(mp)? {
             return Ok(run);
         }
@@ -229,7 +227,7 @@ impl<'a> Context<'a> {
             RunResolution::Run(run) => Ok(run),
             RunResolution::Unclear(open) => {
                 let open = open.iter().map(ToString::to_string).collect();
-                Err(Error::WhichRun { open }.into())
+                Err(Error::WhichRun { open })
             }
         }
     }
@@ -247,29 +245,24 @@ impl<'a> Context<'a> {
 
     /// Changes a run. Where the default store cannot be written, the change waits in the outbox as a save of its own.
     pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, CommandError> {
-        let mut waiting = self.plain_save().with_changes(changes.clone());
-        let error = match self.apply_in_store(changes.clone(), to) {
-            Err(CommandError::Library(error @ Error::Store(StoreError::ReadOnly { .. }))) => error,
-            other => return other,
-        };
-        let run = match to {
-            Target::Run(run) => run.clone(),
-            Target::CurrentOrNew | Target::Current => self.run_for_outbox(),
-        };
-        let (settings, outbox) = (self.settings(), self.outbox());
-        waiting.capture =
-            changes.iter().find_map(trigger::boundary).and_then(|_| self.capture_without_store());
-        let posted = outbox.map(|o| o.enqueue(&run, waiting, &settings, &SystemClock));
-        let queued = match posted {
-            Some(Ok(queued)) => queued,
-            Some(Err(e @ Error::Schema(_))) => return Err(given(e).into()),
-            // Where there is no outbox either, the store is what the person has to look at.
-            Some(Err(_)) | None => return Err(error.into()),
-        };
-        Ok(Applied { run, saved: None, queued: Some(queued), mp: None })
+        let stored = self.apply_in_store(changes.clone(), to);
+        let result = save_or_enqueue(stored, self.outbox().as_ref(), &self.settings(), || {
+            let run = match to {
+                Target::Run(run) => run.clone(),
+                Target::CurrentOrNew | Target::Current => self.run_for_outbox(),
+            };
+            let is_boundary = changes.iter().any(|change| trigger::boundary(change).is_some());
+            let mut save = self.plain_save().with_changes(changes);
+            save.capture = if is_boundary { self.capture_without_store() } else { None };
+            (run, save)
+        });
+        Ok(match result.map_err(as_argument_error)? {
+            SaveResult::Stored(applied) => applied,
+            SaveResult::Queued(run, queued) => Applied { run, saved: None, queued: Some(queued), mp: None },
+        })
     }
 
-    fn apply_in_store(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, CommandError> {
+    fn apply_in_store(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, Error> {
         let (mp, run) = match to {
             Target::Run(run) => (self.open_or_create()?, run.clone()),
             Target::CurrentOrNew => {
@@ -287,7 +280,7 @@ impl<'a> Context<'a> {
         if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
             save.capture = self.capture_if_due(&mp, &run, boundary.source)?;
         }
-        let saved = mp.apply(&run, changes, save).map_err(given)?;
+        let saved = mp.apply(&run, changes, save)?;
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })
     }
 

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use milepost::internal::engine::Outbox;
 use milepost::internal::store::identity::StoreTrust;
-use milepost::store::ForeignReason;
-use milepost::store::{OpenOptions, StoreError, StoreUrl};
+use milepost::store::{ForeignReason, OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
 use super::{Audience, Context};
 use crate::config::trusted_entry;
-use crate::error::CommandError;
 use crate::present::format::counted;
 
 /// How long one transaction of a hook may compute.
@@ -41,15 +39,15 @@ enum Waiting {
 
 impl Context<'_> {
     /// Opens a store that has to be there.
-    pub(crate) fn open_existing(&self) -> Result<Milepost, CommandError> {
+    pub(crate) fn open_existing(&self) -> Result<Milepost, Error> {
         // Waiting saves may create the store.
         let create = self.foreign().is_none() && self.waits();
         let opened = self.open(create, Waiting::TakeIn);
         let opened = opened.inspect(|mp| self.read_incomplete.set(self.warn_of_lost_writes(mp)));
         match opened {
             // It could not be created: then it is missing, or this user may not see it.
-            Err(Error::Store(StoreError::ReadOnly { .. })) if create => Ok(self.open(false, Waiting::Leave)?),
-            other => Ok(other?),
+            Err(Error::Store(StoreError::ReadOnly { .. })) if create => self.open(false, Waiting::Leave),
+            other => other,
         }
     }
 

@@ -2,8 +2,7 @@
 //! MCP server or a shell of its own: everything that lists or names runs asks here.
 
 use milepost::model::{RunId, RunRecord};
-use milepost::{Error, Milepost, ReasonCode};
-use milepost::{Reference, RunSummary, RunsQuery};
+use milepost::{Error, Milepost, ReasonCode, Reference, RunSummary, RunsQuery};
 
 use super::{Audience, Context};
 use crate::config::agent_variable;

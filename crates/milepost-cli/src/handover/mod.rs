@@ -6,9 +6,8 @@ mod wrap;
 
 use std::path::PathBuf;
 
-use milepost::Milepost;
-use milepost::RunAssessment;
 use milepost::brief::{Brief, Fit, Fitted, HeuristicTokenizer, Overflow, TokenCounter};
+use milepost::{Milepost, RunAssessment};
 
 pub(crate) use self::overview::{Overview, distance, workspace};
 #[cfg(feature = "mcp")]

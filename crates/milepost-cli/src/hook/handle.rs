@@ -4,20 +4,19 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use milepost::Due;
 use milepost::internal::capture::WorkspaceCapture;
 use milepost::internal::owner;
 use milepost::model::{
     Change, FileRef, Interruption, InterruptionKind, Owner, RunId, RunRecord, Source, Status,
 };
-use milepost::store::StoreError;
-use milepost::{Due, FinishOptions, RunOptions, StartOptions};
-use milepost::{Error, Milepost, ReasonCode, Save};
+use milepost::{Error, FinishOptions, Milepost, ReasonCode, RunOptions, Save, StartOptions};
 
 use super::offer;
 use crate::agents::Agent;
 use crate::agents::event::{HookEvent, HookKind, SessionSource};
 use crate::config::Prompts;
-use crate::context::Context;
+use crate::context::{Context, SaveResult, save_or_enqueue};
 use crate::error::CommandError;
 
 /// Bytes of a prompt that are kept.
@@ -191,16 +190,21 @@ impl Hook<'_> {
 
     /// Keeps changes; where the store cannot be written, they wait in the outbox.
     fn keep(&self, changes: Vec<Change>) -> Result<(), CommandError> {
-        match self.keep_in_store(&changes) {
-            Err(CommandError::Library(e @ Error::Store(StoreError::ReadOnly { .. }))) => {
-                self.queue(self.save().with_changes(changes), e)
-            }
-            other => other,
+        let stored = self.keep_in_store(&changes);
+        let (outbox, settings) = (self.context.outbox(), self.context.settings());
+        let pending = || (self.run.clone(), self.save().with_changes(changes));
+        match save_or_enqueue(stored, outbox.as_ref(), &settings, pending)? {
+            // It is kept, but somebody has to be told.
+            SaveResult::Queued(_, queued) if !queued.signed => Err(CommandError::new(
+                ReasonCode::StoreUntrusted,
+                "your key could not be read, so that a save waits unsigned: `milepost trust --outbox` accepts it",
+            )),
+            SaveResult::Stored(()) | SaveResult::Queued(..) => Ok(()),
         }
     }
 
     /// Keeps changes, and saves where a checkpoint is due, so that a long turn has checkpoints.
-    fn keep_in_store(&self, changes: &[Change]) -> Result<(), CommandError> {
+    fn keep_in_store(&self, changes: &[Change]) -> Result<(), Error> {
         let mp = self.context.open_or_create()?;
         let mut save = self.save();
         match mp.record_changes(&self.run, changes, &save.run_options)? {
@@ -219,26 +223,10 @@ impl Hook<'_> {
     }
 
     /// Looks at the workspace, but not for long: the agent waits.
-    fn capture_workspace(&self, mp: &Milepost) -> Result<Option<Box<WorkspaceCapture>>, CommandError> {
+    fn capture_workspace(&self, mp: &Milepost) -> Result<Option<Box<WorkspaceCapture>>, Error> {
         let Some(mut scope) = self.context.scope() else { return Ok(None) };
         scope.bounds.time = self.deadline.saturating_duration_since(Instant::now());
         Ok(Some(Box::new(mp.capture_workspace(&self.run, &scope)?)))
-    }
-
-    /// What cannot be written waits in the outbox.
-    fn queue(&self, save: Save, error: Error) -> Result<(), CommandError> {
-        let settings = self.context.settings();
-        let Some(outbox) = self.context.outbox() else { return Err(error.into()) };
-        let clock = &milepost::SystemClock;
-        let queued = outbox.enqueue(&self.run, save, &settings, clock)?;
-        if queued.signed {
-            return Ok(());
-        }
-        // It is kept, but somebody has to be told.
-        Err(CommandError::new(
-            ReasonCode::StoreUntrusted,
-            "your key could not be read, so that a save waits unsigned: `milepost trust --outbox` accepts it",
-        ))
     }
 
     /// The context is about to be made smaller. Gemini says so before every call of its model.

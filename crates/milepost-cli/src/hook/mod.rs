@@ -42,7 +42,7 @@ fn attend(
     *told = Some(event.clone());
     // -C decides; without it the folder counts in which the agent works, wherever it starts its hooks.
     match (&global.directory, &event.cwd) {
-        (Some(_), _) => crate::command::go_to(global)?,
+        (Some(_), _) => crate::command::change_directory(global)?,
         // A folder that is gone is no reason to keep nothing.
         (None, Some(folder)) => drop(std::env::set_current_dir(folder)),
         (None, None) => {}
@@ -55,7 +55,7 @@ fn attend(
             let message = "milepost: a configuration file cannot be used; nothing is recorded. Run `milepost config show` \
                            to see why";
             if begins && let Some(answer) = offer::message(agent, message) {
-                output.json_text(&answer)?;
+                output.write_json_text(&answer)?;
             }
             return Err(failure);
         }
@@ -64,7 +64,7 @@ fn attend(
     // Where nothing may be read or written, the person is told when a session begins, and the agent is told nothing.
     if let Some(message) = refused(&context, begins) {
         if begins && let Some(answer) = offer::message(agent, &message) {
-            output.json_text(&answer)?;
+            output.write_json_text(&answer)?;
         }
         return Ok(());
     }
@@ -72,7 +72,7 @@ fn attend(
         return Ok(());
     }
     if let Some(answer) = handle::handle(agent, event, &context)? {
-        output.json_text(&answer)?;
+        output.write_json_text(&answer)?;
     }
     Ok(())
 }

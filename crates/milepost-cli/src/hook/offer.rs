@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use milepost::Milepost;
-use milepost::RunState;
 use milepost::internal::brief::one_line;
 use milepost::model::{RunId, RunRecord};
-use milepost::{ResumeCandidate, RunAssessment};
+use milepost::{Milepost, ResumeCandidate, RunAssessment, RunState};
 use serde_json::json;
 
 use super::failures;

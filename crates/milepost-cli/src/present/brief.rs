@@ -1,56 +1,222 @@
-//! What is wrong with briefs, for people and for programs.
+//! Briefs: made, shown, checked, merged, fitted. Text is the Markdown itself.
 
 use std::path::PathBuf;
 
-use milepost::brief::{Check, Finding};
+use milepost::brief;
+use milepost::brief::{Check, Omitted};
+use milepost::model::CheckpointId;
 use serde::Serialize;
 
-use super::Output;
+use super::damage::Fallback;
 use super::format::{clean, counted, green, red, yellow};
+use super::{Document, Note, Output};
+use crate::error::CommandError;
+use crate::error_advice::Exit;
 
-/// One finding as programs see it.
-#[derive(Debug, Serialize)]
-pub(crate) struct FindingDocument<'a> {
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum BriefDocument {
+    New(NewDocument),
+    Show(ShowDocument),
+    Check(CheckDocument),
+    Merge(MergeDocument),
+    Fit(FitDocument),
+}
+
+#[derive(Serialize)]
+pub(crate) struct NewDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) markdown: String,
+    pub(crate) from: Option<CheckpointId>,
+    pub(crate) carried_from: Option<CheckpointId>,
+    #[serde(skip)]
+    pub(crate) fallback: Fallback,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ShowDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) markdown: String,
+    /// The id it gives itself.
+    pub(crate) checkpoint: Option<String>,
+    /// The checkpoint it belongs to; null for a file.
+    pub(crate) snapshot_id: Option<CheckpointId>,
+    /// Whether it was made of facts.
+    pub(crate) composed: bool,
+    pub(crate) tokens: u64,
+    pub(crate) counter: String,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) warnings: Vec<Finding>,
+    #[serde(skip)]
+    pub(crate) fallback: Fallback,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Section {
+    pub(crate) heading: String,
+    /// The format's name for it; empty for a section of one's own.
+    pub(crate) kind: &'static str,
+    pub(crate) markdown: String,
+}
+
+#[derive(Serialize)]
+pub(crate) struct MergeDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) markdown: String,
+    pub(crate) warnings: Vec<Finding>,
+    #[serde(skip)]
+    pub(crate) fallbacks: [Fallback; 2],
+}
+
+#[derive(Serialize)]
+pub(crate) struct FitDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) markdown: String,
+    pub(crate) tokens: u64,
+    pub(crate) budget: u64,
+    pub(crate) counter: String,
+    pub(crate) omitted: Vec<Omitted>,
+    pub(crate) shrunk: bool,
+    pub(crate) exceeds: bool,
+    #[serde(skip)]
+    pub(crate) fallback: Fallback,
+}
+
+#[derive(Serialize)]
+pub(crate) struct CheckDocument {
+    schema: &'static str,
+    valid: bool,
+    /// Of one file; of several they stand in `files`.
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
+    files: Vec<CheckedFile>,
+}
+
+#[derive(Serialize)]
+struct CheckedFile {
+    path: String,
+    valid: bool,
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
+}
+
+/// Something that is wrong with a brief.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Finding {
     #[serde(skip_serializing_if = "Option::is_none")]
-    section: Option<&'a str>,
-    message: &'a str,
+    section: Option<String>,
+    message: String,
 }
 
-impl<'a> FindingDocument<'a> {
-    /// All of them.
-    pub(crate) fn all(findings: &'a [Finding]) -> Vec<Self> {
-        let one =
-            |finding: &'a Finding| Self { section: finding.section.as_deref(), message: &finding.message };
-        findings.iter().map(one).collect()
+impl From<&brief::Finding> for Finding {
+    fn from(finding: &brief::Finding) -> Self {
+        Self { section: finding.section.clone(), message: finding.message.clone() }
     }
 }
 
-fn sentence(finding: &Finding) -> String {
-    let section = finding.section.as_deref().map_or(String::new(), |section| format!("{section} "));
-    clean(&format!("{section}{}", finding.message))
+impl Finding {
+    fn sentence(&self) -> String {
+        let section = self.section.as_deref().map_or(String::new(), |section| format!("{section} "));
+        clean(&format!("{section}{}", self.message))
+    }
 }
 
-/// Says what reads oddly.
-pub(crate) fn warn(output: &Output, findings: &[Finding]) {
-    findings.iter().for_each(|finding| output.message(&format!("Warning: {}", sentence(finding))));
-}
-
-/// One line a file, and below it what is wrong.
-pub(crate) fn page(found: &[(PathBuf, Check)]) -> String {
-    let mut page = String::new();
-    for (path, check) in found {
-        let verdict = if check.valid() { green("valid") } else { red("not valid") };
-        page.push_str(&format!("{}  {verdict}\n", clean(&path.to_string_lossy())));
-        for error in &check.errors {
-            page.push_str(&format!("  {} {}\n", red("error"), sentence(error)));
+impl CheckDocument {
+    pub(crate) fn new(found: &[(PathBuf, Check)]) -> Self {
+        let findings = |all: &[brief::Finding]| all.iter().map(Finding::from).collect::<Vec<_>>();
+        let files: Vec<_> = found
+            .iter()
+            .map(|(path, check)| CheckedFile {
+                path: path.to_string_lossy().into_owned(),
+                valid: check.valid(),
+                errors: findings(&check.errors),
+                warnings: findings(&check.warnings),
+            })
+            .collect();
+        let only = files.first().filter(|_| files.len() == 1);
+        Self {
+            schema: "milepost.brief_check/1",
+            valid: files.iter().all(|file| file.valid),
+            errors: only.map(|file| file.errors.clone()).unwrap_or_default(),
+            warnings: only.map(|file| file.warnings.clone()).unwrap_or_default(),
+            files,
         }
-        for warning in &check.warnings {
-            page.push_str(&format!("  {} {}\n", yellow("warning"), sentence(warning)));
+    }
+
+    /// One line a file, and below it what is wrong.
+    fn page(&self) -> String {
+        let mut page = String::new();
+        for file in &self.files {
+            let verdict = if file.valid { green("valid") } else { red("not valid") };
+            page.push_str(&format!("{}  {verdict}\n", clean(&file.path)));
+            for error in &file.errors {
+                page.push_str(&format!("  {} {}\n", red("error"), error.sentence()));
+            }
+            for warning in &file.warnings {
+                page.push_str(&format!("  {} {}\n", yellow("warning"), warning.sentence()));
+            }
+        }
+        if self.files.len() > 1 {
+            let bad = self.files.iter().filter(|file| !file.valid).count();
+            page.push_str(&format!("{}, {bad} not valid\n", counted(self.files.len() as u64, "file")));
+        }
+        page
+    }
+}
+
+impl BriefDocument {
+    /// The Markdown; empty for a check.
+    pub(crate) fn markdown(&self) -> &str {
+        match self {
+            Self::New(document) => &document.markdown,
+            Self::Show(document) => &document.markdown,
+            Self::Merge(document) => &document.markdown,
+            Self::Fit(document) => &document.markdown,
+            Self::Check(_) => "",
         }
     }
-    if found.len() > 1 {
-        let bad = found.iter().filter(|(_, check)| !check.valid()).count() as u64;
-        page.push_str(&format!("{}, {bad} not valid\n", counted(found.len() as u64, "file")));
+}
+
+impl Document for BriefDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let warnings = match self {
+            Self::Check(document) => return output.write_text(&document.page()),
+            Self::Show(document) => &document.warnings[..],
+            Self::Merge(document) => &document.warnings[..],
+            Self::New(_) | Self::Fit(_) => &[],
+        };
+        for warning in warnings {
+            output.message(&format!("Warning: {}", warning.sentence()));
+        }
+        let markdown = self.markdown();
+        output.write_bytes(markdown.as_bytes())?;
+        // The prompt of a shell needs a line of its own.
+        if !markdown.ends_with('\n') && output.is_terminal() {
+            output.write_plain("\n")?;
+        }
+        if let Self::Fit(fit) = self {
+            output.detail(&format!("{} of {} tokens by {}", fit.tokens, fit.budget, fit.counter));
+        }
+        Ok(())
     }
-    page
+
+    fn notes(&self) -> Vec<Note> {
+        let Self::Fit(fit) = self else { return Vec::new() };
+        let warning = match (fit.exceeds, fit.shrunk) {
+            (true, _) => format!("what must be kept takes {} tokens of {}", fit.tokens, fit.budget),
+            (_, true) => "what must be kept was shrunk".to_owned(),
+            _ => return Vec::new(),
+        };
+        vec![Note::Message(format!("Warning: {warning}"))]
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        match self {
+            Self::New(document) => document.fallback.error(),
+            Self::Show(document) => document.fallback.error(),
+            Self::Merge(document) => document.fallbacks.iter().find_map(Fallback::error),
+            Self::Fit(document) => document.fallback.error(),
+            Self::Check(check) => (!check.valid).then_some(CommandError::ExitOnly(Exit::Failed)),
+        }
+    }
 }

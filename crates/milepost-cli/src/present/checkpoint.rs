@@ -6,27 +6,29 @@ use jiff::Timestamp;
 use milepost::ShownCheckpoint;
 use milepost::internal::capture::NO_REPOSITORY;
 use milepost::internal::engine::source_details;
-use milepost::model::{Body, PathText, Workspace};
+use milepost::model::{Body, PathText, RawJson, ValidationError, Workspace};
 use serde::Serialize;
 
+use super::damage::Fallback;
 use super::format::{self, bold, clean, clean_lines, dim};
 use super::summary::path;
-use super::work_items;
+use super::{Document, Output, work_items};
+use crate::error::CommandError;
 
 /// Marks as programs see them.
 #[derive(Debug, Serialize)]
-pub(crate) struct MarksDocument {
-    pub(crate) completed: bool,
-    pub(crate) pinned: bool,
-    pub(crate) tags: Vec<String>,
-    pub(crate) source_details: Vec<String>,
-    pub(crate) revision: u64,
-    pub(crate) refreshed_at: Option<Timestamp>,
+struct MarksDocument {
+    completed: bool,
+    pinned: bool,
+    tags: Vec<String>,
+    source_details: Vec<String>,
+    revision: u64,
+    refreshed_at: Option<Timestamp>,
 }
 
 impl MarksDocument {
     /// The marks of a checkpoint.
-    pub(crate) fn of(entry: &milepost::store::CheckpointEntry, completed: bool) -> Self {
+    fn of(entry: &milepost::store::CheckpointEntry, completed: bool) -> Self {
         Self {
             completed,
             pinned: entry.marks.pinned,
@@ -35,6 +37,54 @@ impl MarksDocument {
             revision: entry.marks.revision,
             refreshed_at: entry.marks.refreshed_at,
         }
+    }
+}
+
+/// A checkpoint as it was sealed, and its marks.
+#[derive(Serialize)]
+pub(crate) struct ShowDocument {
+    schema: &'static str,
+    checkpoint: RawJson,
+    marks: MarksDocument,
+    #[serde(rename = "fell_back_from", skip_serializing_if = "Fallback::is_empty")]
+    fallback: Fallback,
+    #[serde(skip)]
+    shown: ShownCheckpoint,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl ShowDocument {
+    pub(crate) fn new(mut shown: ShownCheckpoint, now: Timestamp) -> Result<Self, CommandError> {
+        let text = std::str::from_utf8(shown.verified.bytes()).map_err(|e| ValidationError {
+            path: String::new(),
+            message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
+        })?;
+        let damaged = std::mem::take(&mut shown.fell_back_from);
+        Ok(Self {
+            schema: "milepost.show/1",
+            checkpoint: RawJson::parse(text)?,
+            marks: MarksDocument::of(&shown.entry, shown.completed),
+            fallback: Fallback::new(damaged, &shown.entry.header.snapshot_id),
+            shown,
+            now,
+        })
+    }
+}
+
+impl Document for ShowDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let header = &self.shown.entry.header;
+        let body = self.shown.verified.body().map_err(|source| milepost::Error::Newer {
+            run: header.run_id.clone(),
+            sequence: header.sequence,
+            source,
+        })?;
+        output.write_text(&page(&self.shown, &body, self.now))
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        self.fallback.error()
     }
 }
 
@@ -58,7 +108,7 @@ impl Page {
 }
 
 /// Everything about a checkpoint, in groups; what it does not have is left out.
-pub(crate) fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
+fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     let header = &shown.entry.header;
     let place = format!("{}@{}", header.run_id, header.sequence);
     let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id.as_str()), dim(&place)));

@@ -3,63 +3,90 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use milepost::Diff;
 use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, RawJson};
 use milepost::store::CheckpointEntry;
-use milepost::{FieldChange, FileChanges};
+use milepost::{Diff, FieldChange, FieldChange as Change, FileChanges};
 use serde::Serialize;
 
 use super::format::{self, bold, clean, counted, dim, green, red};
+use super::{Document, Output};
+use crate::error::CommandError;
+use crate::error_advice::Exit;
 
-/// A diff as programs see it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Document<'a> {
+/// A diff.
+#[derive(Serialize)]
+pub(crate) struct DiffDocument {
     schema: &'static str,
-    from: &'a CheckpointId,
-    to: &'a CheckpointId,
+    from: CheckpointId,
+    to: CheckpointId,
     from_ref: String,
     to_ref: String,
     differs: bool,
-    changed: Vec<Changed<'a>>,
-    files: &'a FileChanges,
-    outcomes: &'a [Outcome],
+    changed: Vec<Changed>,
+    files: FileChanges,
+    outcomes: Vec<Outcome>,
     outcomes_left_out: u64,
+    #[serde(skip)]
+    diff: Diff,
+    #[serde(skip)]
+    now: Timestamp,
+    /// Whether a difference has an exit code of its own.
+    #[serde(skip)]
+    exit_code: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Changed<'a> {
-    path: &'a str,
+struct Changed {
+    path: String,
     /// `added`, `removed` or `changed`: a value that is null is not one that is absent.
     op: &'static str,
-    before: Option<&'a RawJson>,
-    after: Option<&'a RawJson>,
+    before: Option<RawJson>,
+    after: Option<RawJson>,
 }
 
-impl<'a> Document<'a> {
-    /// A diff.
-    pub(crate) fn of(diff: &'a Diff) -> Self {
-        let changed = |change: &'a FieldChange| Changed {
-            path: &change.path,
+impl DiffDocument {
+    pub(crate) fn new(diff: Diff, now: Timestamp, exit_code: bool) -> Self {
+        let changed = |change: &Change| Changed {
+            path: change.path.clone(),
             op: match (&change.before, &change.after) {
                 (None, _) => "added",
                 (_, None) => "removed",
                 _ => "changed",
             },
-            before: change.before.as_ref(),
-            after: change.after.as_ref(),
+            before: change.before.clone(),
+            after: change.after.clone(),
         };
         Self {
             schema: "milepost.diff/1",
-            from: &diff.from.header.snapshot_id,
-            to: &diff.to.header.snapshot_id,
+            from: diff.from.header.snapshot_id.clone(),
+            to: diff.to.header.snapshot_id.clone(),
             from_ref: place(&diff.from),
             to_ref: place(&diff.to),
             differs: !diff.is_empty(),
             changed: diff.difference.changed.iter().map(changed).collect(),
-            files: &diff.difference.files,
-            outcomes: &diff.outcomes,
+            files: diff.difference.files.clone(),
+            outcomes: diff.outcomes.clone(),
             outcomes_left_out: diff.outcomes_left_out,
+            diff,
+            now,
+            exit_code,
         }
+    }
+}
+
+impl Document for DiffDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_text(&page(&self.diff, output.is_verbose(), self.now))?;
+        if self.from == self.to {
+            output.message(
+                "both are the same checkpoint; `milepost diff latest~1` compares with the one before",
+            );
+        }
+        Ok(())
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        (self.exit_code && self.differs).then_some(CommandError::ExitOnly(Exit::Nothing))
     }
 }
 
@@ -145,7 +172,7 @@ impl Page {
 }
 
 /// What changed, in groups.
-pub(crate) fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
+fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
     let mut page = Page { text: String::new(), whole, cut: false };
     for (name, entry) in [("from", &diff.from), ("to  ", &diff.to)] {
         let header = &entry.header;

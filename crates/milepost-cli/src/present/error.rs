@@ -3,7 +3,6 @@
 use std::error::Error as _;
 use std::io;
 
-use crate::error_advice::{self, Exit};
 use milepost::ReasonCode;
 use serde::Serialize;
 
@@ -11,10 +10,12 @@ use super::Output;
 use super::escape::clean;
 use super::format::{bold, red, yellow};
 use crate::error::CommandError;
+use crate::error_advice;
+use crate::error_advice::Exit;
 
-/// A failure as programs see it.
+/// An error as programs see it.
 #[derive(Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ErrorDocument {
     r#type: &'static str,
     pub(crate) reason_code: ReasonCode,
     pub(crate) message: String,
@@ -22,48 +23,35 @@ pub(crate) struct Line {
     pub(crate) exit: u8,
 }
 
-impl Line {
-    fn of(told: Told, failure: &CommandError) -> Self {
-        let all = std::iter::once(failure.to_string()).chain(causes(failure)).collect::<Vec<_>>();
-        let Told { reason, exit, hint } = told;
-        Self { r#type: "error", reason_code: reason, message: all.join(": "), hint, exit: exit as u8 }
-    }
-
-    /// A failure, if there is something to say about it.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn about(failure: &CommandError) -> Option<Self> {
-        verdict(failure).ok().map(|told| Self::of(told, failure))
+impl ErrorDocument {
+    /// An error; none where only its exit code matters.
+    pub(crate) fn of(error: &CommandError) -> Option<Self> {
+        let (reason_code, exit, hint) = classify(error).ok()?;
+        let all = std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>();
+        Some(Self { r#type: "error", reason_code, message: all.join(": "), hint, exit: exit as u8 })
     }
 }
 
-struct Told {
-    reason: ReasonCode,
-    exit: Exit,
-    hint: Option<String>,
-}
-
-/// What there is to say about a failure, or the code alone where it was said or is nobody's business.
-fn verdict(failure: &CommandError) -> Result<Told, u8> {
-    let (inner, own) = match failure {
-        CommandError::Supervisor(inner) => (&**inner, true),
-        other => (other, false),
-    };
-    let (reason, exit, hint) = match inner {
+/// Reason code, exit code and hint of an error, or the exit code where there is nothing to report.
+fn classify(error: &CommandError) -> Result<(ReasonCode, Exit, Option<String>), u8> {
+    Ok(match error {
         CommandError::Library(e) => (e.reason(), error_advice::exit_code(e), error_advice::hint(e)),
         CommandError::Reported { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
         CommandError::ExitOnly(exit) => return Err(*exit as u8),
         CommandError::ChildExit(code) => return Err(*code),
-        CommandError::Supervisor(_) => (ReasonCode::Usage, Exit::Supervisor, None),
+        CommandError::Supervisor(inner) => {
+            let (reason, _, hint) = classify(inner)?;
+            (reason, Exit::Supervisor, hint)
+        }
         // The reader has seen enough.
         CommandError::Stdout(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(0),
         CommandError::Stdout(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
-    };
-    Ok(Told { reason, exit: if own { Exit::Supervisor } else { exit }, hint })
+    })
 }
 
-fn causes(failure: &CommandError) -> Vec<String> {
+fn causes(error: &CommandError) -> Vec<String> {
     let mut causes = Vec::new();
-    let mut source = failure.source();
+    let mut source = error.source();
     while let Some(cause) = source {
         causes.push(cause.to_string());
         source = cause.source();
@@ -73,38 +61,40 @@ fn causes(failure: &CommandError) -> Vec<String> {
 
 impl Output {
     /// Says why a command did not end well, and gives its exit code.
-    pub(crate) fn fail(&self, failure: &CommandError) -> u8 {
-        if let Some(failure) = self.output_alone_failed(failure) {
-            return self.fail(&failure);
+    pub(crate) fn fail(&self, error: &CommandError) -> u8 {
+        if let Some(error) = self.output_alone_failed(error) {
+            return self.fail(&error);
         }
-        let told = match verdict(failure) {
-            Ok(told) => told,
-            Err(code) => return code,
+        let document = match (classify(error), ErrorDocument::of(error)) {
+            (Err(code), _) => return code,
+            (Ok(_), None) => return Exit::Failed as u8,
+            (Ok(_), Some(document)) => document,
         };
-        let exit = told.exit;
+        error.details().iter().for_each(|line| self.message(line));
         if self.json {
-            self.line(&Line::of(told, failure));
-        } else {
-            let heading = if exit == Exit::Partly { yellow("Warning:") } else { red("Error:") };
-            self.say(&format!("{heading} {} ({})", clean(&failure.to_string()), told.reason));
-            for cause in causes(failure) {
-                self.say(&format!("{} {}", bold("Caused by:"), clean(&cause)));
-            }
-            if let Some(hint) = told.hint {
-                self.say(&format!("{} {}", bold("Hint:"), clean(&hint)));
-            }
+            self.write_json_line(&document);
+            return document.exit;
         }
-        exit as u8
+        let partly = document.exit == Exit::Partly as u8;
+        let heading = if partly { yellow("Warning:") } else { red("Error:") };
+        self.say(&format!("{heading} {} ({})", clean(&error.to_string()), document.reason_code));
+        for cause in causes(error) {
+            self.say(&format!("{} {}", bold("Caused by:"), clean(&cause)));
+        }
+        if let Some(hint) = document.hint {
+            self.say(&format!("{} {}", bold("Hint:"), clean(&hint)));
+        }
+        document.exit
     }
 
     /// The failure of a command that had changed something before its answer could not be written.
-    fn output_alone_failed(&self, failure: &CommandError) -> Option<CommandError> {
-        let CommandError::Stdout(e) = failure else { return None };
+    fn output_alone_failed(&self, error: &CommandError) -> Option<CommandError> {
+        let CommandError::Stdout(e) = error else { return None };
         if e.kind() == io::ErrorKind::BrokenPipe {
             return None;
         }
-        let done = self.recorded_change()?;
-        let message = format!("{done}; only the output failed: stdout could not be written: {e}");
+        let change = self.recorded_change()?;
+        let message = format!("{change}; only the output failed: stdout could not be written: {e}");
         Some(
             CommandError::new(ReasonCode::OutputFailed, message)
                 .with_hint("do not repeat the command: its work is done")

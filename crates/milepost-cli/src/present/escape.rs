@@ -4,7 +4,7 @@
 
 use milepost::internal::brief::is_unsafe;
 
-/// Shown in place of a character that is not safe.
+/// ShownCheckpoint in place of a character that is not safe.
 const REPLACEMENT: char = '·';
 
 /// Every style sequence that this program writes: its own helpers', clap's help and comfy-table's cells. A test compares.
@@ -131,7 +131,7 @@ mod tests {
             format::red("x"),
             format::yellow("x"),
             format::green("x"),
-            crate::cli::whole().render_long_help().ansi().to_string(),
+            crate::cli::full_command().render_long_help().ansi().to_string(),
         ];
         for wrong in [
             &["milepost", "sho"][..],

@@ -1,22 +1,32 @@
-//! The only room that prints. stdout is data, stderr is talk; a reader that went away ends a command quietly.
+//! The only module that prints. Data goes to stdout, messages to stderr; a reader that went away ends a command quietly.
 //! Everything passes `escape` on its way out, so that no presenter can forget it.
-//! In: documents, texts, tables, failures. Out: bytes on stdout and stderr.
+//! In: the typed documents of commands, messages, errors. Out: bytes on stdout and stderr. Decides nothing else.
 
 pub(crate) mod agents;
 pub(crate) mod brief;
 pub(crate) mod checkpoint;
+pub(crate) mod config;
 pub(crate) mod damage;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod escape;
+pub(crate) mod events;
 pub(crate) mod format;
+pub(crate) mod list;
+pub(crate) mod marks;
 pub(crate) mod prune;
+pub(crate) mod reference;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod saved;
+pub(crate) mod state;
+pub(crate) mod status;
 pub(crate) mod summary;
 pub(crate) mod supervised;
 pub(crate) mod table;
+pub(crate) mod task;
 pub(crate) mod transfer;
 pub(crate) mod trust;
 pub(crate) mod work_items;
@@ -30,7 +40,50 @@ use serde::Serialize;
 use crate::cli::Global;
 use crate::error::CommandError;
 
-/// Where everything that is said goes.
+/// The typed result of a command. Serialised it is what programs read.
+pub(crate) trait Document: Serialize {
+    /// Writes it for people.
+    fn render(&self, output: &Output) -> Result<(), CommandError>;
+
+    /// Lines that accompany it on stderr, in JSON and in text.
+    fn notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
+
+    /// What the command has changed. An answer that cannot be written must not read as if nothing had happened.
+    fn change(&self) -> Option<String> {
+        None
+    }
+
+    /// The error that the command ends with although it has a result.
+    fn error(&self) -> Option<CommandError> {
+        None
+    }
+
+    /// Where its JSON goes.
+    fn stream(&self) -> Stream {
+        Stream::Stdout
+    }
+}
+
+/// A line that accompanies a result.
+#[derive(Debug)]
+pub(crate) enum Note {
+    /// ShownCheckpoint unless `--quiet` is given.
+    Message(String),
+    /// ShownCheckpoint with `--verbose`.
+    Detail(String),
+}
+
+/// A stream of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    /// For commands that run another program, whose stdout is that program's.
+    Stderr,
+}
+
+/// The streams of this process, and what the flags say about them.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     /// Whether stdout gets one JSON document.
@@ -40,22 +93,14 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     color: ColorChoice,
-    /// Where everything is kept instead, for one who asks within this process.
-    kept: Option<Arc<Mutex<Kept>>>,
+    /// Where messages are collected instead, for a caller within this process.
+    collected: Option<Arc<Mutex<Vec<String>>>>,
     /// What the command has changed already.
     done: Arc<Mutex<Option<String>>>,
 }
 
-/// What would have been on stdout and stderr.
-#[derive(Debug, Default)]
-#[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the server keeps"))]
-pub(crate) struct Kept {
-    pub(crate) data: Vec<u8>,
-    pub(crate) said: Vec<String>,
-}
-
 impl Output {
-    /// A screen as the flags ask for it.
+    /// An output as the flags ask for it.
     pub(crate) fn new(global: &Global) -> Self {
         let color = match global.color.as_deref() {
             Some("always") => ColorChoice::Always,
@@ -68,17 +113,17 @@ impl Output {
             quiet: global.quiet,
             verbose: global.verbose,
             color,
-            kept: None,
+            collected: None,
             done: Arc::default(),
         }
     }
 
-    /// A screen for a failure before the flags are known.
+    /// An output for an error before the flags are known.
     pub(crate) fn for_json() -> Self {
         Self { json: true, ..Self::for_color(ColorChoice::Never) }
     }
 
-    /// A screen for help and mistakes before the flags are known.
+    /// An output for help and mistakes before the flags are known.
     pub(crate) fn for_color(color: ColorChoice) -> Self {
         Self {
             json: false,
@@ -86,31 +131,44 @@ impl Output {
             quiet: false,
             verbose: false,
             color,
-            kept: None,
+            collected: None,
             done: Arc::default(),
         }
     }
 
-    /// A screen that shows nothing and keeps everything.
+    /// An output that collects messages and shows nothing.
     #[cfg(feature = "mcp")]
-    pub(crate) fn keeping() -> Self {
-        Self { kept: Some(Arc::default()), ..Self::for_json() }
+    pub(crate) fn collecting() -> Self {
+        Self { collected: Some(Arc::default()), ..Self::for_json() }
     }
 
-    /// What was kept so far; from then on there is nothing.
+    /// The messages that were collected.
     #[cfg(feature = "mcp")]
-    pub(crate) fn take(&self) -> Kept {
-        let kept =
-            self.kept.as_ref().and_then(|kept| kept.lock().ok().map(|mut kept| std::mem::take(&mut *kept)));
-        kept.unwrap_or_default()
+    pub(crate) fn collected(&self) -> Vec<String> {
+        let collected = self.collected.as_ref().and_then(|collected| Some(collected.lock().ok()?.clone()));
+        collected.unwrap_or_default()
     }
 
-    fn keep(&self, keep: impl FnOnce(&mut Kept)) -> bool {
-        let Some(kept) = &self.kept else { return false };
-        if let Ok(mut kept) = kept.lock() {
-            keep(&mut kept);
+    /// Writes the result of a command as JSON or text, and gives the error that the command ends with.
+    pub(crate) fn present(&self, document: &impl Document) -> Result<(), CommandError> {
+        if let Some(change) = document.change() {
+            self.record_change(change);
         }
-        true
+        document.notes().iter().for_each(|note| self.note(note));
+        match (self.json, document.stream()) {
+            (false, _) => document.render(self)?,
+            (true, Stream::Stdout) => self.write_json(document)?,
+            (true, Stream::Stderr) => self.write_json_line(document),
+        }
+        document.error().map_or(Ok(()), Err)
+    }
+
+    /// Writes a line that accompanies a result.
+    pub(crate) fn note(&self, note: &Note) {
+        match note {
+            Note::Message(line) => self.message(line),
+            Note::Detail(line) => self.detail(line),
+        }
     }
 
     /// Remembers what the command has changed, before its answer is written: an answer that cannot be written must not
@@ -127,44 +185,38 @@ impl Output {
     }
 
     /// Writes one JSON document and ends its line.
-    pub(crate) fn document<T: Serialize>(&self, document: &T) -> Result<(), CommandError> {
+    pub(crate) fn write_json<T: Serialize>(&self, document: &T) -> Result<(), CommandError> {
         let text = serde_json::to_string(document).map_err(|e| CommandError::Stdout(e.into()))?;
-        self.json_text(&format!("{text}\n"))
+        self.write_json_text(&format!("{text}\n"))
     }
 
     /// Writes JSON that is text already; its value stays as it is.
-    pub(crate) fn json_text(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn write_json_text(&self, text: &str) -> Result<(), CommandError> {
         self.out(escape::json(text).as_bytes())
     }
 
     /// Writes lines with styles, which are left out where they are not wanted. Text of others that is not `clean`ed before
     /// could still bring a style or a line of its own.
-    pub(crate) fn text(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn write_text(&self, text: &str) -> Result<(), CommandError> {
         let text = escape::clean_styled(text);
-        if self.kept.is_some() {
-            return self.out(anstream::adapter::strip_str(&text).to_string().as_bytes());
-        }
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
     /// Writes lines of others, such as a brief, without any style.
-    pub(crate) fn plain(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn write_plain(&self, text: &str) -> Result<(), CommandError> {
         self.out(escape::clean_lines(text).as_bytes())
     }
 
     /// Writes bytes, exactly these; to a terminal only what is safe of them.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         match self.is_terminal() {
-            true => self.plain(&String::from_utf8_lossy(bytes)),
+            true => self.write_plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
         }
     }
 
     fn out(&self, bytes: &[u8]) -> Result<(), CommandError> {
-        if self.keep(|kept| kept.data.extend_from_slice(bytes)) {
-            return Ok(());
-        }
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
@@ -198,7 +250,7 @@ impl Output {
     }
 
     /// Writes one JSON document as a line of stderr: stdout belongs to the command that is run.
-    pub(crate) fn line<T: Serialize>(&self, document: &T) {
+    pub(crate) fn write_json_line<T: Serialize>(&self, document: &T) {
         if let Ok(text) = serde_json::to_string(document) {
             self.say(&escape::json(&text));
         }
@@ -226,7 +278,10 @@ impl Output {
 
     /// Writes to stderr what was made safe.
     fn say(&self, safe: &str) {
-        if self.keep(|kept| kept.said.push(anstream::adapter::strip_str(safe).to_string())) {
+        if let Some(collected) = &self.collected {
+            if let Ok(mut lines) = collected.lock() {
+                lines.push(anstream::adapter::strip_str(safe).to_string());
+            }
             return;
         }
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
@@ -259,7 +314,7 @@ impl Output {
 
     /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
-        self.kept.is_none() && io::stdout().is_terminal()
+        self.collected.is_none() && io::stdout().is_terminal()
     }
 
     /// A line that says how far something is, on a terminal and only once it has lasted.
@@ -275,7 +330,7 @@ impl Output {
     /// Asks a question on the controlling terminal, wherever stdin and stderr lead; `None` where there is none.
     /// `--yes` answers, but only where somebody could have been asked.
     pub(crate) fn confirm_on_terminal(&self, question: &str) -> Option<bool> {
-        if self.kept.is_some() {
+        if self.collected.is_some() {
             return None;
         }
         let mut terminal = std::fs::File::options().read(true).write(true).open("/dev/tty").ok()?;

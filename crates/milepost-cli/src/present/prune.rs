@@ -3,39 +3,52 @@
 use std::error::Error as _;
 
 use jiff::Timestamp;
+use milepost::Action;
 use milepost::model::{CheckpointId, RunId};
-use milepost::{Action, PruneReport, PruneStep};
-use milepost::{Error, ReasonCode};
+use milepost::store::StoreError;
+use milepost::{Error, PruneReport, PruneStep, ReasonCode};
 use serde::Serialize;
 
 use super::format::{bytes, count, counted};
 use super::table::{cell, lines, table};
-use super::{Output, format};
+use super::{Document, Note, Output, format};
+use crate::error::CommandError;
+use crate::error_advice::Exit;
 
 /// Rows that a table shows unless more is asked for.
 const SHOWN: usize = 40;
 
-/// A prune as programs see it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Document<'a> {
+/// A prune, or the plan of one.
+#[derive(Serialize)]
+pub(crate) struct PruneDocument {
     schema: &'static str,
     removed: u64,
     compressed: u64,
     kept: u64,
     bytes_freed: u64,
-    plan: Vec<Step<'a>>,
+    plan: Vec<Step>,
     dry_run: bool,
-    runs_removed: &'a [RunId],
+    runs_removed: Vec<RunId>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    failed: Vec<Failed<'a>>,
+    failed: Vec<Failed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     too_large: Option<u64>,
+    #[serde(skip)]
+    report: PruneReport,
+    #[serde(skip)]
+    now: Timestamp,
+    /// Bytes that the store may take.
+    #[serde(skip)]
+    max_bytes: u64,
+    /// Whether the table was shown already, above the question.
+    #[serde(skip)]
+    table_shown: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Step<'a> {
-    snapshot_id: &'a CheckpointId,
-    run_id: &'a RunId,
+struct Step {
+    snapshot_id: CheckpointId,
+    run_id: RunId,
     sequence: u64,
     created_at: Timestamp,
     action: Action,
@@ -44,18 +57,17 @@ struct Step<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Failed<'a> {
-    run_id: Option<&'a RunId>,
+struct Failed {
+    run_id: Option<RunId>,
     reason_code: ReasonCode,
     message: String,
 }
 
-impl<'a> Document<'a> {
-    /// A report.
-    pub(crate) fn of(report: &'a PruneReport) -> Self {
-        let step = |step: &'a PruneStep| Step {
-            snapshot_id: &step.snapshot_id,
-            run_id: &step.run_id,
+impl PruneDocument {
+    pub(crate) fn new(report: PruneReport, now: Timestamp, max_bytes: u64) -> Self {
+        let step = |step: &PruneStep| Step {
+            snapshot_id: step.snapshot_id.clone(),
+            run_id: step.run_id.clone(),
             sequence: step.sequence,
             created_at: step.created_at,
             action: step.action,
@@ -63,7 +75,7 @@ impl<'a> Document<'a> {
             bytes: step.bytes,
         };
         let failed = report.failed.iter().map(|failure| Failed {
-            run_id: failure.run_id.as_ref(),
+            run_id: failure.run_id.clone(),
             reason_code: failure.error.reason(),
             message: why(&failure.error),
         });
@@ -75,15 +87,80 @@ impl<'a> Document<'a> {
             bytes_freed: report.bytes_freed,
             plan: report.plan.iter().map(step).collect(),
             dry_run: report.dry_run,
-            runs_removed: &report.runs_removed,
+            runs_removed: report.runs_removed.clone(),
             failed: failed.collect(),
             too_large: report.too_large,
+            report,
+            now,
+            max_bytes,
+            table_shown: false,
         }
+    }
+
+    /// The same below a table that was shown already.
+    pub(crate) fn below_table(self) -> Self {
+        Self { table_shown: true, ..self }
+    }
+
+    /// A line about each run that failed, and one about a store that is still too large.
+    fn details(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.extend(self.too_large.map(|taken| {
+            format!(
+                "Warning: the store {} {}, more than {}, and no ended run is left that may go; \
+                 `milepost delete RUN` removes one, retain.max_store in milepost.toml is the bound",
+                if self.dry_run { "would still take" } else { "still takes" },
+                bytes(taken),
+                bytes(self.max_bytes),
+            )
+        }));
+        lines.extend(self.failed.iter().map(|failed| {
+            let run = failed.run_id.as_ref().map_or(String::new(), |run| format!("run {run}: "));
+            format!("{run}{}", failed.message)
+        }));
+        lines
+    }
+}
+
+impl Document for PruneDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_text(&match self.table_shown {
+            true => summary(&self.report),
+            false => page(output, &self.report, self.now),
+        })
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        self.details().into_iter().map(Note::Message).collect()
+    }
+
+    fn change(&self) -> Option<String> {
+        let n = counted(self.removed, "checkpoint");
+        (!self.dry_run).then(|| format!("the store was pruned, with {n} removed"))
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        let first = self.report.failed.first()?;
+        let done = self.removed + self.compressed > 0;
+        if let (false, Error::Store(StoreError::Busy { .. })) = (done, &first.error) {
+            let message = format!("nothing was pruned: {}", first.error);
+            let error = CommandError::new(ReasonCode::StoreBusy, message).with_exit(Exit::Busy);
+            return Some(error.with_hint("try again; if it lasts, a stopped process may hold the lock"));
+        }
+        let message = format!(
+            "{} while pruning; {} removed and {} compressed so far",
+            counted(self.failed.len() as u64, "problem"),
+            counted(self.removed, "checkpoint"),
+            count(self.compressed),
+        );
+        let error = CommandError::new(ReasonCode::CheckpointRetentionPruneFailed, message)
+            .with_exit(if done { Exit::Partly } else { Exit::Failed });
+        Some(error.with_hint("`milepost doctor` says what is wrong; prune again afterwards"))
     }
 }
 
 /// An error with its causes, on one line.
-pub(crate) fn why(error: &Error) -> String {
+fn why(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -163,7 +240,7 @@ fn rows(report: &PruneReport, all: bool) -> Vec<Line<'_>> {
 }
 
 /// One line that sums it up.
-pub(crate) fn summary(report: &PruneReport) -> String {
+fn summary(report: &PruneReport) -> String {
     let removed = counted(report.removed, "checkpoint");
     let runs = match report.runs_removed.len() as u64 {
         0 => String::new(),

@@ -1,63 +1,327 @@
-//! A run that stopped, for people: one screen.
+//! A run that stopped: whether it may be continued, and what is needed for that.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
-use milepost::RunAssessment;
+use milepost::brief::{Fitted, Omitted};
+use milepost::internal::capture::distance::Distance;
+use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
+use milepost::{ReasonCode, RunAssessment, Status};
+use serde::Serialize;
 
+use super::damage::Fallback;
 use super::format::{bold, clean, counted, dim, yellow};
+use super::{Document, Output};
+use crate::error::CommandError;
+use crate::error_advice::Exit;
 use crate::handover::Overview;
 
+const SCHEMA: &str = "milepost.resume/1";
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum ResumeDocument {
+    Decision(Box<DecisionDocument>),
+    Started(StartedDocument),
+    Dismissed(DismissedDocument),
+}
+
+/// Whether a run may be continued, and the brief to go on with.
+#[derive(Serialize)]
+pub(crate) struct DecisionDocument {
+    schema: &'static str,
+    pub(crate) decision: Decision,
+    pub(crate) brief: Option<String>,
+    tokens: u64,
+    omitted: Vec<Omitted>,
+    /// The lines above the brief that an agent is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lead: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) about: Option<Overview>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_by: Option<RunId>,
+    /// How far what is checked out is from the commit that it stood on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<String>,
+    /// The run that was opened to continue it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) started: Option<StartedDocument>,
+    #[serde(skip)]
+    subject: Subject,
+    #[serde(skip)]
+    format: ResumeFormat,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Decision {
+    reason_code: ReasonCode,
+    class: InterruptionKind,
+    eligible: bool,
+    pub(crate) run_id: Option<RunId>,
+    snapshot_id: Option<CheckpointId>,
+    phase: Option<Phase>,
+    #[serde(rename = "fell_back_from", skip_serializing_if = "Fallback::is_empty")]
+    fallback: Fallback,
+    next_actions: Vec<String>,
+}
+
+/// A run that continues another.
+#[derive(Serialize)]
+pub(crate) struct StartedDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) run_id: RunId,
+    pub(crate) parent: Option<CheckpointId>,
+    pub(crate) continues: RunId,
+    pub(crate) status: Status,
+}
+
+/// A run that is no longer offered.
+#[derive(Serialize)]
+pub(crate) struct DismissedDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) dismissed: RunId,
+}
+
+/// What a decision is about.
+enum Subject {
+    Nothing,
+    File(PathBuf),
+    Run(Box<Examination>),
+}
+
+/// A run that was examined.
+pub(crate) struct Examination {
+    pub(crate) overview: Overview,
+    pub(crate) from: RunAssessment,
+    /// What is uncommitted, and where the branch is.
+    pub(crate) workspace: Option<(String, String)>,
+    pub(crate) distance: Option<Distance>,
+    /// How many other runs could be resumed.
+    pub(crate) others: usize,
+    /// Whether only the decision is wanted.
+    pub(crate) check: bool,
+}
+
+/// What `--format` asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResumeFormat {
+    Default,
+    Markdown,
+    Json,
+}
+
+impl DecisionDocument {
+    /// No run was interrupted.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            schema: SCHEMA,
+            decision: Decision {
+                reason_code: ReasonCode::ResumeMissingCheckpoint,
+                class: InterruptionKind::CleanStop,
+                eligible: false,
+                run_id: None,
+                snapshot_id: None,
+                phase: None,
+                fallback: Fallback::default(),
+                next_actions: Vec::new(),
+            },
+            brief: None,
+            tokens: 0,
+            omitted: Vec::new(),
+            lead: None,
+            about: None,
+            continued_by: None,
+            distance: None,
+            started: None,
+            subject: Subject::Nothing,
+            format: ResumeFormat::Default,
+        }
+    }
+
+    /// A brief in a file.
+    pub(crate) fn of_file(file: &Path, brief: Fitted, format: ResumeFormat) -> Self {
+        let mut document = Self::nothing();
+        document.decision.reason_code = ReasonCode::ResumeAllowed;
+        document.decision.class = InterruptionKind::Unknown;
+        document.decision.eligible = true;
+        Self { subject: Subject::File(file.to_owned()), format, ..document.with_brief(brief) }
+    }
+
+    /// A run.
+    pub(crate) fn new(
+        examination: Examination,
+        brief: Option<Fitted>,
+        fallback: Fallback,
+        format: ResumeFormat,
+    ) -> Self {
+        let Examination { overview, from, distance, .. } = &examination;
+        let document = Self {
+            decision: Decision {
+                reason_code: from.decision.reason_code,
+                class: from.decision.class,
+                eligible: from.decision.eligible,
+                run_id: Some(overview.run_id.clone()),
+                snapshot_id: overview.snapshot_id.clone(),
+                phase: overview.phase.clone(),
+                fallback,
+                next_actions: overview.next_actions.clone(),
+            },
+            lead: Some(match from.decision.eligible {
+                true => overview.for_an_agent(),
+                false => verdict(overview, from),
+            }),
+            about: Some(overview.clone()),
+            continued_by: from.claimed_by.clone(),
+            distance: distance.as_ref().map(ToString::to_string),
+            subject: Subject::Run(Box::new(examination)),
+            format,
+            ..Self::nothing()
+        };
+        match brief {
+            Some(brief) => document.with_brief(brief),
+            None => document,
+        }
+    }
+
+    fn with_brief(self, brief: Fitted) -> Self {
+        Self { brief: Some(brief.markdown), tokens: brief.tokens, omitted: brief.omitted, ..self }
+    }
+
+    /// What stands above the brief.
+    fn write_heading(&self, output: &Output) -> Result<(), CommandError> {
+        // A person sees what it is about first; a program that reads the output wants the brief.
+        let with_page = self.format == ResumeFormat::Default && output.is_terminal();
+        match &self.subject {
+            Subject::Nothing => {
+                let message = "nothing to resume: no run here was interrupted";
+                Err(CommandError::new(ReasonCode::ResumeMissingCheckpoint, message)
+                    .with_exit(Exit::Nothing)
+                    .with_hint("`milepost status` shows all runs; `milepost resume RUN` looks at one"))
+            }
+            Subject::File(file) if with_page => {
+                output.write_text(&format!("{} {}\n\n", bold("Resume from"), clean(&file.to_string_lossy())))
+            }
+            Subject::File(_) => Ok(()),
+            Subject::Run(run) if run.check => output.write_text(&verdict(&run.overview, &run.from)),
+            Subject::Run(run) => {
+                if with_page {
+                    output.write_text(&page(run))?;
+                } else if !self.decision.eligible {
+                    output.message(verdict(&run.overview, &run.from).trim_end());
+                }
+                let distance = run.distance.as_ref().filter(|distance| **distance != Distance::Same);
+                if let Some(distance) = distance.filter(|_| !output.is_terminal()) {
+                    output.message(&format!("seen from the commit it stood on, here is: {distance}"));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Document for DecisionDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        if self.format == ResumeFormat::Json {
+            return output.write_json(self);
+        }
+        self.write_heading(output)?;
+        self.brief.as_ref().map_or(Ok(()), |brief| output.write_plain(brief))
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        let refused = || (!self.decision.eligible).then_some(CommandError::ExitOnly(Exit::Nothing));
+        self.decision.fallback.error().or_else(refused)
+    }
+}
+
+impl Document for ResumeDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        match self {
+            Self::Decision(document) => document.render(output),
+            Self::Started(StartedDocument { run_id, continues, .. }) => {
+                output.message(&format!(
+                    "continues {continues}; `milepost resume {continues}` prints the brief"
+                ));
+                output.write_text(&format!("{run_id}\n"))
+            }
+            Self::Dismissed(DismissedDocument { dismissed: run, .. }) => {
+                output
+                    .message(&format!("{run} is no longer offered; `milepost resume {run}` still shows it"));
+                Ok(())
+            }
+        }
+    }
+
+    fn change(&self) -> Option<String> {
+        match self {
+            Self::Decision(_) => None,
+            Self::Started(started) => {
+                let StartedDocument { run_id, continues, .. } = started;
+                Some(format!("run {run_id} was started and continues {continues}"))
+            }
+            Self::Dismissed(dismissed) => Some(format!("run {} was dismissed", dismissed.dismissed)),
+        }
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        match self {
+            Self::Decision(document) => document.error(),
+            Self::Started(_) | Self::Dismissed(_) => None,
+        }
+    }
+}
+
 /// One line: whether it may be continued, and why.
-pub(crate) fn verdict(lead: &Overview, from: &RunAssessment) -> String {
+fn verdict(overview: &Overview, from: &RunAssessment) -> String {
     let code = from.decision.reason_code;
     match from.decision.eligible {
-        true => format!("{} can be continued: {} ({code})\n", lead.run_id, lead.why()),
-        false => format!("{} cannot be continued: {} ({code})\n", lead.run_id, clean(&from.refusal_reason())),
+        true => format!("{} can be continued: {} ({code})\n", overview.run_id, overview.why()),
+        false => {
+            format!("{} cannot be continued: {} ({code})\n", overview.run_id, clean(&from.refusal_reason()))
+        }
     }
 }
 
 /// What a person asks first.
-pub(crate) fn page(
-    lead: &Overview,
-    from: &RunAssessment,
-    workspace: Option<(String, String)>,
-    others: usize,
-) -> String {
+fn page(examination: &Examination) -> String {
+    let Examination { overview, from, workspace, others, .. } = examination;
     let mut text = String::new();
     let _ = match from.decision.eligible {
-        true => writeln!(text, "{}\n", bold(&format!("Resume {}?", clean(&lead.name())))),
+        true => writeln!(text, "{}\n", bold(&format!("Resume {}?", clean(&overview.name())))),
         false => {
-            writeln!(text, "{}  {}\n", bold(&clean(&lead.name())), yellow(&clean(&from.refusal_reason())))
+            writeln!(text, "{}  {}\n", bold(&clean(&overview.name())), yellow(&clean(&from.refusal_reason())))
         }
     };
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{}  {}", bold(&format!("{name:<11}")), clean(value));
     };
-    let by = lead.agent.as_deref().map_or(String::new(), |agent| format!(", {agent}"));
-    line("Run", &format!("{}{by}", lead.run_id));
-    if let Some(doing) = &lead.doing {
+    let by = overview.agent.as_deref().map_or(String::new(), |agent| format!(", {agent}"));
+    line("Run", &format!("{}{by}", overview.run_id));
+    if let Some(doing) = &overview.doing {
         line("Doing", doing);
     }
-    let detail = lead.detail.as_deref().map_or(String::new(), |detail| format!(" ({detail})"));
-    line("Stopped", &format!("{}: {}{detail}", lead.stopped, lead.why()));
-    let sessions = if lead.sessions > 1 { format!(" in {} sessions", lead.sessions) } else { String::new() };
-    line("Had run", &format!("{}{sessions}", lead.lasted));
-    if let Some(worktree) = &lead.worktree {
+    let detail = overview.detail.as_deref().map_or(String::new(), |detail| format!(" ({detail})"));
+    line("Stopped", &format!("{}: {}{detail}", overview.stopped, overview.why()));
+    let sessions =
+        if overview.sessions > 1 { format!(" in {} sessions", overview.sessions) } else { String::new() };
+    line("Had run", &format!("{}{sessions}", overview.lasted));
+    if let Some(worktree) = &overview.worktree {
         line("In", worktree);
     }
-    if let Some((uncommitted, branch)) = &workspace {
+    if let Some((uncommitted, branch)) = workspace {
         line("Uncommitted", uncommitted);
         line("Branch", branch);
     }
-    if let Some(failed) = &lead.failed {
+    if let Some(failed) = &overview.failed {
         line("Failed last", failed);
     }
-    for (n, action) in (1..).zip(&lead.next_actions) {
+    for (n, action) in (1..).zip(&overview.next_actions) {
         line(if n == 1 { "Next" } else { "" }, &format!("{n}. {action}"));
     }
     text.push('\n');
-    let more = if others > 0 {
-        format!("{} could be resumed as well: milepost status\n", counted(others as u64, "other run"))
+    let more = if *others > 0 {
+        format!("{} could be resumed as well: milepost status\n", counted(*others as u64, "other run"))
     } else {
         String::new()
     };
@@ -67,7 +331,7 @@ pub(crate) fn page(
         dim(&more),
         dim(&format!(
             "milepost resume {} --with claude-code  starts an agent with the brief below; --dismiss stops offering it\n\n",
-            lead.run_id
+            overview.run_id
         ))
     );
     text

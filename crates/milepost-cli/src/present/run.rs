@@ -1,13 +1,66 @@
-//! Runs: as JSON, and as lines for people.
+//! Runs: one or several, started or deleted; as JSON, and as lines for people.
 
 use jiff::Timestamp;
-use milepost::Liveness;
 use milepost::model::{
     CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, RunOrigin, Status,
     StepState, Task,
 };
-use milepost::{RunDetail, RunSummary};
+use milepost::{Liveness, RunDetail, RunSummary};
 use serde::Serialize;
+
+use super::{Document, Output, format};
+use crate::error::CommandError;
+
+/// A run that was started, or a new session of one.
+#[derive(Serialize)]
+pub(crate) struct StartDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) run_id: RunId,
+    pub(crate) status: Status,
+    pub(crate) rejoined: bool,
+}
+
+impl Document for StartDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        if self.rejoined {
+            output.message(&format!("{} was there already: a new session of it begins", self.run_id));
+        }
+        output.write_text(&format!("{}\n", self.run_id))
+    }
+
+    fn change(&self) -> Option<String> {
+        Some(format!("run {} was started", self.run_id))
+    }
+}
+
+/// A run that was deleted, or would be.
+#[derive(Serialize)]
+pub(crate) struct DeleteDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) run_id: RunId,
+    pub(crate) checkpoints: u64,
+    pub(crate) removed: Vec<CheckpointId>,
+    pub(crate) bytes_freed: u64,
+    pub(crate) dry_run: bool,
+}
+
+impl Document for DeleteDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let run = &self.run_id;
+        let n = format::counted(self.checkpoints, "checkpoint");
+        if !self.dry_run {
+            let freed = format::bytes(self.bytes_freed);
+            return output.write_text(&format!("Run {run} is deleted with {n}; {freed} freed.\n"));
+        }
+        let line = |id| format!("{id}  would go: it belongs to run {run}\n");
+        let lines: String = self.removed.iter().map(line).collect();
+        output.write_text(&format!("{lines}Run {run} would be deleted with {n}.\n"))
+    }
+
+    fn change(&self) -> Option<String> {
+        (!self.dry_run).then(|| format!("run {} was deleted", self.run_id))
+    }
+}
 
 /// One run as programs see it.
 #[derive(Debug, Serialize)]
@@ -99,7 +152,7 @@ impl RunDocument {
     }
 
     /// A run in full.
-    pub(crate) fn error_chain(detail: &RunDetail) -> Self {
+    pub(crate) fn detailed(detail: &RunDetail) -> Self {
         Self { parts: Some(RunParts::of(detail)), ..Self::of(&detail.summary) }
     }
 }

@@ -1,26 +1,27 @@
-//! What a save says: the id for people, the whole answer for programs.
+//! Saves and changes: the id of the checkpoint for people, everything for programs.
 
 use milepost::Saved;
 use milepost::internal::engine::QueuedSave;
 use milepost::model::{CheckpointId, RunId, Source, Status};
 use serde::Serialize;
 
-use super::{Output, format};
+use super::{Document, Note, Output, Stream, format};
 use crate::context::Applied;
 use crate::error::CommandError;
+use crate::supervise::ProgramExit;
 
-/// The answer to a save.
+/// A save.
 #[derive(Debug, Serialize)]
-pub(super) struct SavedDocument<'a> {
+pub(crate) struct SavedDocument {
     schema: &'static str,
-    snapshot_id: Option<&'a CheckpointId>,
-    run_id: Option<&'a RunId>,
+    snapshot_id: Option<CheckpointId>,
+    run_id: RunId,
     sequence: Option<u64>,
     coalesced: bool,
     source: Option<Source>,
     status: Option<Status>,
     file: Option<String>,
-    pruned: &'a [CheckpointId],
+    pruned: Vec<CheckpointId>,
     due: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     queued: bool,
@@ -28,7 +29,7 @@ pub(super) struct SavedDocument<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unsigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pointer_error: Option<&'a str>,
+    pointer_error: Option<String>,
     #[serde(skip_serializing_if = "is_zero")]
     replaced: u64,
 }
@@ -37,191 +38,171 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-impl<'a> SavedDocument<'a> {
-    pub(super) fn of(schema: &'static str, saved: &'a Saved) -> Self {
+impl SavedDocument {
+    /// A checkpoint in the store.
+    pub(crate) fn saved(schema: &'static str, saved: &Saved) -> Self {
         Self {
-            schema,
-            snapshot_id: Some(&saved.snapshot_id),
-            run_id: Some(&saved.run_id),
+            snapshot_id: Some(saved.snapshot_id.clone()),
             sequence: Some(saved.sequence),
             coalesced: saved.coalesced,
             source: Some(saved.source),
             status: Some(saved.status),
             file: saved.file.as_ref().map(|path| path.display().to_string()),
-            pruned: &saved.pruned,
-            due: true,
-            queued: false,
-            unsigned: false,
-            pointer_error: saved.pointer_error.as_deref(),
+            pruned: saved.pruned.clone(),
+            pointer_error: saved.pointer_error.clone(),
             replaced: saved.replaced,
+            ..Self::none(schema, &saved.run_id)
         }
     }
 
     /// A checkpoint that waits in the outbox.
-    pub(super) fn waiting(schema: &'static str, queued: &'a QueuedSave, run: &'a RunId) -> Self {
+    pub(crate) fn queued(schema: &'static str, queued: &QueuedSave, run: &RunId) -> Self {
         Self {
-            snapshot_id: Some(&queued.snapshot_id),
+            snapshot_id: Some(queued.snapshot_id.clone()),
             file: Some(queued.file.display().to_string()),
             queued: true,
             unsigned: !queued.signed,
-            ..Self::none(schema, run, true)
+            ..Self::none(schema, run)
         }
     }
 
-    /// No checkpoint: `due` says whether one was asked for.
-    pub(super) fn none(schema: &'static str, run: &'a RunId, due: bool) -> Self {
+    /// The same with the source and status of the work.
+    pub(crate) fn with_work(self, source: Source, status: Status) -> Self {
+        Self { source: Some(source), status: Some(status), ..self }
+    }
+
+    /// No checkpoint.
+    pub(crate) fn none(schema: &'static str, run: &RunId) -> Self {
         Self {
             schema,
             snapshot_id: None,
-            run_id: Some(run),
+            run_id: run.clone(),
             sequence: None,
             coalesced: false,
             source: None,
             status: None,
             file: None,
-            pruned: &[],
-            due,
+            pruned: Vec::new(),
+            due: true,
             queued: false,
             unsigned: false,
             pointer_error: None,
             replaced: 0,
         }
     }
+
+    /// No checkpoint, because the interval has not passed.
+    pub(crate) fn not_due(schema: &'static str, run: &RunId) -> Self {
+        Self { due: false, ..Self::none(schema, run) }
+    }
+
+    fn queued_notes(&self) -> Vec<Note> {
+        let Some(file) = self.file.as_ref().filter(|_| self.queued) else { return Vec::new() };
+        let waits =
+            format!("the store cannot be written: the checkpoint waits in {file} for a command that can");
+        let unsigned = "Warning: your key could not be read, so the checkpoint is not signed: it waits until \
+                        `milepost trust --outbox` accepts it";
+        let unsigned = self.unsigned.then(|| Note::Message(unsigned.to_owned()));
+        std::iter::once(Note::Message(waits)).chain(unsigned).collect()
+    }
 }
 
-/// The answer to a change, with what changed beside the checkpoint it made, if it made one.
-#[derive(Serialize)]
-struct ChangedDocument<'a, T: Serialize> {
-    #[serde(flatten)]
-    saved: SavedDocument<'a>,
-    #[serde(flatten)]
-    what: T,
+impl Document for SavedDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        self.snapshot_id.as_ref().map_or(Ok(()), |id| output.write_text(&format!("{id}\n")))
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        if self.queued {
+            return self.queued_notes();
+        }
+        if !self.due {
+            let line = format!("not due: the interval of {} has not passed yet", self.run_id);
+            return vec![Note::Detail(line)];
+        }
+        let Some(sequence) = self.sequence else { return Vec::new() };
+        let mut notes = Vec::new();
+        if let Some(why) = &self.pointer_error {
+            let line = format!("Warning: the checkpoint is saved, its pointer is not: {why}");
+            notes.push(Note::Message(line));
+        }
+        if self.replaced > 0 {
+            let n = format::counted(self.replaced, "secret");
+            notes.push(Note::Message(format!(
+                "{n} replaced before anything was written; `milepost show` says where and how to allow a false positive"
+            )));
+        }
+        let at = format!("{}@{sequence}", self.run_id);
+        notes.push(match self.coalesced {
+            true => Note::Message(format!("nothing changed: folded into {at}")),
+            false => Note::Detail(format!("saved as {at}")),
+        });
+        if !self.pruned.is_empty() {
+            let n = format::counted(self.pruned.len() as u64, "old checkpoint");
+            notes.push(Note::Detail(format!("{n} removed, as the run's retention asks")));
+        }
+        notes
+    }
+
+    fn change(&self) -> Option<String> {
+        let id = self.snapshot_id.as_ref()?;
+        Some(match (self.queued, self.coalesced) {
+            (true, _) => format!("checkpoint {id} waits in the outbox"),
+            (_, true) => format!("nothing changed, and the save was folded into checkpoint {id}"),
+            _ => format!("checkpoint {id} was saved"),
+        })
+    }
 }
 
-/// Which answer a change gets, and about what.
-pub(crate) struct Changed<'a, T: Serialize> {
-    pub(crate) schema: &'static str,
-    pub(crate) applied: &'a Applied,
+/// A change of a run, with the checkpoint it made, if it made one.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChangeDocument<T: Serialize> {
+    #[serde(flatten)]
+    saved: SavedDocument,
     /// What changed.
-    pub(crate) what: T,
+    #[serde(flatten)]
+    fields: T,
+    /// The program that was run, whose streams and exit code these are.
+    #[serde(skip)]
+    program: Option<ProgramExit>,
 }
 
-impl<T: Serialize> Changed<'_, T> {
-    fn document(&self) -> ChangedDocument<'_, &T> {
-        let Applied { run, saved, queued, .. } = self.applied;
+impl<T: Serialize> ChangeDocument<T> {
+    pub(crate) fn new(schema: &'static str, applied: &Applied, fields: T) -> Self {
+        let Applied { run, saved, queued, .. } = applied;
         let saved = match (saved, queued) {
-            (Some(saved), _) => SavedDocument::of(self.schema, saved),
-            (None, Some(queued)) => SavedDocument::waiting(self.schema, queued, run),
-            (None, None) => SavedDocument::none(self.schema, run, true),
+            (Some(saved), _) => SavedDocument::saved(schema, saved),
+            (None, Some(queued)) => SavedDocument::queued(schema, queued, run),
+            (None, None) => SavedDocument::none(schema, run),
         };
-        ChangedDocument { saved, what: &self.what }
+        Self { saved, fields, program: None }
     }
 
-    /// Presents the id of its checkpoint, if there is one; the whole for programs.
-    pub(crate) fn present(&self, output: &Output) -> Result<(), CommandError> {
-        let id = match (&self.applied.saved, &self.applied.queued) {
-            (Some(saved), _) => {
-                talk(output, saved);
-                Some(&saved.snapshot_id)
-            }
-            (None, Some(queued)) => {
-                talk_of_waiting(output, queued);
-                Some(&queued.snapshot_id)
-            }
-            (None, None) => {
-                output.record_change(format!("the change to run {} was recorded", self.applied.run));
-                None
-            }
-        };
-        match id {
-            _ if output.json => output.document(&self.document()),
-            Some(id) => output.text(&format!("{id}\n")),
-            None => Ok(()),
-        }
-    }
-
-    /// Presents it beside a command whose stdout is its own: one line of stderr, for programs alone.
-    pub(crate) fn present_aside(&self, output: &Output) {
-        if let Some(queued) = &self.applied.queued {
-            talk_of_waiting(output, queued);
-        }
-        if output.json {
-            output.line(&self.document());
-        }
+    /// The change that a program made by ending.
+    pub(crate) fn with_program_exit(self, ending: ProgramExit) -> Self {
+        Self { program: Some(ending), ..self }
     }
 }
 
-fn talk_of_waiting(output: &Output, queued: &QueuedSave) {
-    output.record_change(format!("checkpoint {} waits in the outbox", queued.snapshot_id));
-    output.message(&format!(
-        "the store cannot be written: the checkpoint waits in {} for a command that can",
-        queued.file.display()
-    ));
-    if !queued.signed {
-        output.message(
-            "Warning: your key could not be read, so the checkpoint is not signed: it waits until \
-             `milepost trust --outbox` accepts it",
-        );
+impl<T: Serialize> Document for ChangeDocument<T> {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        if self.program.is_some() { Ok(()) } else { self.saved.render(output) }
     }
-}
 
-/// Presents a checkpoint that was saved.
-pub(crate) fn present(output: &Output, schema: &'static str, saved: &Saved) -> Result<(), CommandError> {
-    talk(output, saved);
-    if !output.json {
-        return output.text(&format!("{}\n", saved.snapshot_id));
+    fn notes(&self) -> Vec<Note> {
+        if self.program.is_some() { self.saved.queued_notes() } else { self.saved.notes() }
     }
-    output.document(&SavedDocument::of(schema, saved))
-}
 
-/// What a person should know about it.
-fn talk(output: &Output, saved: &Saved) {
-    output.record_change(match saved.coalesced {
-        true => format!("nothing changed, and the save was folded into checkpoint {}", saved.snapshot_id),
-        false => format!("checkpoint {} was saved", saved.snapshot_id),
-    });
-    if let Some(why) = &saved.pointer_error {
-        output.message(&format!("Warning: the checkpoint is saved, its pointer is not: {why}"));
+    fn change(&self) -> Option<String> {
+        let recorded = || format!("the change to run {} was recorded", self.saved.run_id);
+        Some(self.saved.change().unwrap_or_else(recorded))
     }
-    if saved.replaced > 0 {
-        let n = format::counted(saved.replaced, "secret");
-        output.message(&format!("{n} replaced before anything was written; `milepost show` says where and how to allow a false positive"));
-    }
-    if saved.coalesced {
-        output.message(&format!("nothing changed: folded into {}@{}", saved.run_id, saved.sequence));
-    } else {
-        output.detail(&format!("saved as {}@{}", saved.run_id, saved.sequence));
-    }
-    if !saved.pruned.is_empty() {
-        let n = format::counted(saved.pruned.len() as u64, "old checkpoint");
-        output.detail(&format!("{n} removed, as the run's retention asks"));
-    }
-}
 
-/// Presents a save that waits in the outbox.
-pub(crate) fn queued(
-    output: &Output,
-    queued: &QueuedSave,
-    run: &RunId,
-    source: Source,
-    status: Status,
-) -> Result<(), CommandError> {
-    talk_of_waiting(output, queued);
-    if !output.json {
-        return output.text(&format!("{}\n", queued.snapshot_id));
+    fn error(&self) -> Option<CommandError> {
+        self.program.and_then(|ending| ending.pass_through().err())
     }
-    output.document(&SavedDocument {
-        source: Some(source),
-        status: Some(status),
-        ..SavedDocument::waiting("milepost.save/1", queued, run)
-    })
-}
 
-/// Presents that nothing was due.
-pub(crate) fn not_due(output: &Output, run: &RunId) -> Result<(), CommandError> {
-    output.detail(&format!("not due: the interval of {run} has not passed yet"));
-    if !output.json {
-        return Ok(());
+    fn stream(&self) -> Stream {
+        if self.program.is_some() { Stream::Stderr } else { Stream::Stdout }
     }
-    output.document(&SavedDocument::none("milepost.save/1", run, false))
 }

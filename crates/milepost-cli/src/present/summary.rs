@@ -7,10 +7,12 @@ use comfy_table::CellAlignment;
 use milepost::format_duration;
 use milepost::model::{OutcomeResult, PathText};
 use milepost::{Summary, SummaryLine};
+use serde::Serialize;
 
 use super::format::{bold, bytes, clean, count, counted, dim, red, time};
 use super::table::{cell, lines, status, table};
-use super::{Output, format};
+use super::{Document, Output, format};
+use crate::error::CommandError;
 
 /// Lines of a table that are shown unless all are asked for.
 const SHOWN: usize = 40;
@@ -18,6 +20,19 @@ const SHOWN: usize = 40;
 const FILES: usize = 20;
 /// Columns of the line of memory.
 const SPARKS: usize = 60;
+
+#[derive(Serialize)]
+pub(crate) struct SummaryDocument {
+    pub(crate) schema: &'static str,
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+}
+
+impl Document for SummaryDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_text(&page(output, &self.summary))
+    }
+}
 
 /// A path for people.
 pub(crate) fn path(path: &PathText) -> String {
@@ -32,7 +47,7 @@ fn lasting(ms: u64) -> String {
 }
 
 /// Everything about a run, in groups; what it does not have is left out.
-pub(crate) fn page(output: &Output, summary: &Summary) -> String {
+fn page(output: &Output, summary: &Summary) -> String {
     let standing = summary.status.map_or("", |status| status.as_str());
     let mut text = format!("{}  {standing}\n", bold(summary.run_id.as_str()));
     let mut facts = vec![

@@ -12,8 +12,9 @@ use serde::Serialize;
 use super::format::{bold, bytes, clean, counted, dim, green, red};
 use super::saved::SavedDocument;
 use super::{Output, escape};
-use crate::recorder::Kept;
-use crate::supervise::Ending;
+use crate::context::SaveResult;
+use crate::recorder::RecordedSave;
+use crate::supervise::ProgramExit;
 
 const SCHEMA: &str = "milepost.run/1";
 
@@ -38,13 +39,13 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// How a command went.
-    pub(crate) fn of(outcome: &Outcome, ending: Option<&Ending>, checkpoints: u64) -> Self {
+    pub(crate) fn of(outcome: &Outcome, ending: Option<&ProgramExit>, checkpoints: u64) -> Self {
         Self {
             command: outcome.name.clone(),
             result: outcome.result,
             duration_ms: outcome.duration_ms,
-            exit: ending.map(Ending::code),
-            signal: ending.and_then(Ending::signal),
+            exit: ending.map(ProgramExit::code),
+            signal: ending.and_then(ProgramExit::signal),
             checkpoints,
             files_modified: None,
             peak_rss: None,
@@ -74,7 +75,7 @@ impl Summary {
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    saved: SavedDocument<'a>,
+    saved: SavedDocument,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a Summary>,
 }
@@ -98,12 +99,12 @@ impl Reporter {
     }
 
     /// Tells about a checkpoint.
-    pub(crate) fn checkpoint(&self, kept: &Kept) {
-        self.document(Some(kept), None);
+    pub(crate) fn checkpoint(&self, saved: &RecordedSave) {
+        self.document(Some(saved), None);
         if self.line {
-            let at = match kept {
-                Kept::Saved(saved) => format!("{}@{}", saved.run_id, saved.sequence),
-                Kept::Queued(queued) => format!("{} (waiting)", queued.snapshot_id),
+            let at = match saved {
+                SaveResult::Stored(saved) => format!("{}@{}", saved.run_id, saved.sequence),
+                SaveResult::Queued(_, queued) => format!("{} (waiting)", queued.snapshot_id),
             };
             let now = milepost::Clock::now(&milepost::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
@@ -120,9 +121,9 @@ impl Reporter {
     }
 
     /// Tells how it went.
-    pub(crate) fn ended(&self, kept: Option<&Kept>, summary: &Summary) {
+    pub(crate) fn ended(&self, saved: Option<&RecordedSave>, summary: &Summary) {
         self.clear();
-        self.document(kept, Some(summary));
+        self.document(saved, Some(summary));
         if !self.output.json {
             self.output.message_page(&summary.lines(&self.run));
         }
@@ -134,14 +135,14 @@ impl Reporter {
         }
     }
 
-    fn document(&self, kept: Option<&Kept>, summary: Option<&Summary>) {
+    fn document(&self, saved: Option<&RecordedSave>, summary: Option<&Summary>) {
         if !self.output.json && self.events.is_none() {
             return;
         }
-        let saved = match kept {
-            Some(Kept::Saved(saved)) => SavedDocument::of(SCHEMA, saved),
-            Some(Kept::Queued(queued)) => SavedDocument::waiting(SCHEMA, queued, &self.run),
-            None => SavedDocument::none(SCHEMA, &self.run, true),
+        let saved = match saved {
+            Some(SaveResult::Stored(saved)) => SavedDocument::saved(SCHEMA, saved),
+            Some(SaveResult::Queued(run, queued)) => SavedDocument::queued(SCHEMA, queued, run),
+            None => SavedDocument::none(SCHEMA, &self.run),
         };
         let document = Document { saved, summary };
         match (&self.events, serde_json::to_string(&document)) {
@@ -151,7 +152,7 @@ impl Reporter {
                 // In one piece, so that a reader never sees half a line. A full disk is the command's matter, not this.
                 let _ = file.write_all(line.as_bytes());
             }
-            _ => self.output.line(&document),
+            _ => self.output.write_json_line(&document),
         }
     }
 }

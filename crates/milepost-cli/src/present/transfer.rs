@@ -1,112 +1,130 @@
-//! What `import`, `export` and `copy` say.
+//! What `import`, `export` and `copy` did.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::error_advice::Exit;
-use milepost::ReasonCode;
 use milepost::internal::capture::distance::distance;
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
-use milepost::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport};
+use milepost::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport, ReasonCode};
 use serde::Serialize;
 
-use super::Output;
 use super::format::{clean, counted};
+use super::{Document, Note, Output};
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 
 /// How many lines of one kind people are shown.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
-struct ImportDocument<'a> {
+pub(crate) struct ImportDocument {
     schema: &'static str,
     imported: u64,
     unchanged: u64,
     format: Option<Format>,
-    runs: BTreeSet<&'a RunId>,
+    runs: BTreeSet<RunId>,
     replaced: u64,
-    skipped: &'a [SkippedFile],
-    warnings: &'a [ImportNote],
-    lost_fields: [&'a str; 0],
+    skipped: Vec<SkippedFile>,
+    warnings: Vec<ImportNote>,
+    lost_fields: [String; 0],
     dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<&'a str>,
+    commit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<String>,
+    #[serde(skip)]
+    patch: Patch,
 }
 
-/// What came in.
-pub(crate) fn imported(
-    output: &Output,
-    report: &ImportReport,
-    dry_run: bool,
-    here: &Path,
-) -> Result<(), CommandError> {
-    let distance = report.commit.as_deref().map(|commit| distance(here, commit).to_string());
-    let runs: BTreeSet<_> = report.runs.iter().collect();
-    let nothing = report.imported + report.unchanged == 0 && report.runs.is_empty();
-    if !dry_run {
-        output.record_change(format!("{} imported", counted(report.imported, "checkpoint")));
-    }
-    if output.json {
-        output.document(&ImportDocument {
+/// What became of the uncommitted changes in a bundle.
+pub(crate) enum Patch {
+    None,
+    Available,
+    Written(PathBuf),
+}
+
+impl ImportDocument {
+    /// `root` is where the project is checked out.
+    pub(crate) fn new(report: ImportReport, patch: Patch, dry_run: bool, root: &Path) -> Self {
+        let distance = report.commit.as_deref().map(|commit| distance(root, commit).to_string());
+        Self {
             schema: "milepost.import/1",
             imported: report.imported,
             unchanged: report.unchanged,
             format: report.format,
-            runs: runs.clone(),
+            runs: report.runs.into_iter().collect(),
             replaced: report.replaced,
-            skipped: &report.skipped,
-            warnings: &report.warnings,
+            skipped: report.skipped,
+            warnings: report.warnings,
             lost_fields: [],
             dry_run,
-            commit: report.commit.as_deref(),
-            distance: distance.clone(),
-        })?;
-    } else {
-        notes(output, &report.skipped, &report.warnings);
-        let would = if dry_run { "would be imported" } else { "imported" };
-        let format = report.format.map_or(String::new(), |format| format!(" from {format}"));
-        let mut line = format!("{} {would}{format}", counted(report.imported, "checkpoint"));
-        if !runs.is_empty() {
-            line.push_str(&format!(" into {}", counted(runs.len() as u64, "run")));
+            commit: report.commit,
+            distance,
+            patch,
         }
-        if report.unchanged > 0 {
-            line.push_str(&format!(", {} there already", report.unchanged));
+    }
+}
+
+impl Document for ImportDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        write_notes(output, &self.skipped, &self.warnings);
+        let would = if self.dry_run { "would be imported" } else { "imported" };
+        let format = self.format.map_or(String::new(), |format| format!(" from {format}"));
+        let mut line = format!("{} {would}{format}", counted(self.imported, "checkpoint"));
+        if !self.runs.is_empty() {
+            line.push_str(&format!(" into {}", counted(self.runs.len() as u64, "run")));
         }
-        output.text(&format!("{line}\n"))?;
-        if report.replaced > 0 {
-            output.message(&format!(
-                "{} replaced; `milepost show` says where",
-                counted(report.replaced, "secret")
-            ));
+        if self.unchanged > 0 {
+            line.push_str(&format!(", {} there already", self.unchanged));
         }
-        if let (Some(commit), Some(distance)) = (&report.commit, &distance) {
+        output.write_text(&format!("{line}\n"))?;
+        if self.replaced > 0 {
+            let n = counted(self.replaced, "secret");
+            output.message(&format!("{n} replaced; `milepost show` says where"));
+        }
+        if let (Some(commit), Some(distance)) = (&self.commit, &self.distance) {
             let short: String = commit.chars().take(12).collect();
             output
                 .message(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
         }
+        Ok(())
     }
-    // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
-    if report.format == Some(Format::Jsonl)
-        && let Some(first) = report.skipped.first()
-    {
-        let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
-        let message = format!("{} left out", counted(report.skipped.len() as u64, "line"));
-        let exit = if nothing { Exit::Failed } else { Exit::Partly };
-        return Err(CommandError::new(code, message).with_exit(exit));
+
+    fn notes(&self) -> Vec<Note> {
+        let line = match &self.patch {
+            Patch::None => return Vec::new(),
+            Patch::Available => {
+                "it brings uncommitted changes: --patch FILE writes them into a file".to_owned()
+            }
+            Patch::Written(file) => {
+                format!("its uncommitted changes are in {0}: git apply {0}", file.display())
+            }
+        };
+        vec![Note::Message(line)]
     }
-    if nothing {
-        let message = "nothing was found to import";
-        return Err(CommandError::new(ReasonCode::CheckpointNotFound, message)
-            .with_hint("PATH is the folder of the format, or the one around it")
-            .with_exit(Exit::Nothing));
+
+    fn change(&self) -> Option<String> {
+        (!self.dry_run).then(|| format!("{} imported", counted(self.imported, "checkpoint")))
     }
-    Ok(())
+
+    fn error(&self) -> Option<CommandError> {
+        let nothing = self.imported + self.unchanged == 0 && self.runs.is_empty();
+        // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
+        if let (Some(Format::Jsonl), Some(first)) = (self.format, self.skipped.first()) {
+            let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
+            let message = format!("{} left out", counted(self.skipped.len() as u64, "line"));
+            let exit = if nothing { Exit::Failed } else { Exit::Partly };
+            return Some(CommandError::new(code, message).with_exit(exit));
+        }
+        let error = CommandError::new(ReasonCode::CheckpointNotFound, "nothing was found to import");
+        nothing.then(|| {
+            error.with_hint("PATH is the folder of the format, or the one around it").with_exit(Exit::Nothing)
+        })
+    }
 }
 
-fn notes(output: &Output, skipped: &[SkippedFile], warnings: &[ImportNote]) {
+fn write_notes(output: &Output, skipped: &[SkippedFile], warnings: &[ImportNote]) {
     for one in skipped.iter().take(SHOWN) {
         let reason = clean(&one.reason);
         let code =
@@ -124,152 +142,154 @@ fn notes(output: &Output, skipped: &[SkippedFile], warnings: &[ImportNote]) {
 }
 
 #[derive(Serialize)]
-struct ExportDocument<'a> {
+pub(crate) struct ExportDocument {
     schema: &'static str,
     exported: u64,
     format: Format,
-    run_id: &'a RunId,
+    run_id: RunId,
     files: Vec<String>,
     bytes: u64,
-    skipped: &'a [SkippedFile],
-    warnings: &'a [ImportNote],
-    lost_fields: &'a BTreeSet<String>,
-    secrets: Vec<Secret<'a>>,
+    skipped: Vec<SkippedFile>,
+    warnings: Vec<ImportNote>,
+    lost_fields: BTreeSet<String>,
+    secrets: Vec<Secret>,
     dry_run: bool,
+    #[serde(skip)]
+    path: PathBuf,
+    #[serde(skip)]
+    events: u64,
+    /// Bytes of uncommitted changes that a bundle takes along.
+    #[serde(skip)]
+    patch: Option<u64>,
 }
 
 #[derive(Serialize)]
-struct Secret<'a> {
-    path: &'a str,
-    rules: &'a str,
+struct Secret {
+    path: String,
+    rules: String,
 }
 
-/// What went out.
-pub(crate) fn exported(
-    output: &Output,
-    what: &ExportOptions,
-    report: &ExportReport,
-) -> Result<(), CommandError> {
-    if !what.dry_run {
-        output.record_change(format!("{} exported", counted(report.exported, "checkpoint")));
-    }
-    if output.json {
-        return output.document(&ExportDocument {
+impl ExportDocument {
+    pub(crate) fn new(what: ExportOptions, report: ExportReport) -> Self {
+        Self {
             schema: "milepost.export/1",
             exported: report.exported,
             format: what.format,
-            run_id: &what.run,
+            run_id: what.run,
             files: report.files.iter().map(|path| path.display().to_string()).collect(),
             bytes: report.bytes,
-            skipped: &report.skipped,
-            warnings: &report.warnings,
-            lost_fields: &report.lost_fields,
-            secrets: report.secrets.iter().map(|(path, rules)| Secret { path, rules }).collect(),
+            skipped: report.skipped,
+            warnings: report.warnings,
+            lost_fields: report.lost_fields,
+            secrets: report.secrets.into_iter().map(|(path, rules)| Secret { path, rules }).collect(),
             dry_run: what.dry_run,
-        });
-    }
-    notes(output, &report.skipped, &report.warnings);
-    for (place, rules) in report.secrets.iter().take(SHOWN) {
-        output.message(&format!("Warning: {place} holds a secret ({rules})"));
-    }
-    if !report.lost_fields.is_empty() {
-        let lost: Vec<_> = report.lost_fields.iter().map(String::as_str).collect();
-        output.message(&format!("{} cannot hold: {}", what.format, lost.join(", ")));
-    }
-    if what.format == Format::Bundle {
-        let mut leaves = vec![counted(report.exported, "checkpoint"), counted(report.events, "event")];
-        if let Some(patch) = &what.patch {
-            leaves.push(format!("{} of uncommitted changes", counted(patch.diff.len() as u64, "byte")));
+            path: what.path,
+            events: report.events,
+            patch: what.patch.map(|patch| patch.diff.len() as u64),
         }
-        output.message(&format!("what leaves: {}, with everything they say", leaves.join(", ")));
     }
-    let would = if what.dry_run { "would be written to" } else { "written to" };
-    let n = counted(report.exported, "checkpoint");
-    let files = counted(report.files.len() as u64, "file");
-    let path = clean(&what.path.to_string_lossy());
-    output.text(&format!("{n} {would} {path} ({files}, {} bytes)\n", report.bytes))
+}
+
+impl Document for ExportDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        write_notes(output, &self.skipped, &self.warnings);
+        for Secret { path, rules } in self.secrets.iter().take(SHOWN) {
+            output.message(&format!("Warning: {path} holds a secret ({rules})"));
+        }
+        if !self.lost_fields.is_empty() {
+            let lost: Vec<_> = self.lost_fields.iter().map(String::as_str).collect();
+            output.message(&format!("{} cannot hold: {}", self.format, lost.join(", ")));
+        }
+        let n = counted(self.exported, "checkpoint");
+        if self.format == Format::Bundle {
+            let mut leaves = vec![n.clone(), counted(self.events, "event")];
+            leaves
+                .extend(self.patch.map(|bytes| format!("{} of uncommitted changes", counted(bytes, "byte"))));
+            output.message(&format!("what leaves: {}, with everything they say", leaves.join(", ")));
+        }
+        let would = if self.dry_run { "would be written to" } else { "written to" };
+        let files = counted(self.files.len() as u64, "file");
+        let path = clean(&self.path.to_string_lossy());
+        output.write_text(&format!("{n} {would} {path} ({files}, {} bytes)\n", self.bytes))
+    }
+
+    fn change(&self) -> Option<String> {
+        (!self.dry_run).then(|| format!("{} exported", counted(self.exported, "checkpoint")))
+    }
 }
 
 #[derive(Serialize)]
-struct CopyDocument<'a> {
+pub(crate) struct CopyDocument {
     schema: &'static str,
     copied: u64,
     unchanged: u64,
     runs: u64,
     skipped: Vec<SkippedFile>,
-    warnings: [ImportNote; 0],
-    lost_fields: [&'a str; 0],
+    warnings: [String; 0],
+    lost_fields: [String; 0],
     #[serde(skip_serializing_if = "Option::is_none")]
-    verified: Option<Verified>,
+    verified: Option<Comparison>,
 }
 
 #[derive(Serialize)]
-struct Verified {
+struct Comparison {
     checked: u64,
     differences: Vec<ImportNote>,
 }
 
-/// What was copied, and whether it is the same.
-pub(crate) fn copied(
-    output: &Output,
-    report: &CopyReport,
-    compared: Option<&CompareReport>,
-) -> Result<(), CommandError> {
-    let skipped: Vec<_> = report
-        .skipped
-        .iter()
-        .map(|(path, reason)| SkippedFile { path: path.clone(), reason: reason.clone(), reason_code: None })
-        .collect();
-    let note =
-        |(path, message): &(String, String)| ImportNote { path: path.clone(), message: message.clone() };
-    output.record_change(format!("{} copied", counted(report.count.copied, "checkpoint")));
-    let differences = compared.map_or(0, |compared| compared.differences.len());
-    if output.json {
-        output.document(&CopyDocument {
+impl CopyDocument {
+    pub(crate) fn new(report: CopyReport, compared: Option<CompareReport>) -> Self {
+        let skipped = |(path, reason)| SkippedFile { path, reason, reason_code: None };
+        let note = |(path, message)| ImportNote { path, message };
+        Self {
             schema: "milepost.copy/1",
             copied: report.count.copied,
             unchanged: report.count.unchanged,
             runs: report.runs,
-            skipped: skipped.clone(),
+            skipped: report.skipped.into_iter().map(skipped).collect(),
             warnings: [],
             lost_fields: [],
-            verified: compared.map(|compared| Verified {
+            verified: compared.map(|compared| Comparison {
                 checked: compared.checked,
-                differences: compared.differences.iter().map(note).collect(),
+                differences: compared.differences.into_iter().map(note).collect(),
             }),
-        })?;
-    } else {
-        notes(output, &skipped, &[]);
-        for (place, how) in compared.iter().flat_map(|compared| &compared.differences).take(SHOWN) {
-            output.message(&format!("{place}: {how}"));
+        }
+    }
+}
+
+impl Document for CopyDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        write_notes(output, &self.skipped, &[]);
+        for one in self.verified.iter().flat_map(|verified| &verified.differences).take(SHOWN) {
+            output.message(&format!("{}: {}", one.path, one.message));
         }
         let mut line = format!(
             "{} copied, {} there already, in {}",
-            counted(report.count.copied, "checkpoint"),
-            report.count.unchanged,
-            counted(report.runs, "run")
+            counted(self.copied, "checkpoint"),
+            self.unchanged,
+            counted(self.runs, "run")
         );
-        if let Some(compared) = compared {
-            let found = if differences == 0 {
-                "no difference".to_owned()
-            } else {
-                counted(differences as u64, "difference")
+        if let Some(verified) = &self.verified {
+            let found = match verified.differences.len() as u64 {
+                0 => "no difference".to_owned(),
+                n => counted(n, "difference"),
             };
-            line.push_str(&format!("; {} compared: {found}", counted(compared.checked, "checkpoint")));
+            line.push_str(&format!("; {} compared: {found}", counted(verified.checked, "checkpoint")));
         }
-        output.text(&format!("{line}\n"))?;
+        output.write_text(&format!("{line}\n"))
     }
-    if differences > 0 {
-        let message = format!("the stores differ in {}", counted(differences as u64, "place"));
-        return Err(
-            CommandError::new(ReasonCode::CheckpointIntegrityMismatch, message).with_exit(Exit::Damaged)
-        );
+
+    fn change(&self) -> Option<String> {
+        Some(format!("{} copied", counted(self.copied, "checkpoint")))
     }
-    if !skipped.is_empty() {
-        let message = format!("{} left out", counted(skipped.len() as u64, "damaged checkpoint"));
-        return Err(
-            CommandError::new(ReasonCode::CheckpointIntegrityMismatch, message).with_exit(Exit::Partly)
-        );
+
+    fn error(&self) -> Option<CommandError> {
+        let differences = self.verified.as_ref().map_or(0, |verified| verified.differences.len());
+        let (message, exit) = match (differences as u64, self.skipped.len() as u64) {
+            (0, 0) => return None,
+            (0, n) => (format!("{} left out", counted(n, "damaged checkpoint")), Exit::Partly),
+            (n, _) => (format!("the stores differ in {}", counted(n, "place")), Exit::Damaged),
+        };
+        Some(CommandError::new(ReasonCode::CheckpointIntegrityMismatch, message).with_exit(exit))
     }
-    Ok(())
 }

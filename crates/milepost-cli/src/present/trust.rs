@@ -1,68 +1,166 @@
 //! What `trust` shows: a store and settings that came from elsewhere, and what became of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use milepost::internal::brief::one_line;
 use milepost::internal::engine::{PendingSave, PendingState};
 use milepost::internal::trust::StoreRecord;
+use milepost::model::StoreId;
+use serde::Serialize;
 
-use super::Output;
 use super::format::{bold, bytes, clean, counted, time};
 use super::table::{cell, lines, table};
-use crate::command::trust::Offer;
+use super::{Document, Note, Output};
 use crate::error::CommandError;
 
-/// What there is to trust, without asking.
-pub(crate) fn offer(output: &Output, offer: &Offer, nothing: bool) -> Result<(), CommandError> {
-    if output.json {
-        return output.document(offer);
-    }
-    let mut text = described(offer);
-    if nothing {
-        text.push_str("Nothing here needs your trust.\n");
-    }
-    output.text(&text)
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum TrustDocument {
+    Offer(Offer),
+    List(TrustedStores),
+    Revoke(Revocation),
+    Outbox(AcceptedSaves),
 }
 
-/// What there is to trust, above the question.
-pub(crate) fn show(output: &Output, offer: &Offer) {
-    output.message_always(described(offer).trim_end());
+/// What is there to trust.
+#[derive(Serialize)]
+pub(crate) struct Offer {
+    pub(crate) schema: &'static str,
+    pub(crate) store: String,
+    pub(crate) store_id: Option<StoreId>,
+    /// `trusted`, `new` or `foreign`.
+    pub(crate) state: &'static str,
+    /// Why it is foreign.
+    pub(crate) why: Option<String>,
+    pub(crate) runs: Option<u64>,
+    pub(crate) checkpoints: Option<u64>,
+    /// The configuration file, and the guarded values in it that are not trusted yet.
+    pub(crate) config: String,
+    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) trusted: bool,
 }
 
-/// What was trusted.
-pub(crate) fn trusted(output: &Output, offer: &Offer) -> Result<(), CommandError> {
-    if output.json {
-        return output.document(offer);
+/// The stores of this user.
+#[derive(Serialize)]
+pub(crate) struct TrustedStores {
+    pub(crate) schema: &'static str,
+    pub(crate) stores: Vec<StoreRecord>,
+}
+
+/// Saves of the outbox that were accepted.
+#[derive(Serialize)]
+pub(crate) struct AcceptedSaves {
+    pub(crate) schema: &'static str,
+    pub(crate) unsigned: Vec<PathBuf>,
+    pub(crate) accepted: u64,
+    /// Accepted saves that could not be stored, and why.
+    #[serde(skip)]
+    pub(crate) refused: Vec<(PathBuf, String)>,
+}
+
+/// A store that is no longer trusted.
+#[derive(Serialize)]
+pub(crate) struct Revocation {
+    pub(crate) schema: &'static str,
+    pub(crate) store: String,
+    pub(crate) revoked: bool,
+    /// Whether a folder above it is still trusted.
+    #[serde(skip)]
+    pub(crate) covered: bool,
+}
+
+impl Document for TrustDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let text = match self {
+            Self::Offer(offer) if offer.trusted => {
+                format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store)
+            }
+            Self::Offer(offer) if offer.is_empty() => {
+                format!("{}Nothing here needs your trust.\n", offer.describe())
+            }
+            Self::Offer(offer) => offer.describe(),
+            Self::List(list) if list.stores.is_empty() => {
+                "No store was created or trusted on this machine yet.\n".to_owned()
+            }
+            Self::List(list) => {
+                let mut rows = table(output, &["STORE", "SINCE"]);
+                for store in &list.stores {
+                    rows.add_row([cell(&store.store), cell(time(store.trusted_at))]);
+                }
+                lines(&rows)
+            }
+            Self::Revoke(revocation) => {
+                if revocation.covered {
+                    output.message("MILEPOST_TRUST or trust.paths still names a folder above it");
+                }
+                match revocation.revoked {
+                    true => format!("{} is no longer trusted, in any project\n", revocation.store),
+                    false => format!("{} was not trusted\n", revocation.store),
+                }
+            }
+            Self::Outbox(AcceptedSaves { accepted: 0, .. }) => {
+                "The outbox has no unsigned saves.\n".to_owned()
+            }
+            Self::Outbox(saves) => format!("{} saved\n", counted(saves.accepted, "checkpoint")),
+        };
+        output.write_text(&text)
     }
-    output.text(&format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store))
-}
 
-fn described(offer: &Offer) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "{}     {}", bold("Store"), clean(&offer.store));
-    match (offer.state, &offer.why) {
-        ("foreign", Some(why)) => {
-            let _ = writeln!(text, "          foreign: {}", clean(why));
+    fn notes(&self) -> Vec<Note> {
+        let Self::Outbox(saves) = self else { return Vec::new() };
+        let note = |(file, why): &(PathBuf, String)| {
+            Note::Message(format!("Warning: {} stays in the outbox: {}", file.display(), clean(why)))
+        };
+        saves.refused.iter().map(note).collect()
+    }
+
+    fn change(&self) -> Option<String> {
+        match self {
+            Self::Offer(offer) => offer.trusted.then(|| format!("{} is trusted", offer.store)),
+            Self::List(_) => None,
+            Self::Revoke(one) => one.revoked.then(|| format!("{} is no longer trusted", one.store)),
+            Self::Outbox(saves) => (!saves.unsigned.is_empty())
+                .then(|| format!("{} checkpoints of the outbox were saved", saves.accepted)),
         }
-        ("new", _) if offer.settings.is_empty() => text.push_str("          does not exist yet\n"),
-        ("new", _) => text.push_str("          does not exist yet; it will be created\n"),
-        _ => text.push_str("          yours\n"),
     }
-    if let (Some(runs), Some(checkpoints)) = (offer.runs, offer.checkpoints) {
-        let _ = writeln!(text, "          {}, {}", counted(runs, "run"), counted(checkpoints, "checkpoint"));
+}
+
+impl Offer {
+    /// Whether nothing needs trust.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state != "foreign" && self.settings.is_empty()
     }
-    if !offer.settings.is_empty() {
-        let _ = writeln!(text, "{}  {}", bold("Settings"), clean(&offer.config));
-        for (key, value) in &offer.settings {
-            let _ = writeln!(text, "          {} = {}", clean(key), error_chain(value));
+
+    /// What it holds, above the question.
+    pub(crate) fn describe(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(text, "{}     {}", bold("Store"), clean(&self.store));
+        match (self.state, &self.why) {
+            ("foreign", Some(why)) => {
+                let _ = writeln!(text, "          foreign: {}", clean(why));
+            }
+            ("new", _) if self.settings.is_empty() => text.push_str("          does not exist yet\n"),
+            ("new", _) => text.push_str("          does not exist yet; it will be created\n"),
+            _ => text.push_str("          yours\n"),
         }
+        if let (Some(runs), Some(checkpoints)) = (self.runs, self.checkpoints) {
+            let _ =
+                writeln!(text, "          {}, {}", counted(runs, "run"), counted(checkpoints, "checkpoint"));
+        }
+        if !self.settings.is_empty() {
+            let _ = writeln!(text, "{}  {}", bold("Settings"), clean(&self.config));
+            for (key, value) in &self.settings {
+                let _ = writeln!(text, "          {} = {}", clean(key), value_lines(value));
+            }
+        }
+        text
     }
-    text
 }
 
 /// A value in full: a list with one element on a line, and long texts over several lines.
-fn error_chain(value: &str) -> String {
+fn value_lines(value: &str) -> String {
     let parsed = format!("v = {value}").parse::<toml::Table>().ok();
     let list = parsed.as_ref().and_then(|table| table.get("v")?.as_array());
     match list {
@@ -83,29 +181,16 @@ fn broken(text: &str) -> String {
     lines.join("\n            ")
 }
 
-/// The stores of this user.
-pub(crate) fn list(output: &Output, stores: &[StoreRecord]) -> Result<(), CommandError> {
-    if stores.is_empty() {
-        return output.text("No store was created or trusted on this machine yet.\n");
-    }
-    let mut shown = table(output, &["STORE", "SINCE"]);
-    for store in stores {
-        shown.add_row([cell(&store.store), cell(time(store.trusted_at))]);
-    }
-    output.text(&lines(&shown))
-}
-
 /// Saves without a signature, above the question.
-pub(crate) fn unsigned(output: &Output, all: &[PendingSave]) {
+pub(crate) fn describe_unsigned(all: &[PendingSave]) -> Vec<String> {
     let n = counted(all.len() as u64, "save");
-    output.message_always(&format!(
-        "{n} in the outbox without your signature. Anybody could have put them there:"
-    ));
+    let mut lines =
+        vec![format!("{n} in the outbox without your signature. Anybody could have put them there:")];
     for one in all {
         if let PendingState::Unsigned { run_id, summary, sizes: [brief, state, changes], .. } = &one.state {
             let about = summary.as_deref().map(clean).unwrap_or_default();
             let file = clean(&one.file.display().to_string());
-            output.message_always(&format!(
+            lines.push(format!(
                 "  {file}\n    run {run_id}: {about}\n    brief {}, state {}, {}",
                 bytes(*brief as u64),
                 bytes(*state as u64),
@@ -113,19 +198,5 @@ pub(crate) fn unsigned(output: &Output, all: &[PendingSave]) {
             ));
         }
     }
-}
-
-/// Accepted saves that could not be stored.
-pub(crate) fn refused(output: &Output, refused: &[(PathBuf, String)]) {
-    for (file, why) in refused {
-        output.message(&format!("Warning: {} stays in the outbox: {}", file.display(), clean(why)));
-    }
-}
-
-/// How many saves were accepted.
-pub(crate) fn accepted(output: &Output, accepted: u64) -> Result<(), CommandError> {
-    output.text(&match accepted {
-        0 => "The outbox has no unsigned saves.\n".to_owned(),
-        n => format!("{} saved\n", counted(n, "checkpoint")),
-    })
+    lines
 }

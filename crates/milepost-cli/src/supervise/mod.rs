@@ -10,22 +10,21 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
-use crate::error_advice::Exit;
-use milepost::AllowList;
-use milepost::ReasonCode;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
+use milepost::{AllowList, ReasonCode};
 
 use self::signals::Signals;
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 
 /// Characters of a command line that name an outcome.
 const NAME: usize = 200;
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ending(ExitStatus);
+pub(crate) struct ProgramExit(ExitStatus);
 
-impl Ending {
+impl ProgramExit {
     /// Its exit code as shells give it: 128 and the signal's number for one that a signal ended.
     pub(crate) fn code(&self) -> u8 {
         let by_signal = self.0.signal().map(|n| 128 + n);
@@ -43,7 +42,7 @@ impl Ending {
     }
 
     /// How it ended, for people.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self.0.signal() {
             Some(n) => format!("ended by {}", signals::name(n)),
             None => format!("exit {}", self.code()),
@@ -57,13 +56,13 @@ impl Ending {
 }
 
 /// A command line, and the time it began.
-pub(crate) struct Attempt<'a> {
+pub(crate) struct SupervisedCommand<'a> {
     words: &'a [OsString],
     begun: Instant,
     allow: &'a AllowList,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> SupervisedCommand<'a> {
     /// A command that begins now. It has at least one word.
     pub(crate) fn new(words: &'a [OsString], allow: &'a AllowList) -> Self {
         Self { words, begun: Instant::now(), allow }
@@ -91,15 +90,15 @@ impl<'a> Attempt<'a> {
     }
 
     /// How it ended, as checkpoints keep it.
-    pub(crate) fn outcome(&self, ended: &io::Result<Ending>, tail: String) -> Outcome {
+    pub(crate) fn outcome(&self, ended: &io::Result<ProgramExit>, tail: String) -> Outcome {
         let (result, reason_code, short) = match ended {
-            Ok(ending) if ending.passed() => (OutcomeResult::Pass, None, ending.words()),
+            Ok(ending) if ending.passed() => (OutcomeResult::Pass, None, ending.describe()),
             Ok(ending) => {
                 let reason = match ending.signal() {
                     Some(n) => format!("signal_{n}"),
                     None => format!("exit_{}", ending.code()),
                 };
-                (OutcomeResult::Fail, Some(reason), ending.words())
+                (OutcomeResult::Fail, Some(reason), ending.describe())
             }
             Err(e) => (OutcomeResult::Fail, Some("not_started".into()), e.to_string()),
         };
@@ -115,7 +114,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Why it could not be started: 127 where there is no such program, 126 where it cannot be executed.
-    pub(crate) fn failure(&self, e: &io::Error) -> CommandError {
+    pub(crate) fn start_error(&self, e: &io::Error) -> CommandError {
         let program = self.words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
         let (exit, what) = match e.kind() {
             io::ErrorKind::NotFound => (Exit::NoProgram, "was not found"),
@@ -126,22 +125,22 @@ impl<'a> Attempt<'a> {
 }
 
 /// Runs a program to its end, passing on the signals that this process gets meanwhile. `started` hears its pid.
-pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result<Ending> {
+pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result<ProgramExit> {
     let mut signals = Signals::catch()?;
     let mut child = command.spawn()?;
     started(child.id());
-    signals.wait_for(&mut child).map(Ending)
+    signals.wait_for(&mut child).map(ProgramExit)
 }
 
 /// As `run`, and gives the end of what it wrote.
-pub(crate) fn run_with_tail(mut command: Command, allow: &AllowList) -> (io::Result<Ending>, String) {
+pub(crate) fn run_with_tail(mut command: Command, allow: &AllowList) -> (io::Result<ProgramExit>, String) {
     let mut end = String::new();
     let mut supervised = || {
         let mut signals = Signals::catch()?;
         let (mut child, copying) = tail::spawn(&mut command)?;
         let status = signals.wait_for(&mut child);
         end = copying.end(allow);
-        status.map(Ending)
+        status.map(ProgramExit)
     };
     let ended = supervised();
     (ended, end)

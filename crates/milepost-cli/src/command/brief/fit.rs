@@ -1,15 +1,14 @@
 //! `brief fit`: as much of a brief as fits a token budget.
 
-use milepost::brief::{Fit, HeuristicTokenizer, Omitted, Overflow, TokenCounter, Tokenizer};
+use milepost::brief::{Fit, HeuristicTokenizer, Overflow, TokenCounter, Tokenizer};
 use milepost::model::ValidationError;
 use milepost::{Error, brief};
-use serde::Serialize;
 
-use super::print;
 use super::source::Source;
-use crate::command::number;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::input::Argument;
+use crate::present::brief::FitDocument;
 
 /// Print as much of a brief as fits a token budget, the most important first
 ///
@@ -22,7 +21,7 @@ pub(super) struct FitArgs {
     source: String,
     /// So many tokens at most
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    budget: String,
+    budget: Argument<u64>,
     /// Where that which must be kept does not fit: error (exit 1), shrink it, or exceed the budget [default: error]
     #[arg(long, value_name = "HOW")]
     overflow: Option<String>,
@@ -34,20 +33,8 @@ pub(super) struct FitArgs {
     counter: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    markdown: &'a str,
-    tokens: u64,
-    budget: u64,
-    counter: &'a str,
-    omitted: &'a [Omitted],
-    shrunk: bool,
-    exceeds: bool,
-}
-
-pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let budget = number(&args.budget, "--budget", "/budget")?;
+pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocument, CommandError> {
+    let budget = args.budget.clone().number("--budget", "/budget")?;
     let overflow = match args.overflow.as_deref() {
         Some(word) => word.parse().map_err(|source| value("--overflow", source))?,
         None => Overflow::default(),
@@ -57,29 +44,17 @@ pub(super) fn run(args: &FitArgs, context: &Context<'_>) -> Result<(), CommandEr
     let source = Source::read(&args.source, context)?;
     let how = Fit { budget, overflow, counter, whole: source.command.clone() };
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
-    let said = |what: &str| context.output.message(&format!("Warning: {what}"));
-    if fitted.exceeds {
-        said(&format!("what must be kept takes {} tokens of {budget}", fitted.tokens));
-    } else if fitted.shrunk {
-        said("what must be kept was shrunk");
-    }
-    if context.output.json {
-        context.output.document(&Document {
-            schema: "milepost.brief_fit/1",
-            markdown: &fitted.markdown,
-            tokens: fitted.tokens,
-            budget,
-            counter: &fitted.counter,
-            omitted: &fitted.omitted,
-            shrunk: fitted.shrunk,
-            exceeds: fitted.exceeds,
-        })?;
-    } else {
-        print(&fitted.markdown, context)?;
-        let tokens = format!("{} of {budget} tokens by {}", fitted.tokens, fitted.counter);
-        context.output.detail(&tokens);
-    }
-    source.end(context)
+    Ok(FitDocument {
+        schema: "milepost.brief_fit/1",
+        markdown: fitted.markdown,
+        tokens: fitted.tokens,
+        budget,
+        counter: fitted.counter,
+        omitted: fitted.omitted,
+        shrunk: fitted.shrunk,
+        exceeds: fitted.exceeds,
+        fallback: source.fallback(),
+    })
 }
 
 fn value(name: &str, source: ValidationError) -> Error {

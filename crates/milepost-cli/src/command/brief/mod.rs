@@ -9,8 +9,10 @@ mod source;
 
 use std::path::PathBuf;
 
+use self::source::Source;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::present::brief::BriefDocument;
 
 /// Make, show, check, merge and fit briefs
 ///
@@ -22,11 +24,11 @@ use crate::error::CommandError;
                         milepost save --brief brief.md\n  milepost brief fit latest --budget 1000")]
 pub(crate) struct BriefArgs {
     #[command(subcommand)]
-    what: What,
+    action: BriefAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum BriefAction {
     /// Print a new brief that continues a checkpoint
     ///
     /// The newest brief of the run is carried forward by what was recorded since; without one it is made of facts, each
@@ -78,25 +80,22 @@ enum What {
     Fit(fit::FitArgs),
 }
 
-pub(crate) fn run(args: BriefArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    match args.what {
-        What::New { from } => new::run(from.as_deref(), context),
-        What::Show { source } => show::run(&source, context),
-        What::Check { files } => check::run(&files, context),
-        What::Merge { previous, update } => merge::run(&previous, &update, context),
-        What::Fit(args) => fit::run(&args, context),
+pub(crate) fn execute(args: BriefArgs, context: &Context<'_>) -> Result<BriefDocument, CommandError> {
+    match args.action {
+        BriefAction::New { from } => new::execute(from.as_deref(), context).map(BriefDocument::New),
+        BriefAction::Show { source } => {
+            show::execute(&Source::read(&source, context)?).map(BriefDocument::Show)
+        }
+        BriefAction::Check { files } => check::execute(&files).map(BriefDocument::Check),
+        BriefAction::Merge { previous, update } => {
+            merge::execute(&previous, &update, context).map(BriefDocument::Merge)
+        }
+        BriefAction::Fit(args) => fit::execute(&args, context).map(BriefDocument::Fit),
     }
 }
 
-/// Shows the brief of the latest checkpoint.
+/// The brief of the latest checkpoint.
 #[cfg(feature = "mcp")]
-pub(super) fn latest(context: &Context<'_>) -> Result<(), CommandError> {
-    show::show(&source::Source::of_checkpoint("latest", context)?, context)
-}
-
-/// Writes Markdown as data, and ends its last line on a terminal.
-fn print(markdown: &str, context: &Context<'_>) -> Result<(), CommandError> {
-    context.output.bytes(markdown.as_bytes())?;
-    let ended = markdown.ends_with('\n') || !context.output.is_terminal();
-    if ended { Ok(()) } else { context.output.plain("\n") }
+pub(super) fn latest(context: &Context<'_>) -> Result<BriefDocument, CommandError> {
+    show::execute(&Source::of_checkpoint("latest", context)?).map(BriefDocument::Show)
 }

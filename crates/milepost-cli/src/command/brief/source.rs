@@ -9,7 +9,7 @@ use milepost::{CheckpointBrief, Reference};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::input::read_text;
-use crate::present::damage::fell_back;
+use crate::present::damage::Fallback;
 
 /// A brief and where it is from.
 pub(super) struct Source {
@@ -46,11 +46,10 @@ impl Source {
         Ok(Self { brief: Brief::parse(of.markdown.as_str()), command, of: Some(of) })
     }
 
-    /// Says so where an older checkpoint was used.
-    pub(super) fn end(&self, context: &Context<'_>) -> Result<(), CommandError> {
-        match &self.of {
-            Some(of) => fell_back(context.output, &of.fell_back_from, &of.entry.header.snapshot_id),
-            None => Ok(()),
-        }
+    /// The damaged checkpoints that were passed over.
+    pub(super) fn fallback(&self) -> Fallback {
+        self.of.as_ref().map_or_else(Fallback::default, |of| {
+            Fallback::new(of.fell_back_from.clone(), &of.entry.header.snapshot_id)
+        })
     }
 }

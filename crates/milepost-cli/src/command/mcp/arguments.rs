@@ -11,7 +11,7 @@ use crate::command::save::SaveArgs;
 use crate::command::show::ShowArgs;
 use crate::command::step::StepArgs;
 use crate::error::CommandError;
-use crate::input::Content;
+use crate::input::{Argument, Content};
 
 fn latest(reference: Option<String>) -> String {
     reference.unwrap_or_else(|| "latest".to_owned())
@@ -20,11 +20,11 @@ fn latest(reference: Option<String>) -> String {
 impl From<given::Save> for SaveArgs {
     fn from(given: given::Save) -> Self {
         Self {
-            source: given.source.map(|source| source.to_string()),
+            source: given.source.map(Argument::Value),
             reason: given.reason,
-            status: given.status.map(|status| status.to_string()),
+            status: given.status.map(Argument::Value),
             phase: given.phase,
-            phase_number: given.phase_number.map(|number| number.to_string()),
+            phase_number: given.phase_number.map(Argument::Value),
             summary: given.summary,
             input: given.input.map(|Input(text)| Content::Given(text)),
             brief: given.brief.map(Content::Given),
@@ -48,8 +48,8 @@ impl TryFrom<given::List> for ListArgs {
             limit: given.limit.unwrap_or(20),
             completed: given.completed,
             incomplete: given.incomplete,
-            source: given.source.map(|source| source.to_string()),
-            status: given.status.map(|status| status.to_string()),
+            source: given.source.map(Argument::Value),
+            status: given.status.map(Argument::Value),
             tag: given.tag,
             tree: given.tree,
         })
@@ -77,10 +77,10 @@ impl From<given::Decide> for DecideArgs {
 impl From<given::Record> for RecordArgs {
     fn from(given: given::Record) -> Self {
         Self {
-            kind: Some(given.kind.to_string()),
+            kind: Some(Argument::Value(given.kind)),
             name: Some(given.name),
-            result: Some(given.result.to_string()),
-            duration_ms: Some(given.duration_ms.to_string()),
+            result: Some(Argument::Value(given.result)),
+            duration_ms: Some(Argument::Value(given.duration_ms)),
             summary: given.summary,
             reason_code: given.reason_code,
             command: Vec::new(),
@@ -91,10 +91,10 @@ impl From<given::Record> for RecordArgs {
 impl From<given::Step> for StepArgs {
     fn from(given: given::Step) -> Self {
         Self {
-            what: given.what.word().to_owned(),
+            what: Argument::Value(given.what.into()),
             id: given.id,
             plan: given.plan,
-            ordinal: given.ordinal.map(|number| number.to_string()),
+            ordinal: given.ordinal.map(Argument::Value),
             title: given.title,
         }
     }

@@ -1,61 +1,104 @@
-//! Carries calls out by running the commands: each call reads the configuration and opens the store as a command typed at
-//! that moment would, so that a store that comes, goes or is mended meanwhile, or another branch, needs no thought.
+//! Handles tool calls by executing commands: each call reads the configuration and opens the store as a command typed at
+//! that moment would, so that a store that comes, goes or is repaired meanwhile, or another branch, needs no thought.
 
 use std::sync::Mutex;
 
-use crate::error_advice::Exit;
 use milepost::model::RunId;
 use milepost_mcp::{Call, ToolError, ToolHandler, ToolOutput};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{resume, tasks};
 use crate::cli::Global;
+use crate::command::runs::RunsArgs;
 use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
 use crate::config::Config;
 use crate::context::{Audience, Context};
 use crate::error::CommandError;
+use crate::error_advice::Exit;
 use crate::handover::{self, RecordOrigin};
-use crate::present::error::Line;
-use crate::present::escape::clean;
-use crate::present::{Kept, Output};
+use crate::present::error::ErrorDocument;
+use crate::present::escape::{self, clean};
+use crate::present::resume::ResumeDocument;
+use crate::present::{Document, Note, Output};
 
-/// Runs the commands that the tools are named after.
+/// Executes the commands that the tools are named after.
 pub(super) struct CommandHandler {
     global: Global,
     /// The run that was opened by `resume` with start: what is written goes there unless a run is named.
     started: Mutex<Option<RunId>>,
 }
 
+/// The result of a command, with its notes.
+struct Executed<D> {
+    document: D,
+    notes: Vec<String>,
+}
+
 impl CommandHandler {
     pub(super) fn new(global: Global) -> Self {
-        Self { global: Global { json: true, quiet: false, ..global }, started: Mutex::default() }
+        Self { global, started: Mutex::default() }
     }
 
-    /// Runs a command and keeps what it would have printed.
-    fn run(
+    /// Executes a command that reads.
+    fn read<D: Document>(
         &self,
-        named: Option<&String>,
-        writes: bool,
-        command: impl FnOnce(&Context<'_>) -> Result<(), CommandError>,
-    ) -> Result<ToolOutput, ToolError> {
-        let output = Output::keeping();
-        let ended = self.configured(named, writes).and_then(|config| {
+        run: Option<String>,
+        command: impl FnOnce(&Context<'_>) -> Result<D, CommandError>,
+    ) -> Result<Executed<D>, ToolError> {
+        self.execute(run, None, command)
+    }
+
+    /// Executes a command that writes, to the run that was started unless one is named.
+    fn write<D: Document>(
+        &self,
+        run: Option<String>,
+        command: impl FnOnce(&Context<'_>) -> Result<D, CommandError>,
+    ) -> Result<Executed<D>, ToolError> {
+        let started = self.started.lock().ok().and_then(|started| started.clone());
+        self.execute(run, started, command)
+    }
+
+    fn execute<D: Document>(
+        &self,
+        run: Option<String>,
+        default_run: Option<RunId>,
+        command: impl FnOnce(&Context<'_>) -> Result<D, CommandError>,
+    ) -> Result<Executed<D>, ToolError> {
+        let output = Output::collecting();
+        let executed = self.config(run, default_run).and_then(|config| {
             let context = Context::for_audience(config, &output, Audience::Agent);
             command(&context)
         });
-        done(ended, output.take())
+        let document = executed.map_err(|e| tool_error(&e))?;
+        let mut notes = output.collected();
+        notes.extend(document.notes().into_iter().filter_map(|note| match note {
+            Note::Message(line) => Some(clean(&line)),
+            Note::Detail(_) => None,
+        }));
+        // A document is a result, also where an older checkpoint had to be used.
+        if let Some(error) = document.error()
+            && let Some(line) = ErrorDocument::of(&error)
+        {
+            if line.exit != Exit::Partly as u8 {
+                return Err(tool_error(&error));
+            }
+            notes.extend(error.details().iter().map(|line| clean(line)));
+            notes.push(format!("Warning: {} ({})", clean(&line.message), line.reason_code));
+        }
+        Ok(Executed { document, notes })
     }
 
-    fn configured(&self, named: Option<&String>, writes: bool) -> Result<Config, CommandError> {
+    fn config(&self, run: Option<String>, default_run: Option<RunId>) -> Result<Config, CommandError> {
         // What is wrong with a stranger's settings is not for the agent to read.
         let mut config = Config::load(&self.global).map_err(|_| {
             CommandError::usage("the configuration is not valid")
                 .with_hint("ask the user to run `milepost config show`")
         })?;
-        if let Some(run) = named {
+        if let Some(run) = run {
             config.run = Some(run.parse()?);
-        } else if config.run.is_none() && writes {
-            config.run = self.started.lock().ok().and_then(|started| started.clone());
+        } else if config.run.is_none() {
+            config.run = default_run;
         }
         Ok(config)
     }
@@ -64,60 +107,76 @@ impl CommandHandler {
 impl ToolHandler for CommandHandler {
     fn call(&self, call: Call) -> Result<ToolOutput, ToolError> {
         match call {
-            Call::Save(a) => self.run(a.run.clone().as_ref(), true, |c| save::run((*a).into(), c)),
-            Call::Decide(a) => self.run(a.run.clone().as_ref(), true, |c| decide::run(a.into(), c)),
-            Call::Record(a) => self.run(a.run.clone().as_ref(), true, |c| record::run(a.into(), c)),
-            Call::Step(a) => self.run(a.run.clone().as_ref(), true, |c| step::run(a.into(), c)),
-            Call::Tasks(a) => self.run(a.run.clone().as_ref(), true, |c| tasks::run(a, c)).map(recorded),
-            Call::List(a) => {
-                self.run(a.run.clone().as_ref(), false, |c| list::run(a.try_into()?, c)).map(recorded)
-            }
-            Call::Show(a) => {
-                self.run(a.run.clone().as_ref(), false, |c| show::run(&a.into(), c)).map(recorded)
-            }
-            Call::Diff(a) => {
-                self.run(a.run.clone().as_ref(), false, |c| diff::run(&a.into(), c)).map(recorded)
-            }
-            Call::Complete(a) => self.run(a.run.clone().as_ref(), false, |c| complete::run(&a.into(), c)),
-            Call::Resume(a) => {
-                let done = self.run(None, false, |c| resume::run(&a, c))?;
-                let (done, started) = resume::told(done);
-                if let (Some(run), Ok(mut known)) = (started, self.started.lock()) {
-                    *known = Some(run);
-                }
-                Ok(done)
-            }
-            Call::Runs => self.run(None, false, |c| runs::run(&runs::RunsArgs::default(), c)),
+            Call::Save(a) => self.write(a.run.clone(), |c| save::execute((*a).into(), c))?.plain(),
+            Call::Decide(a) => self.write(a.run.clone(), |c| decide::execute(a.into(), c))?.plain(),
+            Call::Record(a) => self.write(a.run.clone(), |c| record::execute(a.into(), c))?.plain(),
+            Call::Step(a) => self.write(a.run.clone(), |c| step::execute(a.into(), c))?.plain(),
+            Call::Tasks(a) => self.write(a.run.clone(), |c| tasks::execute(a, c))?.recorded(),
+            Call::List(a) => self.read(a.run.clone(), |c| list::execute(a.try_into()?, c))?.recorded(),
+            Call::Show(a) => self.read(a.run.clone(), |c| show::execute(&a.into(), c))?.recorded(),
+            Call::Diff(a) => self.read(a.run.clone(), |c| diff::execute(&a.into(), c))?.recorded(),
+            Call::Complete(a) => self.read(a.run.clone(), |c| complete::execute(&a.into(), c))?.plain(),
+            Call::Resume(a) => self.resume(self.read(None, |c| resume::execute(&a, c))?),
+            Call::Runs => self.read(None, |c| runs::execute(RunsArgs::default(), c))?.plain(),
             Call::Run(run) => {
-                let args = runs::RunsArgs { run: Some(run), ..Default::default() };
-                self.run(None, false, |c| runs::run(&args, c)).map(recorded)
+                let args = RunsArgs { run: Some(run), ..RunsArgs::default() };
+                self.read(None, |c| runs::execute(args, c))?.recorded()
             }
             Call::LatestBrief => {
-                let done = self.run(None, false, brief::latest)?;
-                let document: Value = serde_json::from_str(&done.document).unwrap_or_default();
-                Ok(recorded(ToolOutput { text: document["markdown"].as_str().map(str::to_owned), ..done }))
+                let executed = self.read(None, brief::latest)?;
+                let text = handover::wrapped(executed.document.markdown(), RecordOrigin::Own);
+                executed.with_text(text, RecordOrigin::Own)
             }
         }
     }
 }
 
-/// Marks what was recorded earlier as a record: the text that the model reads, and the document. Commands show an agent
-/// only runs of this user's own work.
-fn recorded(done: ToolOutput) -> ToolOutput {
-    let text = handover::wrapped(done.text.as_deref().unwrap_or(&done.document), RecordOrigin::Own);
-    ToolOutput { text: Some(text), document: noticed(&done.document, RecordOrigin::Own), ..done }
+impl CommandHandler {
+    fn resume(&self, executed: Executed<ResumeDocument>) -> Result<ToolOutput, ToolError> {
+        if let ResumeDocument::Decision(document) = &executed.document
+            && let Some(run) = &document.started
+            && let Ok(mut started) = self.started.lock()
+        {
+            *started = Some(run.run_id.clone());
+        }
+        let origin = resume::origin(&executed.document);
+        let text = match resume::text(&executed.document) {
+            Some(text) => text,
+            None => executed.json()?,
+        };
+        executed.with_text(text, origin)
+    }
 }
 
-/// Adds the notice to a document and puts its texts of several lines between markers: a client may give the model this
-/// document alone.
-pub(super) fn noticed(document: &str, voice: RecordOrigin) -> String {
-    match serde_json::from_str::<Value>(document) {
-        Ok(Value::Object(mut members)) => {
+impl<D: Serialize> Executed<D> {
+    /// The document as text, safe to be shown.
+    fn json(&self) -> Result<String, ToolError> {
+        let text = serde_json::to_string(&self.document).map_err(internal)?;
+        Ok(escape::json(&text))
+    }
+
+    /// The document itself.
+    fn plain(self) -> Result<ToolOutput, ToolError> {
+        let text = self.json()?;
+        let document = serde_json::to_value(&self.document).map_err(internal)?;
+        Ok(ToolOutput { document, text, notes: self.notes })
+    }
+
+    /// A document of what was recorded earlier, marked as a record. Commands show an agent only runs of this user's own work.
+    fn recorded(self) -> Result<ToolOutput, ToolError> {
+        let text = handover::wrapped(&self.json()?, RecordOrigin::Own);
+        self.with_text(text, RecordOrigin::Own)
+    }
+
+    /// A document of what was recorded earlier, and what the model reads instead. The document has the notice too, and its
+    /// texts of several lines stand between markers: a client may give the model the document alone.
+    fn with_text(self, text: String, origin: RecordOrigin) -> Result<ToolOutput, ToolError> {
+        let mut document = serde_json::to_value(&self.document).map_err(internal)?;
+        if let Value::Object(members) = &mut document {
             members.values_mut().for_each(mark);
-            members.insert("notice".to_owned(), voice.notice().into());
-            Value::Object(members).to_string()
+            members.insert("notice".to_owned(), origin.notice().into());
         }
-        _ => document.to_owned(),
+        Ok(ToolOutput { document, text, notes: self.notes })
     }
 }
 
@@ -133,19 +192,19 @@ fn mark(value: &mut Value) {
     }
 }
 
-/// What a command that has ended amounts to.
-fn done(ended: Result<(), CommandError>, kept: Kept) -> Result<ToolOutput, ToolError> {
-    let document = String::from_utf8_lossy(&kept.data).trim_end().to_owned();
-    let mut said = kept.said;
-    // A document that is there is an answer, also where an older checkpoint had to do.
-    if let Some(line) = ended.err().as_ref().and_then(Line::about) {
-        if document.is_empty() || line.exit != Exit::Partly as u8 {
-            let Line { reason_code, message, hint, exit, .. } = line;
-            let (message, hint) = (clean(&message), hint.as_deref().map(clean));
-            let reason_code = reason_code.to_string();
-            return Err(ToolError { r#type: "error", reason_code, message, hint, exit });
-        }
-        said.push(format!("Warning: {} ({})", clean(&line.message), line.reason_code));
+fn internal(e: serde_json::Error) -> ToolError {
+    tool_error(&CommandError::Stdout(e.into()))
+}
+
+fn tool_error(error: &CommandError) -> ToolError {
+    let Some(line) = ErrorDocument::of(error) else {
+        return ToolError::usage(error.to_string(), "`milepost help` lists the commands");
+    };
+    ToolError {
+        r#type: "error",
+        reason_code: line.reason_code.to_string(),
+        message: clean(&line.message),
+        hint: line.hint.as_deref().map(clean),
+        exit: line.exit,
     }
-    Ok(ToolOutput { document, text: None, said })
 }

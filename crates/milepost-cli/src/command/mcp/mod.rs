@@ -1,4 +1,4 @@
-//! `mcp`: serves an agent over stdin and stdout; not for people. What a tool does is what the command of its name does.
+//! `mcp`: serves an agent over stdin and stdout; not for people. A tool does what the command of its name does.
 
 mod arguments;
 mod handler;
@@ -22,12 +22,12 @@ use crate::present::Output;
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
 pub(crate) struct McpArgs {}
 
-pub(crate) fn run(_: &McpArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
+pub(crate) fn serve(_: &McpArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
     if std::io::stdin().is_terminal() {
         output.message(
             "waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`",
         );
     }
-    super::go_to(global)?;
+    super::change_directory(global)?;
     milepost_mcp::serve(handler::CommandHandler::new(global.clone())).map_err(CommandError::Stdout)
 }

@@ -7,24 +7,29 @@ use serde::Serialize;
 
 use crate::context::{Context, Target};
 use crate::error::CommandError;
-use crate::present::saved::Changed;
+use crate::present::saved::ChangeDocument;
+use crate::present::{Document, Note, Output};
 
 const SCHEMA: &str = "milepost.tasks/1";
 
 #[derive(Serialize)]
-struct All {
-    tasks: Vec<Task>,
+#[serde(untagged)]
+pub(super) enum TasksDocument {
+    Changed(ChangeDocument<TaskList>),
+    Unchanged {
+        schema: &'static str,
+        run_id: RunId,
+        #[serde(flatten)]
+        list: TaskList,
+    },
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    run_id: &'a RunId,
-    #[serde(flatten)]
-    all: All,
+pub(super) struct TaskList {
+    tasks: Vec<Task>,
 }
 
-pub(super) fn run(args: arguments::Tasks, context: &Context<'_>) -> Result<(), CommandError> {
+pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<TasksDocument, CommandError> {
     let given = args.tasks.unwrap_or_default();
     // All tasks of the run are shown, also after a change.
     if let (Some(run), Ok(mp)) = (&context.config.run, context.open_read_only()) {
@@ -32,23 +37,36 @@ pub(super) fn run(args: arguments::Tasks, context: &Context<'_>) -> Result<(), C
     }
     if given.is_empty() {
         let mp = context.open_existing()?;
-        let run = context.require_run(&mp)?;
-        let all = tasks(&mp, &run)?;
-        return context.output.document(&Document { schema: SCHEMA, run_id: &run, all });
+        let run_id = context.require_run(&mp)?;
+        let list = tasks(&mp, &run_id)?;
+        return Ok(TasksDocument::Unchanged { schema: SCHEMA, run_id, list });
     }
     let change = |task: arguments::Task| -> Change {
         TaskChange { title: task.title, ..TaskChange::new(&task.id, task.status) }.into()
     };
     let applied = context.apply(given.into_iter().map(change).collect(), &Target::CurrentOrNew)?;
     // What waits in the outbox cannot be read back yet.
-    let what = match &applied.mp {
+    let list = match &applied.mp {
         Some(mp) => tasks(mp, &applied.run)?,
-        None => All { tasks: Vec::new() },
+        None => TaskList { tasks: Vec::new() },
     };
-    Changed { schema: SCHEMA, applied: &applied, what }.present(context.output)
+    Ok(TasksDocument::Changed(ChangeDocument::new(SCHEMA, &applied, list)))
 }
 
-fn tasks(mp: &Milepost, run: &RunId) -> Result<All, CommandError> {
+fn tasks(mp: &Milepost, run: &RunId) -> Result<TaskList, CommandError> {
     let record = mp.run_detail(run)?.summary.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
-    Ok(All { tasks: record.working.tasks })
+    Ok(TaskList { tasks: record.working.tasks })
+}
+
+impl Document for TasksDocument {
+    fn render(&self, _: &Output) -> Result<(), CommandError> {
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        match self {
+            Self::Changed(document) => document.notes(),
+            Self::Unchanged { .. } => Vec::new(),
+        }
+    }
 }

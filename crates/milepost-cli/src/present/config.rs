@@ -1,0 +1,31 @@
+//! Settings: each with its value and where it comes from.
+
+use serde::Serialize;
+
+use super::table::{cell, lines, table};
+use super::{Document, Output};
+use crate::error::CommandError;
+
+#[derive(Serialize)]
+pub(crate) struct ConfigDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) file: String,
+    pub(crate) settings: Vec<SettingRow>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SettingRow {
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    pub(crate) origin: String,
+}
+
+impl Document for ConfigDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let mut rows = table(output, &["KEY", "VALUE", "FROM"]);
+        for setting in &self.settings {
+            rows.add_row([cell(setting.key), cell(&setting.value), cell(&setting.origin)]);
+        }
+        output.write_text(&lines(&rows))
+    }
+}

@@ -1,0 +1,84 @@
+//! Marks of checkpoints: pins and tags, and which checkpoints were completed.
+
+use milepost::internal::seal::Header;
+use milepost::model::{CheckpointId, Marks, RunId};
+use serde::Serialize;
+
+use super::format::clean;
+use super::{Document, Output};
+use crate::error::CommandError;
+
+/// Pins and tags after a change.
+#[derive(Serialize)]
+pub(crate) struct MarkDocument {
+    schema: &'static str,
+    snapshot_id: CheckpointId,
+    run_id: RunId,
+    sequence: u64,
+    marks: PinAndTags,
+}
+
+#[derive(Serialize)]
+struct PinAndTags {
+    pinned: bool,
+    tags: Vec<String>,
+    revision: u64,
+}
+
+impl MarkDocument {
+    pub(crate) fn new(header: Header, marks: Marks) -> Self {
+        let Header { snapshot_id, run_id, sequence, .. } = header;
+        let marks = PinAndTags { pinned: marks.pinned, tags: marks.tags, revision: marks.revision };
+        Self { schema: "milepost.mark/1", snapshot_id, run_id, sequence, marks }
+    }
+}
+
+impl Document for MarkDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let pinned = self.marks.pinned.then(|| "pinned".to_owned());
+        let marks: Vec<_> = pinned.into_iter().chain(self.marks.tags.iter().map(|tag| clean(tag))).collect();
+        output.message(&if marks.is_empty() { "no marks".to_owned() } else { marks.join(", ") });
+        output.write_text(&format!("{}\n", self.snapshot_id))
+    }
+
+    fn change(&self) -> Option<String> {
+        Some(format!("the marks of {} were changed", self.snapshot_id))
+    }
+}
+
+/// Checkpoints that were completed.
+#[derive(Serialize)]
+pub(crate) struct CompleteDocument {
+    schema: &'static str,
+    run_id: RunId,
+    completed: Vec<CheckpointId>,
+    /// Whether there was nothing left to complete.
+    already_completed: bool,
+    #[serde(skip)]
+    snapshot_id: CheckpointId,
+}
+
+impl CompleteDocument {
+    pub(crate) fn new(header: Header, completed: Vec<CheckpointId>) -> Self {
+        Self {
+            schema: "milepost.complete/1",
+            run_id: header.run_id,
+            already_completed: completed.is_empty(),
+            completed,
+            snapshot_id: header.snapshot_id,
+        }
+    }
+}
+
+impl Document for CompleteDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        if self.already_completed {
+            output.message(&format!("{} was completed already", self.snapshot_id));
+        }
+        output.write_text(&self.completed.iter().map(|id| format!("{id}\n")).collect::<String>())
+    }
+
+    fn change(&self) -> Option<String> {
+        Some(format!("{} is completed", self.snapshot_id))
+    }
+}

@@ -1,0 +1,58 @@
+//! Reference material of the program itself: help, manual pages, completions, the JSON Schema.
+
+use serde::Serialize;
+
+use super::{Document, Output};
+use crate::error::CommandError;
+
+#[derive(Serialize)]
+pub(crate) struct HelpDocument {
+    pub(crate) schema: &'static str,
+    /// In full, without styles.
+    pub(crate) text: String,
+    #[serde(skip)]
+    pub(crate) styled: String,
+}
+
+impl Document for HelpDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_text(&self.styled)
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct ManualDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) page: String,
+}
+
+impl Document for ManualDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_bytes(self.page.as_bytes())
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct CompletionsDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) script: String,
+}
+
+impl Document for CompletionsDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_bytes(self.script.as_bytes())
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct SchemaDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) document: serde_json::Value,
+}
+
+impl Document for SchemaDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let text = serde_json::to_string_pretty(&self.document);
+        output.write_text(&format!("{}\n", text.map_err(|e| CommandError::Stdout(e.into()))?))
+    }
+}
