@@ -27,6 +27,7 @@ pub fn run(size: faults::Size) -> Result<()> {
             "warnings",
         ]))
     })?;
+    step("features", features)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
     // The clients and the agents come from the network, and are large: not for every run.
@@ -39,9 +40,32 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 12 } else { 10 };
+    let steps = if is_full { 13 } else { 11 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
+}
+
+/// Checks what people build besides the default: the library without features, with each alone and with all, and the
+/// command line without its defaults and with exact token counters.
+fn features() -> Result<()> {
+    let library =
+        ["", "sqlite", "bundled", "interop", "brief", "exact-tokens"].map(|name| ("milepost", name));
+    let command_line = ["", "exact-tokens"].map(|name| ("milepost-cli", name));
+    for (package, feature) in library.into_iter().chain(command_line) {
+        let args =
+            ["clippy", "--quiet", "--package", package, "--no-default-features", "--features", feature];
+        run_program(cargo().args(args).args(["--", "-D", "warnings"]))?;
+    }
+    run_program(cargo().args([
+        "clippy",
+        "--quiet",
+        "--package",
+        "milepost",
+        "--all-features",
+        "--",
+        "-D",
+        "warnings",
+    ]))
 }
 
 /// Packs every crate that is published, as `cargo publish` would, without building it again.

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "brief")]
 use crate::brief::OverBudget;
+#[cfg(feature = "interop")]
 use crate::interop::InteropError;
 use crate::model::{IdError, RunId, ValidationError, closed_enum};
 use crate::seal::SealError;
@@ -199,6 +201,7 @@ pub enum Error {
     SessionRunning,
     /// What must be kept of a brief does not fit the budget.
     #[error(transparent)]
+    #[cfg(feature = "brief")]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
     #[error("the brief's id \"{id}\" is taken by {place}")]
@@ -221,6 +224,7 @@ pub enum Error {
     },
     /// Something of another format could not be read or written.
     #[error(transparent)]
+    #[cfg(feature = "interop")]
     Interop(#[from] InteropError),
     /// A checkpoint that is there already under this number, with another content.
     #[error("{reference} is there already with another content, or after it the run has gone on")]
@@ -284,12 +288,14 @@ impl Error {
             Self::StepNotBegun { .. } => R::CheckpointSchemaInvalid,
             Self::CaptureMoved => R::StoreBusy,
             Self::MissingOption(_) | Self::SessionRunning => R::Usage,
+            #[cfg(feature = "brief")]
             Self::OverBudget(_) => R::BriefOverBudget,
             Self::BriefExists { .. } => R::CheckpointIdInvalid,
             Self::Timer(TimerError::Interval) => R::Usage,
             Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => R::Usage,
-            Self::Interop(InteropError::Database { .. }) => R::Usage,
+            #[cfg(feature = "interop")]
             Self::Interop(InteropError::Document { source, .. }) => source.reason(),
+            #[cfg(feature = "interop")]
             Self::Interop(_) => R::Usage,
             Self::Conflict { .. } => R::CheckpointIdInvalid,
             Self::SecretsLeave { .. } => R::ConfirmationNeeded,

@@ -28,9 +28,11 @@
 // What only Milepost's own crates use is reachable with the feature `internal` alone.
 #![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
 
+#[cfg(feature = "brief")]
 pub mod brief;
 mod capture;
 mod clock;
+#[cfg(feature = "sqlite")]
 mod database;
 mod diff;
 mod engine;
@@ -40,6 +42,7 @@ mod fs;
 mod git;
 #[cfg(feature = "internal")]
 pub mod internal;
+#[cfg(feature = "interop")]
 pub mod interop;
 pub mod model;
 mod owner;
@@ -54,16 +57,19 @@ mod trust;
 
 pub use clock::{Clock, FrozenClock, SystemClock};
 pub use diff::{FieldChange, FileChanges};
+#[cfg(feature = "brief")]
+pub use engine::CheckpointBrief;
 pub use engine::{
-    Action, CLOCK_TOLERANCE, CheckpointBrief, CheckpointList, CheckpointState, CompareReport,
-    ContinueOptions, ContinuedRun, CopyProgress, CopyReport, DeleteReport, Diagnosis, Diff, DoctorReport,
-    Due, EventList, ExportOptions, ExportReport, FailedOutcome, FinishOptions, FutureCheckpoint, GitCounts,
-    ImportOptions, ImportReport, ImportStage, ListQuery, ListedCheckpoint, MarkChange, Milepost,
+    Action, CLOCK_TOLERANCE, CheckpointList, CheckpointState, CompareReport, ContinueOptions, ContinuedRun,
+    CopyProgress, CopyReport, DeleteReport, Diagnosis, Diff, DoctorReport, Due, EventList, FailedOutcome,
+    FinishOptions, FutureCheckpoint, GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost,
     PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, ResumeCandidate,
     RunAssessment, RunDetail, RunLocation, RunOptions, RunSummary, RunsQuery, Save, Saved, SessionSummary,
     Settings, ShownCheckpoint, StartOptions, StartedRun, Summary, SummaryLine, TouchedFile, VerifyReport,
     VerifyScope,
 };
+#[cfg(feature = "interop")]
+pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport, ImportStage};
 pub use error::{Error, ReasonCode};
 pub use model::{Profile, Source, Status};
 pub use owner::Liveness;

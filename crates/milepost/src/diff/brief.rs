@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::FieldChange;
-use crate::brief;
+#[cfg(feature = "brief")]
+use crate::brief::pieces;
 use crate::model::{RawJson, ValidationError};
 
 /// Notes sections that are not the same. A section is named by its heading, and by its number where several have it.
@@ -31,7 +32,7 @@ pub(super) fn compare(
 /// The sections of a brief, each heading with all that follows it; of several with one name, later ones have a number.
 fn sections(markdown: &str) -> Vec<(String, &str)> {
     let mut counts = HashMap::new();
-    let mut found = brief::pieces(markdown);
+    let mut found = pieces(markdown);
     for (name, _) in &mut found {
         let count = counts.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
         if *count > 1 {
@@ -42,7 +43,13 @@ fn sections(markdown: &str) -> Vec<(String, &str)> {
     found
 }
 
-#[cfg(test)]
+/// Without the parser a brief is one piece.
+#[cfg(not(feature = "brief"))]
+fn pieces(markdown: &str) -> Vec<(String, &str)> {
+    vec![(String::new(), markdown)]
+}
+
+#[cfg(all(test, feature = "brief"))]
 mod tests {
     use super::*;
 

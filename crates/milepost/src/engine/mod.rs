@@ -2,6 +2,7 @@
 //! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
 
 mod bookkeeping;
+#[cfg(feature = "brief")]
 pub(crate) mod brief;
 mod capture;
 mod change;
@@ -14,9 +15,11 @@ mod doctor;
 mod document;
 mod due;
 mod events;
+#[cfg(feature = "interop")]
 mod export;
 mod failed;
 mod finish;
+#[cfg(feature = "interop")]
 pub(crate) mod import;
 pub(crate) mod lineage;
 mod list;
@@ -44,14 +47,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[cfg(feature = "brief")]
 pub use brief::CheckpointBrief;
 pub use delete::DeleteReport;
 pub use diff::Diff;
 pub use doctor::{CLOCK_TOLERANCE, Diagnosis, DoctorReport, FutureCheckpoint};
 pub use due::Due;
 pub use events::EventList;
+#[cfg(feature = "interop")]
 pub use export::{ExportOptions, ExportReport};
 pub use finish::FinishOptions;
+#[cfg(feature = "interop")]
 pub use import::{ImportOptions, ImportReport, ImportStage};
 pub use list::{CheckpointList, ListQuery, ListedCheckpoint};
 pub use mark::MarkChange;
@@ -161,6 +167,7 @@ impl std::fmt::Debug for Milepost {
 
 impl Milepost {
     /// Opens the store of the project that `folder` belongs to, making it if needed.
+    #[cfg(feature = "sqlite")]
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
         let place = ProjectPaths::find(folder).map_err(|source| Error::File {

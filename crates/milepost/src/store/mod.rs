@@ -6,6 +6,7 @@ mod check;
 mod commit;
 mod error;
 pub(crate) mod files;
+#[cfg(feature = "sqlite")]
 pub(crate) mod frame;
 pub(crate) mod identity;
 mod lock;
@@ -15,6 +16,7 @@ mod options;
 pub(crate) mod project_paths;
 mod query;
 mod repository;
+#[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 mod url;
 

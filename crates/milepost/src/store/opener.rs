@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 use super::files::FILES;
+#[cfg(feature = "sqlite")]
 use super::sqlite::SQLITE;
 use super::{OpenOptions, Store, StoreError};
 
@@ -63,7 +64,7 @@ pub fn register(opener: &'static dyn StoreOpener) -> bool {
     let mut registered = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
     let taken = |known: &&dyn StoreOpener| known.scheme() == opener.scheme();
     if opener.scheme().len() < 2
-        || built_in().iter().any(taken)
+        || BUILT_IN.iter().any(taken)
         || registered.iter().any(|known| taken(&&**known))
     {
         return false;
@@ -72,12 +73,14 @@ pub fn register(opener: &'static dyn StoreOpener) -> bool {
     true
 }
 
-fn built_in() -> [&'static dyn StoreOpener; 2] {
-    [&SQLITE, &FILES]
-}
+static BUILT_IN: &[&dyn StoreOpener] = &[
+    #[cfg(feature = "sqlite")]
+    &SQLITE,
+    &FILES,
+];
 
 /// The opener of a scheme.
 pub(super) fn find_opener(scheme: &str) -> Option<&'static dyn StoreOpener> {
     let registered = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
-    built_in().into_iter().chain(registered.iter().copied()).find(|opener| opener.scheme() == scheme)
+    BUILT_IN.iter().copied().chain(registered.iter().copied()).find(|opener| opener.scheme() == scheme)
 }

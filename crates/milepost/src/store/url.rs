@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use super::files::FILES;
 use super::opener::{LocalLayout, StoreOpener, find_opener};
+#[cfg(feature = "sqlite")]
 use super::sqlite::SQLITE;
 use super::{OpenOptions, Store, StoreError};
 
@@ -25,6 +26,7 @@ pub struct UrlError(pub String);
 
 impl StoreUrl {
     /// The store in a SQLite file.
+    #[cfg(feature = "sqlite")]
     pub fn sqlite(file: impl Into<PathBuf>) -> Self {
         Self { opener: &SQLITE, location: file.into().into() }
     }
@@ -142,7 +144,10 @@ impl FromStr for StoreUrl {
                 Ok(Self { opener, location: location.into() })
             }
             // A bare path is a SQLite file; a single letter before the colon is a Windows drive.
-            _ => Ok(Self::sqlite(url)),
+            _ => {
+                let opener = find_opener("sqlite").ok_or_else(wrong)?;
+                Ok(Self { opener, location: url.into() })
+            }
         }
     }
 }
