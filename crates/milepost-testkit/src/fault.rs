@@ -2,7 +2,8 @@
 //! In: any store. Out: the same store, asking for decisions more than once, losing requests and replies, or changing
 //! between two reads. Deterministic by seed. Never breaks a rule of the trait: what fails on them is the caller's fault or the store's.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use milepost::model::RunId;
 use milepost::store::{
@@ -58,6 +59,71 @@ macro_rules! pass_on {
             self.inner.info()
         }
     };
+}
+
+/// Counts the calls of each method, so that a test can say how often something is read.
+pub struct CountCalls {
+    inner: Arc<dyn Store>,
+    calls: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl CountCalls {
+    /// Wraps a store.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, calls: Mutex::default() }
+    }
+
+    /// The calls since the last time it was asked, by method.
+    pub fn take(&self) -> Vec<(&'static str, u64)> {
+        std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
+    }
+
+    fn count(&self, method: &'static str) -> &dyn Store {
+        *self.calls.lock().unwrap().entry(method).or_default() += 1;
+        self.inner.as_ref()
+    }
+}
+
+impl Store for CountCalls {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        self.count("write").write(run, decide)
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+        self.count("run").run(run)
+    }
+
+    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        self.count("runs").runs(query)
+    }
+
+    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        self.count("headers").headers(query)
+    }
+
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        self.count("body").body(run, sequence)
+    }
+
+    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+        self.count("events").events(query)
+    }
+
+    fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
+        self.count("retention_entries").retention_entries(run, newest)
+    }
+
+    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+        self.count("delete_run").delete_run(run, only_at)
+    }
+
+    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+        self.count("maintain").maintain(what)
+    }
+
+    fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.count("info").info()
+    }
 }
 
 /// Asks for each decision one to three times and believes the last answer only, as a store that retries does.

@@ -1,9 +1,10 @@
 //! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
 
 use milepost::brief::Brief;
-use milepost::internal::model::{Draft, PAI_PHASES, RawObject};
+use milepost::internal::engine::SaveOptions;
+use milepost::internal::model::{Draft, RawObject};
 use milepost::internal::seal::strict;
-use milepost::model::{Phase, Profile, RunId, Source, Status};
+use milepost::model::{Phase, RunId, Source, Status};
 use milepost::{Error, Milepost, Redaction, Save};
 
 use crate::context::{Context, SaveResult, save_or_enqueue};
@@ -72,25 +73,20 @@ pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocu
     save.run_options = context.run_options();
     save.pin = args.pin;
     save.tags.clone_from(&args.tag);
-    let asked = Asked {
-        phase: args.phase.clone(),
-        number: phase_number(&args)?,
-        if_due: args.if_due,
-        capture: !args.no_capture && save.draft.workspace.is_none(),
-        by_timer: save.draft.source == Some(Source::Timer) && save.draft.status.is_none(),
-    };
-    asked.fill_phase(&mut save, context.config.asked_profile);
+    save.complete_phase = args.phase.is_some() != args.phase_number.is_some();
+    let capture = !args.no_capture && save.draft.workspace.is_none();
+    let options = SaveOptions { if_due: args.if_due, capture: context.scope_of_owner().filter(|_| capture) };
     let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
     // Before a store is made for it.
     save.check(named.as_ref(), &settings)?;
-    let stored =
-        context.open_or_create().and_then(|mp| asked.save(&mp, context, save.clone(), named.clone()));
+    let stored = context
+        .open_or_create()
+        .and_then(|mp| save_in_store(&mp, context, save.clone(), named.clone(), &options));
     let (source, status) = (save.draft.source, save.draft.status);
     let result = save_or_enqueue(stored, context.outbox().as_ref(), &settings, || {
         let run = named.unwrap_or_else(|| context.run_for_outbox());
-        asked.fill_phase(&mut save, context.config.profile);
         save.draft.run_id = None;
-        if asked.capture {
+        if capture {
             save.capture = context.capture_without_store();
         }
         (run, save)
@@ -102,17 +98,6 @@ pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocu
     })
 }
 
-/// What was asked for that depends on the run.
-struct Asked {
-    phase: Option<String>,
-    number: Option<u64>,
-    if_due: bool,
-    /// Whether to look at the workspace.
-    capture: bool,
-    /// Whether the source is a timer and no status is given.
-    by_timer: bool,
-}
-
 /// What a brief lacks that the next session will miss.
 fn lacking(text: &str) -> Option<String> {
     let errors = Brief::parse(text).check().errors;
@@ -122,62 +107,28 @@ fn lacking(text: &str) -> Option<String> {
     Some(format!("is not whole: {name}{}{more}", first.message))
 }
 
-impl Asked {
-    /// Saves in the store, unless it is not due.
-    fn save(
-        &self,
-        mp: &Milepost,
-        context: &Context<'_>,
-        mut save: Save,
-        named: Option<RunId>,
-    ) -> Result<SavedDocument, Error> {
-        let run = match named {
-            Some(run) => run,
-            None => context.run_to_write(mp)?,
-        };
-        if self.if_due {
-            // A timer has nothing to say about work that rests, unless it says how the work stands.
-            let rests = self.by_timer && mp.is_idle(&run)?;
-            if rests || !mp.is_due(&run, context.config.asked_profile)? {
-                return Ok(SavedDocument::not_due(SCHEMA, &run));
-            }
-        }
-        if self.needs_profile() && context.config.asked_profile.is_none() {
-            let recorded = mp.store().run(&run)?.and_then(|state| state.row.record.ok());
-            self.fill_phase(&mut save, recorded.map(|r| r.profile).or(context.config.profile));
-        }
-        if self.capture {
-            save.capture = context.capture_if_due(mp, &run, save.draft.source.unwrap_or(Source::Manual))?;
-        }
-        let brief = save.draft.brief.clone();
-        let done = mp.save(&run, save)?;
-        if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
-            context
-                .output
-                .message(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
-        }
-        Ok(SavedDocument::saved(SCHEMA, &done))
+/// Saves in the store, unless it is not due.
+fn save_in_store(
+    mp: &Milepost,
+    context: &Context<'_>,
+    save: Save,
+    named: Option<RunId>,
+    options: &SaveOptions,
+) -> Result<SavedDocument, Error> {
+    let run = match named {
+        Some(run) => run,
+        None => context.run_to_write(mp)?,
+    };
+    let brief = save.draft.brief.clone();
+    let Some(saved) = mp.save_with(&run, save, options)? else {
+        return Ok(SavedDocument::not_due(SCHEMA, &run));
+    };
+    if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
+        context
+            .output
+            .message(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
     }
-
-    fn needs_profile(&self) -> bool {
-        self.phase.is_some() != self.number.is_some()
-    }
-
-    /// Under `pai`, a phase's name gives its number and its number its name.
-    fn fill_phase(&self, save: &mut Save, profile: Option<Profile>) {
-        if profile != Some(Profile::Pai) || !self.needs_profile() {
-            return;
-        }
-        let Some(phase) = &mut save.draft.phase else { return };
-        let same = |name: &str| self.phase.as_deref().is_some_and(|p| p.eq_ignore_ascii_case(name));
-        if let Some(at) = PAI_PHASES.iter().position(|name| same(name)) {
-            phase.number = at as u64 + 1;
-        }
-        if let Some(number) = self.number {
-            let at = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
-            phase.name = at.and_then(|at| PAI_PHASES.get(at)).map(|name| (*name).to_owned());
-        }
-    }
+    Ok(SavedDocument::saved(SCHEMA, &saved))
 }
 
 fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {

@@ -10,7 +10,7 @@ pub(crate) use self::store::lost_writes;
 
 use std::cell::{Cell, OnceCell};
 
-use milepost::internal::capture::{CaptureBaseline, CaptureOptions, WorkspaceCapture};
+use milepost::internal::capture::{CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
 use milepost::internal::engine::{QueuedSave, RunResolution};
 use milepost::internal::model::CaptureWhen;
 use milepost::internal::store::identity::ForeignReason;
@@ -134,6 +134,11 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// The same, with the memory of the run's owner.
+    pub(crate) fn scope_of_owner(&self) -> Option<CaptureOptions> {
+        self.scope().map(|scope| CaptureOptions { process: Process::Owner, ..scope })
+    }
+
     /// Looks at the workspace for a checkpoint, if the run's profile wants that.
     pub(crate) fn capture_if_due(
         &self,
@@ -141,8 +146,7 @@ impl<'a> Context<'a> {
         run: &RunId,
         source: Source,
     ) -> Result<Option<Box<WorkspaceCapture>>, Error> {
-        let Some(mut scope) = self.scope() else { return Ok(None) };
-        scope.process = mp.process_of(run)?;
+        let Some(scope) = self.scope_of_owner() else { return Ok(None) };
         Ok(mp.capture_if_due(run, &scope, source, self.config.asked_profile)?.map(Box::new))
     }
 

@@ -14,6 +14,8 @@ pub enum Process {
     /// Nobody's.
     #[default]
     Nobody,
+    /// The owner of the run that the capture is for: the engine finds it in the run's record.
+    Owner,
     /// This process: the host of the library. What it knows of its heap can be given along.
     Host {
         /// Heap in use, where the host knows it.
@@ -40,7 +42,7 @@ pub(super) fn of(process: &Process) -> Option<MemoryUsage> {
         })
     };
     match process {
-        Process::Nobody => None,
+        Process::Nobody | Process::Owner => None,
         Process::Host { heap_used } => {
             let used = used_by(std::process::id())?;
             Some(MemoryUsage { heap_used: *heap_used, ..memory(Some(used.rss), Some(used.peak))? })

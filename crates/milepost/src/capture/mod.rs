@@ -20,7 +20,7 @@ pub use memory::{PeakWatch, Process};
 pub use reference::reference;
 pub use tracked::is_tracked;
 
-use crate::model::{GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
+use crate::model::{CaptureHistory, GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
 use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 
@@ -101,6 +101,8 @@ pub struct WorkspaceCapture {
     pub skipped: Vec<String>,
     /// The folders that were asked for this run, so that its other commands look there too.
     pub watch: Vec<String>,
+    /// The captures that the run had when this one was made; a save that finds others reads them again.
+    pub(crate) after: Option<CaptureHistory>,
 }
 
 impl WorkspaceCapture {

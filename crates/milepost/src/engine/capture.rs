@@ -1,18 +1,20 @@
-//! Capture: looks at the workspace for a run, and joins what is seen with what the run knows already.
-//! What a look costs does not grow with the checkpoints before it: it needs the run's record and its newest capture.
+//! Capture: looks at the workspace for a run, and joins what is seen with what earlier captures of the run saw.
+//! In: the run's record and its newest capture, so that the cost does not grow with the checkpoints before it.
 
-use super::reference::Reference;
-use super::{Milepost, Save};
+use super::{Due, Milepost, Save, Saved};
 use crate::capture::{self, CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
-use crate::model::{CaptureHistory, CaptureWhen, PathText, Profile, RunId, RunRecord, Source, Workspace};
+use crate::model::{
+    CaptureHistory, CaptureWhen, PathText, Profile, RunId, RunRecord, Source, Status, Workspace,
+};
 use crate::owner::Liveness;
 use crate::redact::{AllowList, Redaction};
-use crate::{Error, trigger};
+use crate::store::{StoreError, StoredRun};
+use crate::{Error, seal, trigger};
 
-/// What a capture is joined with: a save that finds another newest capture begins anew.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Before {
-    /// Sequence of the newest capture.
+/// What a new capture is joined with. A save that finds another newest capture in the run starts again.
+#[derive(Debug, Clone)]
+pub(super) struct EarlierCaptures {
+    /// Sequence of the newest capture; 0 for none.
     pub(super) latest: u64,
     /// The files touched up to it.
     files: Vec<PathText>,
@@ -20,116 +22,177 @@ pub(super) struct Before {
 }
 
 /// The files touched up to a capture.
-pub(super) struct Touched {
+pub(super) struct TouchedFiles {
     run: RunId,
     sequence: u64,
     files: Vec<PathText>,
 }
 
+/// What a save does that depends on its run.
+#[derive(Debug, Clone, Default)]
+pub struct SaveOptions {
+    /// Save only if the interval of the run's profile has passed since its newest checkpoint. A timer that does not say
+    /// how the work stands saves nothing of a run that has ended or is paused.
+    pub if_due: bool,
+    /// Where to look at the workspace, if the run's profile wants a capture for this source.
+    pub capture: Option<CaptureOptions>,
+}
+
 impl Milepost {
+    /// Saves a checkpoint with what depends on its run; `None` where none is due. Reads the run once before the write.
+    pub fn save_with(
+        &self,
+        run: &RunId,
+        mut save: Save,
+        options: &SaveOptions,
+    ) -> Result<Option<Saved>, Error> {
+        if options.if_due || options.capture.is_some() {
+            let stored = self.store.run(run)?;
+            let (source, profile) = (save.draft.source, save.run_options.profile);
+            let by_timer = source == Some(Source::Timer) && save.draft.status.is_none();
+            if options.if_due
+                && (by_timer && is_idle(stored.as_ref()) || self.due_for(stored.as_ref(), profile) == Due::No)
+            {
+                return Ok(None);
+            }
+            if let Some(options) = &options.capture {
+                let record = stored.and_then(|stored| stored.row.record.ok());
+                let source = source.unwrap_or(Source::Manual);
+                save.capture = self.capture_if_wanted(record, options, source, profile).map(Box::new);
+            }
+        }
+        self.save(run, save).map(Some)
+    }
+
     /// Looks at the workspace for a checkpoint of this source, if the run's profile wants that; `profile` is that of a run
     /// that is not there yet. Give the result to the save.
     pub fn capture_if_due(
         &self,
         run: &RunId,
-        scope: &CaptureOptions,
+        options: &CaptureOptions,
         source: Source,
         profile: Option<Profile>,
     ) -> Result<Option<WorkspaceCapture>, Error> {
-        let record = self.record_of(run)?;
+        Ok(self.capture_if_wanted(self.record_of(run)?, options, source, profile))
+    }
+
+    /// Looks at the workspace for a run, whatever its profile.
+    pub fn capture_workspace(
+        &self,
+        run: &RunId,
+        options: &CaptureOptions,
+    ) -> Result<WorkspaceCapture, Error> {
+        Ok(self.capture_for(self.record_of(run)?, options))
+    }
+
+    fn capture_if_wanted(
+        &self,
+        record: Option<Box<RunRecord>>,
+        options: &CaptureOptions,
+        source: Source,
+        profile: Option<Profile>,
+    ) -> Option<WorkspaceCapture> {
         let profile = record.as_ref().map(|record| record.profile).or(profile).or(self.settings.profile);
-        let captures = known_captures(record);
         let wanted = match profile.unwrap_or(Profile::Run).capture() {
             CaptureWhen::Never => false,
             CaptureWhen::Boundaries => source != Source::Timer,
             CaptureWhen::BoundariesAndEvery(interval) => {
                 let due = |at| trigger::is_due(at, interval, self.now());
-                source != Source::Timer || captures.at.is_none_or(due)
+                let last = record.as_ref().filter(|record| !record.is_foreign());
+                source != Source::Timer || last.and_then(|record| record.captures.at).is_none_or(due)
             }
             CaptureWhen::Always => true,
         };
-        Ok(wanted.then(|| capture_since(scope, &captures)))
+        wanted.then(|| self.capture_for(record, options))
     }
 
-    /// Looks at the workspace for a run, whatever its profile.
-    pub fn capture_workspace(&self, run: &RunId, scope: &CaptureOptions) -> Result<WorkspaceCapture, Error> {
-        Ok(capture_since(scope, &known_captures(self.record_of(run)?)))
+    fn capture_for(&self, record: Option<Box<RunRecord>>, options: &CaptureOptions) -> WorkspaceCapture {
+        let mut options = options.clone();
+        if matches!(options.process, Process::Owner) {
+            options.process = record.as_ref().map_or(Process::Nobody, |record| self.process_of(record));
+        }
+        let after = record.as_ref().map(|record| record.captures.clone()).unwrap_or_default();
+        // A run from elsewhere decides neither which folders are watched here nor which commits are compared.
+        let own = record.is_none_or(|record| !record.is_foreign());
+        let known = if own { after.clone() } else { CaptureHistory::default() };
+        for folder in &known.watch {
+            if !options.watch_in_run.iter().any(|other| other.as_os_str() == folder.as_str()) {
+                options.watch_in_run.push(folder.into());
+            }
+        }
+        let since = CaptureBaseline { base: known.base, head: known.head };
+        WorkspaceCapture { after: Some(after), ..capture::capture_workspace(&options, &since) }
     }
 
     /// The processes that work on a run, as far as its owner tells: what `run` has started, or the owner and all it has.
-    pub fn process_of(&self, run: &RunId) -> Result<Process, Error> {
-        let Some(record) = self.record_of(run)? else { return Ok(Process::Nobody) };
-        let alive = self.liveness_by_process(&record) == Some(Liveness::Alive);
-        Ok(match record.owner.filter(|_| alive) {
+    fn process_of(&self, record: &RunRecord) -> Process {
+        let alive = self.liveness_by_process(record) == Some(Liveness::Alive);
+        match record.owner.as_ref().filter(|_| alive) {
             Some(owner) => Process::Tree { pid: owner.pid, with_root: record.command.is_none() },
             None => Process::Nobody,
-        })
+        }
     }
 
-    /// A run's record; `None` also where it is damaged, which the next write mends.
+    /// A run's record; `None` also where it is damaged, which the next write repairs.
     fn record_of(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
-        Ok(self.store.run(run)?.and_then(|state| state.row.record.ok()))
+        Ok(self.store.run(run)?.and_then(|stored| stored.row.record.ok()))
     }
 
-    /// What the next capture of a run adds to.
-    pub(super) fn captured_before(&self, run: &RunId) -> Result<Before, Error> {
-        let captures = self.record_of(run)?.map(|record| record.captures).unwrap_or_default();
-        let mut before = Before { latest: captures.latest, files: Vec::new(), peak_rss: captures.peak_rss };
-        let known = self.touched.lock().unwrap_or_else(|e| e.into_inner());
-        let known = known.as_ref().filter(|known| known.run == *run && known.sequence == before.latest);
-        if let Some(known) = known {
-            before.files.clone_from(&known.files);
-        } else if before.latest > 0 {
-            before.files = match self.show(&Reference::Numbered(run.clone(), before.latest), Some(run)) {
-                Ok(shown) => shown.verified.body().ok().and_then(|body| body.workspace),
-                // What is gone or damaged can no longer be added to; its commits are found again.
-                Err(Error::NotFound { .. } | Error::Damaged(_) | Error::Newer { .. }) => None,
-                Err(e) => return Err(e),
-            }
-            .map(|workspace| workspace.files_modified)
-            .unwrap_or_default();
-        }
-        Ok(before)
+    /// What the next capture of a run is joined with; `known` are the run's captures, where they were read already.
+    pub(super) fn earlier_captures(
+        &self,
+        run: &RunId,
+        known: Option<CaptureHistory>,
+    ) -> Result<EarlierCaptures, Error> {
+        let CaptureHistory { latest, peak_rss, .. } = match known {
+            Some(known) => known,
+            None => self.record_of(run)?.map(|record| record.captures).unwrap_or_default(),
+        };
+        let touched = self.touched.lock().unwrap_or_else(|e| e.into_inner());
+        let files = match touched.as_ref().filter(|known| known.run == *run && known.sequence == latest) {
+            Some(known) => known.files.clone(),
+            None if latest > 0 => self.touched_files(run, latest)?,
+            None => Vec::new(),
+        };
+        Ok(EarlierCaptures { latest, files, peak_rss })
     }
 
-    /// Remembers what the next capture of a run adds to.
-    pub(super) fn note_touched(&self, run: &RunId, sequence: u64, workspace: Option<Workspace>) {
+    /// The files touched up to a checkpoint. One that is gone or damaged has none: its commits are found again.
+    fn touched_files(&self, run: &RunId, sequence: u64) -> Result<Vec<PathText>, Error> {
+        let bytes = match self.store.body(run, sequence) {
+            Ok(bytes) => bytes,
+            Err(StoreError::NoCheckpoint(..) | StoreError::Damaged(_)) => return Ok(Vec::new()),
+            Err(e) => return Err(e.into()),
+        };
+        let body = seal::verify(bytes).and_then(|verified| verified.body()).ok();
+        let body = body.filter(|body| body.run_id == *run && body.sequence == sequence);
+        Ok(body.and_then(|body| body.workspace).map(|seen| seen.files_modified).unwrap_or_default())
+    }
+
+    /// Remembers what the next capture of a run is joined with.
+    pub(super) fn remember_touched(&self, run: &RunId, sequence: u64, workspace: Option<Workspace>) {
         let files = workspace.map(|workspace| workspace.files_modified).unwrap_or_default();
-        let mut known = self.touched.lock().unwrap_or_else(|e| e.into_inner());
-        *known = Some(Touched { run: run.clone(), sequence, files });
+        let mut touched = self.touched.lock().unwrap_or_else(|e| e.into_inner());
+        *touched = Some(TouchedFiles { run: run.clone(), sequence, files });
     }
 }
 
-/// What a run knows of earlier looks. A run from elsewhere does not decide which folders are watched here, nor which
-/// commits are compared.
-fn known_captures(record: Option<Box<RunRecord>>) -> CaptureHistory {
-    record.filter(|record| !record.is_foreign()).map(|record| record.captures).unwrap_or_default()
+/// Whether a run has ended or is paused, so that a timer has nothing to say about it.
+fn is_idle(stored: Option<&StoredRun>) -> bool {
+    let record = stored.and_then(|stored| stored.row.record.as_ref().ok());
+    record.is_some_and(|record| record.status != Status::InProgress)
 }
 
-fn capture_since(scope: &CaptureOptions, captures: &CaptureHistory) -> WorkspaceCapture {
-    let mut scope = scope.clone();
-    for folder in &captures.watch {
-        if !scope.watch_in_run.iter().any(|known| known.as_os_str() == folder.as_str()) {
-            scope.watch_in_run.push(folder.into());
-        }
-    }
-    capture::capture_workspace(
-        &scope,
-        &CaptureBaseline { base: captures.base.clone(), head: captures.head.clone() },
-    )
-}
-
-impl Before {
-    /// Gives a save the workspace that was seen.
-    pub(super) fn join(&self, save: &mut Save, capture: &WorkspaceCapture) {
-        let bounds = capture::Bounds::default();
-        save.draft.workspace = Some(capture.joined(&self.files, self.peak_rss, &bounds));
+impl EarlierCaptures {
+    /// The workspace as the next checkpoint holds it.
+    pub(super) fn join(&self, capture: &WorkspaceCapture) -> Workspace {
+        capture.joined(&self.files, self.peak_rss, &capture::Bounds::default())
     }
 }
 
-/// What a run remembers of a look. A folder whose name holds a secret is watched by whoever names it, and not remembered:
-/// nothing could be replaced in it.
-pub(super) fn remember(
+/// Adds a capture to what a run knows of its captures. A folder whose name holds a secret is not remembered: nothing
+/// could be replaced in it.
+pub(super) fn remember_capture(
     captures: &mut CaptureHistory,
     capture: &WorkspaceCapture,
     redaction: Redaction,

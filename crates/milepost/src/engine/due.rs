@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::Milepost;
-use crate::model::{Profile, RunId, Status};
-use crate::store::{CheckpointEntry, Row};
+use crate::model::{Profile, RunId};
+use crate::store::{CheckpointEntry, Row, StoredRun};
 use crate::{Error, trigger};
 
 /// Whether a timer's interval has passed.
@@ -37,18 +37,16 @@ impl Milepost {
 
     /// The same, and whether it would be the first.
     pub fn due(&self, run: &RunId, profile: Option<Profile>) -> Result<Due, Error> {
-        let Some(state) = self.store.run(run)? else { return Ok(Due::First) };
-        if state.row.count == 0 {
-            return Ok(Due::First);
-        }
-        let recorded = state.row.record.ok().map(|record| record.profile);
-        let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
-        Ok(Due::of(state.row.latest.and_then(Row::intact).as_ref(), profile, self.now()))
+        Ok(self.due_for(self.store.run(run)?.as_ref(), profile))
     }
 
-    /// Says whether a run has ended or rests, so that a timer has nothing to say about it.
-    pub fn is_idle(&self, run: &RunId) -> Result<bool, Error> {
-        let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
-        Ok(record.is_some_and(|record| record.status != Status::InProgress))
+    /// The same of a run that was read already.
+    pub(super) fn due_for(&self, stored: Option<&StoredRun>, profile: Option<Profile>) -> Due {
+        let Some(row) = stored.map(|stored| &stored.row).filter(|row| row.count > 0) else {
+            return Due::First;
+        };
+        let recorded = row.record.as_ref().ok().map(|record| record.profile);
+        let profile = profile.or(recorded).or(self.settings.profile).unwrap_or(Profile::Run);
+        Due::of(row.latest.clone().and_then(Row::intact).as_ref(), profile, self.now())
     }
 }

@@ -4,7 +4,7 @@
 mod bookkeeping;
 #[cfg(feature = "brief")]
 pub(crate) mod brief;
-mod capture;
+pub(crate) mod capture;
 mod change;
 mod complete;
 pub(crate) mod compose;
@@ -154,7 +154,7 @@ pub struct Milepost {
     /// Where owners of runs hold their lock files; nowhere for a store of the caller's own.
     pub(crate) owners: Option<PathBuf>,
     /// The touched files of the newest capture that was saved here, so that the next one need not read them.
-    touched: Arc<Mutex<Option<capture::Touched>>>,
+    touched: Arc<Mutex<Option<capture::TouchedFiles>>>,
     /// Where work happens that opens a run without saying so.
     pub(crate) location: RunLocation,
 }

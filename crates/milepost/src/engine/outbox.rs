@@ -155,6 +155,9 @@ impl Outbox {
             super::check_run_name(run, &settings.redaction_allow)?;
             save.redact(&settings.redaction_allow)?;
         }
+        if let Some(profile) = save.run_options.profile.or(settings.profile) {
+            save.draft = save.draft_for(profile).into_owned();
+        }
         let limits = &settings.limits;
         super::compose::check_limits(&save.draft, limits)?;
         // What no run could take would wait for ever.
@@ -389,6 +392,7 @@ fn waiting(text: &str) -> Result<(RunId, Save), String> {
         changes: waiting.changes,
         interruption: None,
         capture: seen.map(|seen| Box::new(WorkspaceCapture::from(seen))),
+        complete_phase: false,
         redaction: waiting.redaction,
         only_new: false,
         condition: None,

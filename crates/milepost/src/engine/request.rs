@@ -1,5 +1,7 @@
 //! What is asked of a save: what it holds, what changes with it, and when it is to happen at all.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -49,6 +51,8 @@ pub struct Save {
     pub interruption: Option<Interruption>,
     /// What was seen of the workspace; `draft.workspace` is made of it.
     pub capture: Option<Box<WorkspaceCapture>>,
+    /// Whether a phase of the profile `pai` that is given by its name alone or its number alone gets the other.
+    pub complete_phase: bool,
     /// Whether secrets are replaced; as the settings say unless given.
     pub redaction: Option<Redaction>,
     /// Only if the run is not there yet.
@@ -75,10 +79,22 @@ impl Save {
             return Err(ValidationError { path: "/run_id".into(), message }.into());
         }
         compose::check_limits(&self.draft, &settings.limits)?;
-        if let (Some(profile), Some(phase)) = (self.run_options.profile, &self.draft.phase) {
+        if let Some(profile) = self.run_options.profile
+            && let Some(phase) = &self.draft_for(profile).phase
+        {
             compose::check_phase(phase, profile)?;
         }
         self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
+    }
+
+    /// The draft as a run of this profile takes it.
+    pub(super) fn draft_for(&self, profile: Profile) -> Cow<'_, Draft> {
+        match &self.draft.phase {
+            Some(phase) if self.complete_phase => {
+                Cow::Owned(Draft { phase: Some(phase.completed(profile)), ..self.draft.clone() })
+            }
+            _ => Cow::Borrowed(&self.draft),
+        }
     }
 
     /// Replaces the secrets in everything that it brings; says how many there were.

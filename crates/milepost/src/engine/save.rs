@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use jiff::{RoundMode, TimestampRound, Unit};
 
 use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
-use super::capture::Before;
 use super::compose::{self, Frame};
 use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
 use crate::capture::WorkspaceCapture;
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RecentCommit, RunId, Source, Status,
-    ValidationError, Workspace, WriteToken,
+    CaptureHistory, CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RecentCommit, RunId,
+    Source, Status, ValidationError, Workspace, WriteToken,
 };
 use crate::redact::{self, Redaction};
 use crate::retain::{self, Fold, RunFacts, Trigger};
@@ -50,7 +49,7 @@ pub struct Saved {
     pub replaced: u64,
 }
 
-/// What a decision needs beside the view: everything that is not pure was done before.
+/// What the decision needs beside the run: everything that is not pure was done before.
 struct Request<'a> {
     run: &'a RunId,
     save: &'a Save,
@@ -59,14 +58,14 @@ struct Request<'a> {
     token: WriteToken,
     settings: &'a Settings,
     redaction: Redaction,
-    seen: Option<Seen<'a>>,
+    capture: Option<JoinedCapture<'a>>,
 }
 
-/// What was seen of the workspace, for the run to remember.
-struct Seen<'a> {
+/// A capture whose files are joined with those of earlier ones.
+struct JoinedCapture<'a> {
     capture: &'a WorkspaceCapture,
-    /// The newest capture that it was joined with: another one since then has seen files of its own.
-    only_after: Option<u64>,
+    /// The newest capture it was joined with: the run must not have a newer one. `None` accepts any.
+    after: Option<u64>,
 }
 
 impl Milepost {
@@ -79,26 +78,32 @@ impl Milepost {
 
     /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
     pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
-        // Every try that fails is a capture of somebody else's that was saved meanwhile.
+        // Every failed try is a capture that somebody else saved meanwhile.
         const TRIES: u32 = 100;
         let Some(capture) = save.capture.take() else { return self.save_once(run, save, None) };
+        // A new run has no earlier captures.
+        let mut known = if save.only_new { Some(CaptureHistory::default()) } else { capture.after.clone() };
         let mut tries = 0;
         loop {
             tries += 1;
-            // Of a run that must not be there yet there is nothing to know.
-            let before = if save.only_new { Before::default() } else { self.captured_before(run)? };
+            let earlier = self.earlier_captures(run, known.take())?;
             let mut save = save.clone();
-            before.join(&mut save, &capture);
-            // The last try takes what it has: a file too few in a list is better than no checkpoint.
-            let only_after = (tries < TRIES).then_some(before.latest);
-            match self.save_once(run, save, Some(Seen { capture: &capture, only_after })) {
+            save.draft.workspace = Some(earlier.join(&capture));
+            // The last try joins what it has: a file too few in a list is better than no checkpoint.
+            let after = (tries < TRIES).then_some(earlier.latest);
+            match self.save_once(run, save, Some(JoinedCapture { capture: &capture, after })) {
                 Err(Error::CaptureMoved) => {}
                 other => return other,
             }
         }
     }
 
-    fn save_once(&self, run: &RunId, mut save: Save, seen: Option<Seen<'_>>) -> Result<Option<Saved>, Error> {
+    fn save_once(
+        &self,
+        run: &RunId,
+        mut save: Save,
+        capture: Option<JoinedCapture<'_>>,
+    ) -> Result<Option<Saved>, Error> {
         let redaction = save.redaction.unwrap_or(self.settings.redaction);
         let mut replaced = 0;
         if redaction == Redaction::On {
@@ -126,7 +131,7 @@ impl Milepost {
             token: WriteToken::generate(),
             settings: &self.settings,
             redaction,
-            seen,
+            capture,
         };
         let (mut outcome, mut stamp) = (None, 0);
         let written = self.write(run, &mut |view| {
@@ -140,16 +145,18 @@ impl Milepost {
             (Ok(_), Some(Ok(None))) => return Ok(None),
             (Ok(_), Some(Err(e))) => return Err(e),
             // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
-            (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => self.already(&id)?,
+            (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => {
+                self.find_own_commit(&id)?
+            }
             (Err(Error::Store(StoreError::Named(id))), _) => return Err(self.brief_exists(id)?),
             (Err(e), _) => return Err(e),
             (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
         };
         saved.replaced = replaced;
         saved.pointer_error = self.update_pointer_after_save(run, stamp);
-        self.prune_all_of_it(&mut saved);
-        if request.seen.is_some() {
-            self.note_touched(run, saved.sequence, save.draft.workspace);
+        self.prune_whole_run_sometimes(&mut saved);
+        if request.capture.is_some() {
+            self.remember_touched(run, saved.sequence, save.draft.workspace);
         }
         Ok(Some(saved))
     }
@@ -167,7 +174,8 @@ impl Milepost {
         Ok(Error::BriefExists { id, place })
     }
 
-    fn already(&self, id: &CheckpointId) -> Result<Saved, Error> {
+    /// The checkpoint that an earlier try of this save has written.
+    fn find_own_commit(&self, id: &CheckpointId) -> Result<Saved, Error> {
         let rows = self.store.headers(&HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())))?;
         match rows.into_iter().next() {
             Some(Row::Intact(entry)) => Ok(Saved {
@@ -239,13 +247,13 @@ fn decide_or_fail(
     if save.only_new && view.record.is_some() {
         return Err(Error::RunExists(request.run.clone()));
     }
-    if let Some(seen) = &request.seen {
-        if seen.only_after.is_some_and(|latest| latest != record.captures.latest) {
+    if let Some(joined) = &request.capture {
+        if joined.after.is_some_and(|latest| latest != record.captures.latest) {
             return Err(Error::CaptureMoved);
         }
-        capture::remember(
+        capture::remember_capture(
             &mut record.captures,
-            seen.capture,
+            joined.capture,
             request.redaction,
             &request.settings.redaction_allow,
             now,
@@ -272,7 +280,8 @@ fn decide_or_fail(
     };
     let mut items = details.items.clone();
     change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
-    let body = compose::compose(&mut record, &items, &save.draft, frame)?;
+    let draft = save.draft_for(record.profile);
+    let body = compose::compose(&mut record, &items, &draft, frame)?;
     let phase = body.phase.clone();
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();

@@ -16,7 +16,7 @@ use super::{
 
 /// What a field counts as when two checkpoints are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldRole {
+pub(crate) enum FieldRole {
     /// Says which checkpoint it is, when and why it was made: never a change.
     Identity,
     /// Belongs to the time between two checkpoints: a change, which a trigger without outcomes does not bring.
@@ -31,7 +31,7 @@ pub enum FieldRole {
 
 /// One member of a checkpoint's document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub(crate) struct Member {
     /// Its name.
     pub name: Cow<'static, str>,
     /// What it counts as in comparisons.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{RawJson, ValidationError, closed_enum, record};
+use super::{PAI_PHASES, Profile, RawJson, ValidationError, closed_enum, record};
 
 closed_enum! {
     /// What made a checkpoint happen.
@@ -269,6 +269,27 @@ record! {
         counts: BTreeMap<String, u64> [optional],
         /// JSON pointers of the replaced strings.
         pointers: Vec<String> [optional],
+    }
+}
+
+impl Phase {
+    /// Under `pai`, a phase's name gives its number and its number its name; other profiles leave it as it is.
+    pub fn completed(&self, profile: Profile) -> Self {
+        let mut phase = self.clone();
+        if profile != Profile::Pai {
+            return phase;
+        }
+        match &self.name {
+            Some(name) => {
+                let at = PAI_PHASES.iter().position(|known| known.eq_ignore_ascii_case(name));
+                phase.number = at.map_or(phase.number, |at| at as u64 + 1);
+            }
+            None => {
+                let at = usize::try_from(self.number).ok().and_then(|number| number.checked_sub(1));
+                phase.name = at.and_then(|at| PAI_PHASES.get(at)).map(|name| (*name).to_owned());
+            }
+        }
+        phase
     }
 }
 

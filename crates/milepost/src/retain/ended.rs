@@ -10,7 +10,7 @@ use crate::model::{Retention, RunRecord};
 
 /// What is known of a run that might go.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunCase<'a> {
+pub(crate) struct EndedRun<'a> {
     /// Its record.
     pub record: &'a RunRecord,
     /// What it keeps.
@@ -23,7 +23,7 @@ pub(crate) struct RunCase<'a> {
     pub protected: bool,
 }
 
-impl RunCase<'_> {
+impl EndedRun<'_> {
     /// Whether it may go as a whole, or be reduced, at all.
     pub(crate) fn may_go(&self) -> bool {
         !self.record.is_open()

@@ -10,6 +10,6 @@ mod reason;
 mod tests;
 
 pub(crate) use coalesce::{Fold, Trigger, coalesce, fold_into};
-pub(crate) use ended::RunCase;
-pub(crate) use plan::{Planned, RunFacts, plan};
+pub(crate) use ended::EndedRun;
+pub(crate) use plan::{RetentionDecision, RunFacts, plan};
 pub(crate) use reason::Reason;

@@ -11,7 +11,7 @@ use crate::store::RetentionEntry;
 
 /// The decision about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct RetentionDecision {
     /// Its number.
     pub sequence: u64,
     /// Whether it stays.
@@ -41,7 +41,7 @@ pub(crate) struct RunFacts {
 
 impl RunFacts {
     /// What is known where all checkpoints are there and their own word is not asked for: `entries` is the whole run.
-    pub(crate) fn of_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
+    pub(crate) fn from_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
         Self {
             count: entries.len() as u64,
             newest: entries.last().map_or(0, |entry| entry.sequence),
@@ -54,7 +54,7 @@ impl RunFacts {
     }
 
     /// What is known where all checkpoints are: `entries` is the whole run, oldest first.
-    pub(crate) fn of_all(entries: &[RetentionEntry]) -> Self {
+    pub(crate) fn from_entries(entries: &[RetentionEntry]) -> Self {
         use crate::model::Status::{Completed, Failed};
         let latest = |wanted: &dyn Fn(&RetentionEntry) -> bool| {
             entries.iter().rfind(|entry| wanted(entry)).map_or(0, |entry| entry.sequence)
@@ -81,7 +81,7 @@ pub(crate) fn plan(
     entries: &[RetentionEntry],
     policy: &Retention,
     now: Timestamp,
-) -> Vec<Planned> {
+) -> Vec<RetentionDecision> {
     let chosen = chosen(run, entries, policy);
     entries
         .iter()
@@ -107,7 +107,11 @@ pub(crate) fn plan(
                 go.push(Reason::OlderThan(limit.as_secs()));
             }
             let stays = protected || go.is_empty();
-            Planned { sequence: entry.sequence, keep: stays, reasons: if stays { keep } else { go } }
+            RetentionDecision {
+                sequence: entry.sequence,
+                keep: stays,
+                reasons: if stays { keep } else { go },
+            }
         })
         .collect()
 }

@@ -43,7 +43,7 @@ fn history(ages: &[i64]) -> Vec<RetentionEntry> {
 }
 
 fn kept(entries: &[RetentionEntry], policy: &Retention) -> Vec<u64> {
-    let plan = plan(&RunFacts::of_all(entries), entries, policy, now());
+    let plan = plan(&RunFacts::from_entries(entries), entries, policy, now());
     assert!(plan.iter().all(|planned| !planned.reasons.is_empty()));
     plan.into_iter().filter(|planned| planned.keep).map(|planned| planned.sequence).collect()
 }
@@ -84,7 +84,7 @@ fn thirteen_days_stay_and_fourteen_go() {
     let hours = |h: u64| (h * HOUR) as i64;
     let entries = history(&[hours(14 * 24 + 1), hours(14 * 24), hours(13 * 24 + 23), 0]);
     assert_eq!(kept(&entries, &policy), [2, 3, 4]);
-    let plan = plan(&RunFacts::of_all(&entries), &entries, &policy, now());
+    let plan = plan(&RunFacts::from_entries(&entries), &entries, &policy, now());
     assert_eq!(plan[0].reasons, [Reason::OlderThan(14 * DAY)]);
     assert_eq!(plan[0].reasons[0].to_string(), "older than 14 days");
 }
@@ -106,7 +106,7 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
     record.ended_at = Some(ago(91 * DAY as i64));
     let retention = Profile::Run.retention();
     let everything = Profile::Brief.retention();
-    let case = RunCase {
+    let case = EndedRun {
         record: &record,
         retention: &retention,
         last_written: false,
@@ -118,15 +118,15 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
     assert!(!case.has_expired(Duration::from_secs(92 * DAY), now()));
     assert!(!case.has_expired(limit, ago(200 * DAY as i64)), "a clock that went back");
     for stays in [
-        RunCase { last_written: true, ..case },
-        RunCase { owner_alive: true, ..case },
-        RunCase { protected: true, ..case },
-        RunCase { retention: &everything, ..case },
+        EndedRun { last_written: true, ..case },
+        EndedRun { owner_alive: true, ..case },
+        EndedRun { protected: true, ..case },
+        EndedRun { retention: &everything, ..case },
     ] {
         assert!(!stays.has_expired(limit, now()) && !stays.may_go(), "{stays:?}");
     }
     record.status = Status::Paused;
-    let open = RunCase {
+    let open = EndedRun {
         record: &record,
         retention: &retention,
         last_written: false,
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn what_has_to_stay_stays(entries in histories(), policy in policies()) {
         let kept: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
-        let facts = RunFacts::of_all(&entries);
+        let facts = RunFacts::from_entries(&entries);
         prop_assert!(kept.contains(&facts.newest), "what was written last");
         let special = [facts.latest_failed, facts.latest_completed, facts.latest_state, facts.latest_capture];
         for sequence in special {
@@ -222,7 +222,7 @@ proptest! {
     ) {
         let whole: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
         let (newest, older) = entries.split_last().unwrap();
-        let facts = RunFacts { newest_at: Some(newest.created_at), ..RunFacts::of_all(&entries) };
+        let facts = RunFacts { newest_at: Some(newest.created_at), ..RunFacts::from_entries(&entries) };
         let oldest = &older[..older.len().min(shown)];
         let planned = plan(&facts, oldest, &policy, now());
         for planned in &planned {

@@ -19,5 +19,6 @@ mod run;
 mod session;
 mod sqlite_damage;
 mod sqlite_wal;
+mod store_calls;
 mod stores;
 mod toy_store;

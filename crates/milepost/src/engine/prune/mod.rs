@@ -1,7 +1,7 @@
-//! Prune: what retention no longer keeps, in all runs or one; runs that ended long ago, where that is asked for;
-//! compression; the store's size.
-//! A plan is made first and can be had alone. Each run is pruned by writes of its own, a batch at a time, so that saves
-//! go on meanwhile; a pin that comes between plan and write is respected. What fails in one run does not stop the others.
+//! Prune: removes what retention no longer keeps, in all runs or one; runs that ended long ago, where that is asked for;
+//! compresses; keeps the store below its size.
+//! Each run is read once and planned, then pruned by writes of its own, a batch at a time, so that saves go on meanwhile.
+//! A pin that comes between plan and write is respected. What fails in one run does not stop the others.
 
 mod report;
 
@@ -10,40 +10,48 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 pub use self::report::{Action, PruneFailure, PruneOptions, PruneReport, PruneStep};
-use self::report::{about, coming_back, leaves};
+use self::report::{bytes_freed, step_for};
 use super::{Milepost, Saved};
 use crate::Error;
 use crate::model::{
     Event, EventType, KeepCount, MaintenanceState, Profile, RawJson, Retention, RunId, RunRecord,
 };
 use crate::owner::Liveness;
-use crate::retain::{self, Reason, RunCase, RunFacts};
+use crate::retain::{self, EndedRun, Reason, RunFacts};
 use crate::store::{
-    Commit, Maintenance, Receipt, RetentionEntry, RunQuery, RunRow, StoreError, WriteDecision,
+    Commit, Maintenance, Receipt, RetentionEntry, RunQuery, RunRow, RunView, StoreError, WriteDecision,
 };
 
 /// Checkpoints removed by one write, so that savers are not kept waiting.
 const BATCH: usize = 1000;
 /// How often a plan is made anew where pins and tags keep changing.
 const TRIES: u32 = 50;
-/// Saves between two looks at all checkpoints of a run, where the policy protects many.
-const LOOK_AT_ALL_EVERY: u64 = 32;
+/// Saves between two prunes of the whole run, where the policy protects many.
+const WHOLE_RUN_EVERY: u64 = 32;
 /// Ids that the event of a large removal names.
 const NAMED: usize = 16;
 
-/// A run and what becomes of it.
-struct Case {
-    row: RunRow,
-    may_go: bool,
+/// What becomes of a run.
+struct RunPlan {
+    /// Its record, read before its checkpoints: whatever is pinned later is not in it.
+    record: RunRecord,
+    /// The stamp of its last write.
+    stamp: u64,
+    /// The stamp of its last write that was part of the work.
+    last_write: u64,
+    /// Whether the whole run goes.
+    remove_run: bool,
+    /// All its checkpoints, where it may be reduced to the least that a run keeps.
+    reducible: Option<Vec<RetentionEntry>>,
+    /// What becomes of each checkpoint.
     steps: Vec<PruneStep>,
-    gone: bool,
 }
 
 impl Milepost {
     /// Prunes; `progress` is called with the number of checkpoints looked at so far.
     pub fn prune(&self, request: &PruneOptions, progress: &mut dyn FnMut(u64)) -> Result<PruneReport, Error> {
         let mut rows = self.store.runs(&RunQuery::default())?;
-        let last_written = rows.iter().map(last_write).max();
+        let newest_write = rows.iter().map(last_write).max();
         if let Some(run) = &request.run {
             rows.retain(|row| row.run_id == *run);
             if rows.is_empty() {
@@ -55,25 +63,24 @@ impl Milepost {
         let before = self.store.info()?.bytes;
         let pointed = self.pointed_id();
         let mut report = PruneReport { dry_run: request.dry_run, ..PruneReport::default() };
-        let mut cases = Vec::new();
+        let mut plans = Vec::new();
         let (mut seen, mut busy) = (0, false);
         for row in rows {
-            let is_last = Some(last_write(&row)) == last_written;
+            let is_newest = Some(last_write(&row)) == newest_write;
             let run_id = row.run_id.clone();
-            let failed = match self.prune_run(row, is_last, request.dry_run) {
-                Ok((case, failed)) => {
-                    seen += case.steps.len() as u64;
+            let failed = match self.prune_run(row, is_newest, request.dry_run) {
+                Ok(Some((plan, failed))) => {
+                    seen += plan.steps.len() as u64;
                     progress(seen);
-                    cases.push(case);
+                    plans.push(plan);
                     failed
                 }
+                Ok(None) => Vec::new(),
                 Err(error) => vec![error],
             };
             // Where somebody holds the store, every other run would wait as long.
             busy = failed.iter().any(|e| matches!(e, Error::Store(StoreError::Busy { .. })));
-            report
-                .failed
-                .extend(failed.into_iter().map(|error| PruneFailure { run_id: Some(run_id.clone()), error }));
+            report.add_failures(&run_id, failed);
             if busy {
                 break;
             }
@@ -83,21 +90,21 @@ impl Milepost {
             let compacted = self.store.maintain(Maintenance::Compact);
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
         }
-        let planned = |cases: &[Case]| cases.iter().flat_map(|c| &c.steps).map(coming_back).sum::<u64>();
+        let planned = |plans: &[RunPlan]| plans.iter().flat_map(|plan| &plan.steps).map(bytes_freed).sum();
         // A store of many files takes a while to measure.
         if request.run.is_none() && self.settings.store_limits.max_bytes > 0 {
             let mut bytes = if request.dry_run {
-                before.saturating_sub(planned(&cases))
+                before.saturating_sub(planned(&plans))
             } else {
                 self.store.info()?.bytes
             };
-            self.shrink(&mut cases, &mut bytes, &mut report)?;
+            self.reduce_ended_runs(&mut plans, &mut bytes, &mut report)?;
         }
         report.bytes_freed =
-            if request.dry_run { planned(&cases) } else { before.saturating_sub(self.store.info()?.bytes) };
-        report.runs_removed =
-            cases.iter().filter(|case| case.gone).map(|case| case.row.run_id.clone()).collect();
-        report.plan = cases.into_iter().flat_map(|case| case.steps).collect();
+            if request.dry_run { planned(&plans) } else { before.saturating_sub(self.store.info()?.bytes) };
+        let removed = plans.iter().filter(|plan| plan.remove_run);
+        report.runs_removed = removed.map(|plan| plan.record.run_id.clone()).collect();
+        report.plan = plans.into_iter().flat_map(|plan| plan.steps).collect();
         let count = |action| report.plan.iter().filter(|step| step.action == action).count() as u64;
         report.removed = count(Action::Remove);
         report.kept = report.plan.len() as u64 - report.removed;
@@ -111,113 +118,185 @@ impl Milepost {
         Ok(report)
     }
 
-    /// Prunes one run, or plans to.
-    fn prune_run(&self, row: RunRow, is_last: bool, dry_run: bool) -> Result<(Case, Vec<Error>), Error> {
-        let now = self.now();
-        let record = row.record.as_ref().ok().cloned();
-        let mut case = Case { row, may_go: false, steps: Vec::new(), gone: false };
-        // Only one that has ended is looked at as a whole.
-        if let Some(record) = record.as_deref().filter(|record| !record.is_open()) {
-            let entries = self.store.retention_entries(&case.row.run_id, None)?;
-            let retention = self.settings.retention(record.profile);
-            let whole = RunCase {
+    /// Prunes one run, or only plans to; gives the plan and what failed, or `None` where the run is gone.
+    fn prune_run(
+        &self,
+        mut row: RunRow,
+        is_newest: bool,
+        dry_run: bool,
+    ) -> Result<Option<(RunPlan, Vec<Error>)>, Error> {
+        if row.record.is_err() && !dry_run {
+            self.rebuild_record(&row.run_id)?;
+            let Some(stored) = self.store.run(&row.run_id)? else { return Ok(None) };
+            row = stored.row;
+        }
+        let plan = self.plan_run(row, is_newest, dry_run)?;
+        if dry_run { Ok(Some((plan, Vec::new()))) } else { self.carry_out(plan) }
+    }
+
+    /// Plans what becomes of a run. `is_newest` says that nothing in the store was written after it: then its own rules
+    /// hold alone.
+    fn plan_run(&self, row: RunRow, is_newest: bool, dry_run: bool) -> Result<RunPlan, Error> {
+        let (stamp, last_write) = (row.stamp, last_write(&row));
+        let record = match row.record {
+            Ok(record) => *record,
+            Err(_) => self.record_from_checkpoints(&row.run_id)?,
+        };
+        let retention = self.settings.retention(record.profile);
+        let mut plan =
+            RunPlan { record, stamp, last_write, remove_run: false, reducible: None, steps: Vec::new() };
+        let record = &plan.record;
+        // Only a run that has ended may go or be reduced, and for that all its checkpoints are looked at.
+        let ended = !record.is_open() && !is_newest;
+        let entries = self.entries_to_plan(&record.run_id, &retention, dry_run || ended)?;
+        if ended {
+            let candidate = EndedRun {
                 record,
                 retention: &retention,
-                last_written: is_last,
-                owner_alive: self.summarise(case.row.clone()).owner == Some(Liveness::Alive),
+                last_written: is_newest,
+                owner_alive: self.liveness(record) == Some(Liveness::Alive),
                 protected: entries.iter().any(|entry| entry.pinned || entry.tagged),
             };
-            case.may_go = whole.may_go();
             let limit = self.settings.store_limits.ended_after;
-            if let Some(limit) = limit.filter(|limit| whole.has_expired(*limit, now)) {
-                let reason = Reason::RunEnded(limit.as_secs());
-                if dry_run || self.store.delete_run(&case.row.run_id, Some(case.row.stamp))? {
-                    let run_id = case.row.run_id.clone();
-                    case.steps = entries.into_iter().map(|entry| leaves(&run_id, entry, reason)).collect();
-                    case.gone = true;
-                    return Ok((case, Vec::new()));
-                }
-                // Somebody has written to it meanwhile.
+            if let Some(limit) = limit.filter(|limit| candidate.has_expired(*limit, self.now())) {
+                let reasons = || vec![Reason::RunEnded(limit.as_secs())];
+                let removal =
+                    |entry| PruneStep { reasons: reasons(), ..step_for(record, entry, Action::Remove) };
+                plan.steps = entries.iter().map(removal).collect();
+                plan.remove_run = true;
+                return Ok(plan);
             }
+            let may_go = candidate.may_go();
+            plan.steps = self.plan_checkpoints(record, &entries, &retention);
+            plan.reducible = may_go.then_some(entries);
+            return Ok(plan);
         }
-        let (steps, failed) = self.prune_checkpoints(&case.row.run_id, None, dry_run)?;
-        case.steps = steps;
-        Ok((case, failed))
+        plan.steps = self.plan_checkpoints(record, &entries, &retention);
+        Ok(plan)
     }
 
-    /// Removes what a run no longer keeps, or plans to; gives what became of each of its checkpoints, and what failed.
-    /// `retention` takes the place of the run's own.
-    pub(super) fn prune_checkpoints(
+    /// The checkpoints of a run as its plan needs them. Whatever lies before the last so many goes by its number alone,
+    /// unless the record or a mark protects it: then only the newest need be proven.
+    fn entries_to_plan(
         &self,
         run: &RunId,
-        retention: Option<&Retention>,
-        dry_run: bool,
-    ) -> Result<(Vec<PruneStep>, Vec<Error>), Error> {
-        let (mut gone, mut failed) = (Vec::new(), Vec::new());
-        for _ in 0..TRIES {
-            // The record first: whatever is pinned after it was read shows in it.
-            let Some(state) = self.store.run(run)? else { return Ok((gone, failed)) };
-            let written = last_write(&state.row);
-            let record = match state.row.record {
-                Ok(record) => *record,
-                Err(_) if dry_run => self.record_from_checkpoints(run)?,
-                Err(_) => {
-                    self.rebuild_record(run)?;
-                    continue;
-                }
-            };
-            let retention = retention.copied().unwrap_or_else(|| self.settings.retention(record.profile));
-            let steps = self.planned(&record, &retention, dry_run)?;
-            if dry_run {
-                return Ok((steps, failed));
-            }
-            let (going, mut staying): (Vec<_>, Vec<_>) =
-                steps.into_iter().partition(|step| step.action == Action::Remove);
-            let mut moved = false;
-            let stays = |step: PruneStep| PruneStep {
-                action: Action::Keep,
-                reasons: vec![Reason::NotRemoved],
-                ..step
-            };
-            let mut going = going.into_iter();
-            loop {
-                let batch: Vec<_> = going.by_ref().take(BATCH).collect();
-                if batch.is_empty() {
-                    break;
-                }
-                match self.remove(run, &batch, record.marks_changed, written) {
-                    Ok(Some(receipt)) => {
-                        gone.extend(batch);
-                        failed.extend(receipt.left.into_iter().map(|(path, why)| Error::File {
-                            path,
-                            what: "removed",
-                            source: why.into(),
-                        }));
-                        continue;
-                    }
-                    Ok(None) => moved = true,
-                    Err(e) => failed.push(e),
-                }
-                staying.extend(batch.into_iter().map(stays));
-                break;
-            }
-            staying.extend(going.map(stays));
-            if !moved {
-                gone.append(&mut staying);
-                gone.sort_by_key(|step| step.sequence);
-                return Ok((gone, failed));
-            }
+        retention: &Retention,
+        all: bool,
+    ) -> Result<Vec<RetentionEntry>, Error> {
+        let newest = match retention.keep_last {
+            KeepCount::Last(n) if !all && !retention.protects_many() => Some(n),
+            _ => None,
+        };
+        let entries = self.store.retention_entries(run, newest)?;
+        // Where damaged ones are among the newest, the last so many are not known from their number.
+        let too_few = |n: u64| count_proven(&entries) < n.min(entries.len() as u64);
+        if newest.is_some_and(too_few) {
+            return Ok(self.store.retention_entries(run, None)?);
         }
-        Err(StoreError::MarksMoved(run.clone(), 0).into())
+        Ok(entries)
     }
 
-    /// Removes checkpoints in one write; `None` where pins or tags have changed since the plan.
-    fn remove(
+    /// What becomes of each checkpoint of a run.
+    fn plan_checkpoints(
+        &self,
+        record: &RunRecord,
+        entries: &[RetentionEntry],
+        retention: &Retention,
+    ) -> Vec<PruneStep> {
+        let all_proven = count_proven(entries) == entries.len() as u64;
+        let facts =
+            if all_proven { RunFacts::from_entries(entries) } else { RunFacts::from_record(record, entries) };
+        let plan = retain::plan(&facts, entries, retention, self.now());
+        let old = self.compress_before();
+        let step = |(entry, decision): (&RetentionEntry, retain::RetentionDecision)| {
+            let newest = decision.sequence == facts.newest;
+            let old = old.filter(|(before, _)| !newest && entry.created_at < *before && !entry.packed);
+            let (action, reasons) = match (decision.keep, old) {
+                (false, _) => (Action::Remove, decision.reasons),
+                (true, Some((_, seconds))) => (Action::Compress, vec![Reason::Compressed(seconds)]),
+                (true, None) => (Action::Keep, decision.reasons),
+            };
+            PruneStep { reasons, ..step_for(record, entry, action) }
+        };
+        entries.iter().zip(plan).map(step).collect()
+    }
+
+    /// Carries a plan out and plans anew where pins or tags have changed since; gives what was done and what failed.
+    fn carry_out(&self, mut plan: RunPlan) -> Result<Option<(RunPlan, Vec<Error>)>, Error> {
+        let run = plan.record.run_id.clone();
+        if plan.remove_run {
+            if self.store.delete_run(&run, Some(plan.stamp))? {
+                return Ok(Some((plan, Vec::new())));
+            }
+            // Somebody has written to it meanwhile.
+            let Some(stored) = self.store.run(&run)? else { return Ok(None) };
+            plan = self.plan_run(stored.row, true, false)?;
+        }
+        let (mut removed, mut failed) = (Vec::new(), Vec::new());
+        for _ in 0..TRIES {
+            let steps = std::mem::take(&mut plan.steps);
+            let unchanged = |record: &RunRecord| record.marks_changed == plan.record.marks_changed;
+            let (done, staying) = self.remove_planned(steps, plan.last_write, unchanged, &mut failed);
+            removed.extend(done);
+            if let Some(staying) = staying {
+                removed.extend(staying);
+                removed.sort_by_key(|step| step.sequence);
+                plan.steps = removed;
+                return Ok(Some((plan, failed)));
+            }
+            let Some(stored) = self.store.run(&run)? else {
+                plan.steps = removed;
+                return Ok(Some((plan, failed)));
+            };
+            plan = self.plan_run(stored.row, true, false)?;
+        }
+        Err(StoreError::MarksMoved(run, 0).into())
+    }
+
+    /// Removes what is planned, batch by batch. Gives what was removed and what stays; `None` for the latter where the
+    /// record is no longer `unchanged` and a new plan is needed.
+    fn remove_planned(
+        &self,
+        steps: Vec<PruneStep>,
+        last_write: u64,
+        unchanged: impl Fn(&RunRecord) -> bool,
+        failed: &mut Vec<Error>,
+    ) -> (Vec<PruneStep>, Option<Vec<PruneStep>>) {
+        let (going, mut staying): (Vec<_>, Vec<_>) =
+            steps.into_iter().partition(|step| step.action == Action::Remove);
+        let stays =
+            |step: PruneStep| PruneStep { action: Action::Keep, reasons: vec![Reason::NotRemoved], ..step };
+        let mut removed = Vec::new();
+        let mut going = going.into_iter();
+        loop {
+            let batch: Vec<_> = going.by_ref().take(BATCH).collect();
+            let Some(first) = batch.first() else { return (removed, Some(staying)) };
+            match self.remove_batch(&first.run_id, &batch, last_write, &unchanged) {
+                Ok(Some(receipt)) => {
+                    removed.extend(batch);
+                    failed.extend(receipt.left.into_iter().map(|(path, why)| Error::File {
+                        path,
+                        what: "removed",
+                        source: why.into(),
+                    }));
+                }
+                Ok(None) => return (removed, None),
+                Err(e) => {
+                    failed.push(e);
+                    staying.extend(batch.into_iter().chain(going).map(stays));
+                    return (removed, Some(staying));
+                }
+            }
+        }
+    }
+
+    /// Removes checkpoints in one write; `None` where the record is no longer `unchanged`.
+    fn remove_batch(
         &self,
         run: &RunId,
         batch: &[PruneStep],
-        marks_changed: u64,
-        written: u64,
+        last_write: u64,
+        unchanged: impl Fn(&RunRecord) -> bool,
     ) -> Result<Option<Receipt>, Error> {
         let named: Vec<_> = batch.iter().take(NAMED).map(|step| &step.snapshot_id).collect();
         let data = RawJson::of(&serde_json::json!({ "removed": named, "count": batch.len() }))?;
@@ -225,60 +304,23 @@ impl Milepost {
             Event { at: self.now(), kind: EventType::Pruned, run_id: run.clone(), snapshot_id: None, data };
         let mut moved = false;
         let receipt = self.write(run, &mut |view| {
-            moved = view.record.as_ref().is_none_or(|record| record.marks_changed != marks_changed);
+            moved = !view.record.as_ref().is_some_and(&unchanged);
             let Some(mut record) = view.record.clone().filter(|_| !moved) else {
                 return WriteDecision::NoChange;
             };
-            let latest = view.latest.as_ref().map(|latest| &latest.header);
-            // What is newest now is so whatever the plan knew.
-            let drops = batch.iter().map(|step| step.sequence);
-            let drops = drops.filter(|sequence| latest.is_none_or(|latest| *sequence < latest.sequence));
+            let protected = protected_now(view, &record);
+            let latest = view.latest.as_ref().map(|latest| latest.header.stamp);
             record.maintenance = Some(MaintenanceState {
                 stamp: view.slot.stamp(),
-                written: latest.map_or(written, |latest| written.max(latest.stamp)),
+                written: latest.map_or(last_write, |latest| last_write.max(latest)),
             });
             let mut commit = Commit::new(record);
-            commit.drops = drops.collect();
+            let drops = batch.iter().map(|step| step.sequence);
+            commit.drops = drops.filter(|sequence| !protected.contains(sequence)).collect();
             commit.events.push(event.clone());
             WriteDecision::Commit(Box::new(commit))
         })?;
         Ok((!moved).then_some(receipt))
-    }
-
-    /// What becomes of each checkpoint of a run.
-    fn planned(
-        &self,
-        record: &RunRecord,
-        retention: &Retention,
-        dry_run: bool,
-    ) -> Result<Vec<PruneStep>, Error> {
-        // Whatever lies before the last so many goes by its number alone, unless the record or a mark protects it.
-        let by_number = match retention.keep_last {
-            KeepCount::Last(n) if !dry_run && !retention.protects_many() => Some(n),
-            _ => None,
-        };
-        let mut entries = self.store.retention_entries(&record.run_id, by_number)?;
-        let proven =
-            |entries: &[RetentionEntry]| entries.iter().filter(|entry| entry.status.is_some()).count() as u64;
-        if by_number.is_some_and(|n| proven(&entries) < n.min(entries.len() as u64)) {
-            entries = self.store.retention_entries(&record.run_id, None)?;
-        }
-        let all_proven = proven(&entries) == entries.len() as u64;
-        let facts =
-            if all_proven { RunFacts::of_all(&entries) } else { RunFacts::of_record(record, &entries) };
-        let plan = retain::plan(&facts, &entries, retention, self.now());
-        let old = self.compress_before();
-        let step = |(entry, planned): (RetentionEntry, retain::Planned)| {
-            let newest = planned.sequence == facts.newest;
-            let old = old.filter(|(before, _)| !newest && entry.created_at < *before && !entry.packed);
-            let (action, reasons) = match (planned.keep, old) {
-                (false, _) => (Action::Remove, planned.reasons),
-                (true, Some((_, seconds))) => (Action::Compress, vec![Reason::Compressed(seconds)]),
-                (true, None) => (Action::Keep, planned.reasons),
-            };
-            PruneStep { action, reasons, ..about(&record.run_id, entry) }
-        };
-        Ok(entries.into_iter().zip(plan).map(step).collect())
     }
 
     /// The time before which checkpoints are compressed, and the age in seconds, where that is wanted.
@@ -297,35 +339,38 @@ impl Milepost {
 
     /// Reduces the oldest ended runs to the least that a run keeps, or plans to, until the store is as small as it has to
     /// be.
-    fn shrink(&self, cases: &mut [Case], bytes: &mut u64, report: &mut PruneReport) -> Result<(), Error> {
+    fn reduce_ended_runs(
+        &self,
+        plans: &mut [RunPlan],
+        bytes: &mut u64,
+        report: &mut PruneReport,
+    ) -> Result<(), Error> {
         let most = self.settings.store_limits.max_bytes;
-        for case in cases.iter_mut().filter(|case| case.may_go && !case.gone) {
+        for plan in plans {
+            let Some(entries) = plan.reducible.take() else { continue };
             if *bytes <= most {
                 return Ok(());
             }
-            let run = &case.row.run_id;
-            // One that was written to meanwhile may be open again.
-            let now = self.store.run(run)?;
-            if now.is_none_or(|now| last_write(&now.row) != last_write(&case.row)) {
-                continue;
-            }
-            let steps = match self.prune_checkpoints(run, Some(&Retention::LEAST), report.dry_run) {
-                Ok((steps, failed)) => {
-                    let failed =
-                        failed.into_iter().map(|error| PruneFailure { run_id: Some(run.clone()), error });
-                    report.failed.extend(failed);
-                    steps
-                }
-                Err(error) => {
-                    report.failed.push(PruneFailure { run_id: Some(run.clone()), error });
-                    continue;
-                }
+            let gone: HashSet<u64> = removed_sequences(&plan.steps).collect();
+            let left: Vec<_> = entries.into_iter().filter(|entry| !gone.contains(&entry.sequence)).collect();
+            let steps = self.plan_checkpoints(&plan.record, &left, &Retention::LEAST);
+            let goes: HashSet<u64> = if report.dry_run {
+                removed_sequences(&steps).collect()
+            } else {
+                // One that was written to meanwhile may be open again.
+                let (marks_changed, updated_at) = (plan.record.marks_changed, plan.record.updated_at);
+                let unchanged = |record: &RunRecord| {
+                    !record.is_open()
+                        && record.marks_changed == marks_changed
+                        && record.updated_at == updated_at
+                };
+                let mut failed = Vec::new();
+                let (removed, _) = self.remove_planned(steps, plan.last_write, unchanged, &mut failed);
+                report.add_failures(&plan.record.run_id, failed);
+                removed_sequences(&removed).collect()
             };
-            let goes: HashSet<u64> =
-                steps.iter().filter(|step| step.action == Action::Remove).map(|step| step.sequence).collect();
             let mut freed = 0;
-            let kept = case.steps.iter_mut().filter(|step| step.action != Action::Remove);
-            for step in kept.filter(|step| goes.contains(&step.sequence)) {
+            for step in plan.steps.iter_mut().filter(|step| goes.contains(&step.sequence)) {
                 freed += step.bytes;
                 step.action = Action::Remove;
                 step.reasons = vec![Reason::StoreFull(most)];
@@ -342,18 +387,39 @@ impl Milepost {
     }
 
     /// Where many of the oldest may be protected, a save that looks at a few of them can find none to remove. So every
-    /// now and then all are looked at: never more than the policy keeps, and what was saved since.
-    pub(super) fn prune_all_of_it(&self, saved: &mut Saved) {
+    /// so often all are looked at: never more than the policy keeps, and what was saved since.
+    pub(super) fn prune_whole_run_sometimes(&self, saved: &mut Saved) {
         let protects_many = self.settings.retention(Profile::Run).protects_many();
-        if !protects_many || saved.coalesced || !saved.sequence.is_multiple_of(LOOK_AT_ALL_EVERY) {
+        if !protects_many || saved.coalesced || !saved.sequence.is_multiple_of(WHOLE_RUN_EVERY) {
             return;
         }
         // The checkpoint is saved, whatever comes of this; the next round tries again.
-        if let Ok((steps, _)) = self.prune_checkpoints(&saved.run_id, None, false) {
-            let gone = steps.into_iter().filter(|step| step.action == Action::Remove);
+        let Ok(Some(stored)) = self.store.run(&saved.run_id) else { return };
+        if let Ok(Some((plan, _))) = self.prune_run(stored.row, true, false) {
+            let gone = plan.steps.into_iter().filter(|step| step.action == Action::Remove);
             saved.pruned.extend(gone.map(|step| step.snapshot_id));
         }
     }
+}
+
+/// How many headers were proven.
+fn count_proven(entries: &[RetentionEntry]) -> u64 {
+    entries.iter().filter(|entry| entry.status.is_some()).count() as u64
+}
+
+fn removed_sequences(steps: &[PruneStep]) -> impl Iterator<Item = u64> {
+    steps.iter().filter(|step| step.action == Action::Remove).map(|step| step.sequence)
+}
+
+/// Checkpoints that stay whatever a plan says that was made before others wrote: the newest, and the latest of each kind.
+fn protected_now(view: &RunView, record: &RunRecord) -> [u64; 5] {
+    [
+        view.latest.as_ref().map_or(0, |latest| latest.header.sequence),
+        record.latest_failed,
+        record.latest_completed,
+        record.latest_state,
+        record.captures.latest,
+    ]
 }
 
 /// The stamp of the last write that was part of the work.

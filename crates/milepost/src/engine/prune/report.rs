@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::Error;
-use crate::model::{CheckpointId, RunId, closed_enum};
+use crate::model::{CheckpointId, RunId, RunRecord, closed_enum};
 use crate::retain::Reason;
 use crate::store::RetentionEntry;
 
@@ -79,25 +79,27 @@ pub struct PruneReport {
     pub too_large: Option<u64>,
 }
 
-/// Bytes that come back with a step; what compression wins is not known before.
-pub(super) fn coming_back(step: &PruneStep) -> u64 {
-    if step.action == Action::Remove { step.bytes } else { 0 }
-}
-
-/// A step about a checkpoint that says nothing yet.
-pub(super) fn about(run_id: &RunId, entry: RetentionEntry) -> PruneStep {
-    PruneStep {
-        run_id: run_id.clone(),
-        sequence: entry.sequence,
-        snapshot_id: entry.snapshot_id,
-        created_at: entry.created_at,
-        action: Action::Keep,
-        reasons: Vec::new(),
-        bytes: entry.bytes,
+impl PruneReport {
+    pub(super) fn add_failures(&mut self, run: &RunId, errors: Vec<Error>) {
+        let failures = errors.into_iter().map(|error| PruneFailure { run_id: Some(run.clone()), error });
+        self.failed.extend(failures);
     }
 }
 
-/// A step of a checkpoint that goes with its run.
-pub(super) fn leaves(run_id: &RunId, entry: RetentionEntry, reason: Reason) -> PruneStep {
-    PruneStep { action: Action::Remove, reasons: vec![reason], ..about(run_id, entry) }
+/// Bytes that come back with a step; what compression wins is not known before.
+pub(super) fn bytes_freed(step: &PruneStep) -> u64 {
+    if step.action == Action::Remove { step.bytes } else { 0 }
+}
+
+/// A step about a checkpoint, without its reasons.
+pub(super) fn step_for(record: &RunRecord, entry: &RetentionEntry, action: Action) -> PruneStep {
+    PruneStep {
+        run_id: record.run_id.clone(),
+        sequence: entry.sequence,
+        snapshot_id: entry.snapshot_id.clone(),
+        created_at: entry.created_at,
+        action,
+        reasons: Vec::new(),
+        bytes: entry.bytes,
+    }
 }

@@ -1,0 +1,82 @@
+//! How often the engine calls its store: a save reads its run once, prune reads each run's checkpoints once.
+
+use std::sync::Arc;
+
+use milepost::internal::capture::CaptureOptions;
+use milepost::internal::engine::SaveOptions;
+
+use milepost::model::{KeepCount, Source, StoreLimits};
+use milepost::{Milepost, Profile, PruneOptions, Save, Settings, Status};
+use milepost_testkit::fault::CountCalls;
+use rstest::rstest;
+
+use crate::engine::{Kind, World, open, run, say};
+
+/// An engine on the store of a world, and the counter of its calls.
+fn counted(world: &World, kind: Kind) -> (Arc<CountCalls>, Milepost) {
+    let store = Arc::new(CountCalls::new(open(kind, world.dir.path())));
+    let mp = Milepost::on(store.clone()).with_clock(Arc::new(world.clock.clone()));
+    (store, mp)
+}
+
+#[rstest]
+fn a_save_with_a_capture_reads_its_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    let options =
+        SaveOptions { if_due: true, capture: Some(CaptureOptions::at(world.dir.path().join("project"))) };
+    let save = |text: &str| {
+        let mut save = Save::new().summary(text).profile(Profile::Session).source(Source::Timer);
+        save.complete_phase = true;
+        save
+    };
+    let (store, mp) = counted(&world, kind);
+    mp.save_with(&run("r"), save("first"), &options).unwrap().unwrap();
+    assert_eq!(store.take(), [("run", 1), ("write", 1)]);
+    world.wait(60 * 60_000);
+    mp.save_with(&run("r"), save("second"), &options).unwrap().unwrap();
+    assert_eq!(
+        store.take(),
+        [("run", 1), ("write", 1)],
+        "the engine remembers the files of its newest capture"
+    );
+    assert!(mp.save_with(&run("r"), save("not due"), &options).unwrap().is_none());
+    assert_eq!(store.take(), [("run", 1)]);
+    // Another process reads the newest capture, whose files it adds to.
+    let (store, mp) = counted(&world, kind);
+    world.wait(60 * 60_000);
+    mp.save_with(&run("r"), save("third"), &options).unwrap().unwrap();
+    assert_eq!(store.take(), [("body", 1), ("run", 1), ("write", 1)]);
+    mp.save(&run("r"), say("without a capture")).unwrap();
+    assert_eq!(store.take(), [("write", 1)]);
+}
+
+#[rstest]
+fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    let all = Settings { keep_last: Some(KeepCount::All), ..Settings::default() };
+    let saver = world.mp.clone().with_settings(all);
+    for name in ["ended", "open", "newest"] {
+        for i in 0..5 {
+            saver.save(&run(name), say(&format!("{i}"))).unwrap();
+            world.wait(1000);
+        }
+        if name == "ended" {
+            saver.save(&run(name), say("end").status(Status::Completed)).unwrap();
+        }
+    }
+    let (store, mp) = counted(&world, kind);
+    // So small that ended runs are reduced, too.
+    let store_limits = StoreLimits { max_bytes: 1, ..StoreLimits::default() };
+    let settings = Settings { keep_last: Some(KeepCount::Last(3)), store_limits, ..Settings::default() };
+    let mp = mp.with_settings(settings);
+    let dry = mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {}).unwrap();
+    let reads = |calls: &[(&'static str, u64)]| {
+        let of = |method| calls.iter().find(|(name, _)| *name == method).map_or(0, |(_, n)| *n);
+        (of("runs"), of("retention_entries"), of("run"), of("headers"))
+    };
+    assert_eq!(reads(&store.take()), (1, 3, 0, 0));
+    let done = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
+    assert_eq!(reads(&store.take()), (1, 3, 0, 0));
+    assert_eq!((dry.removed, dry.plan), (done.removed, done.plan));
+    assert_eq!(done.removed, 9, "two of the open ones each, and all but the newest of the ended run");
+}
