@@ -14,14 +14,15 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::present::Output;
 use crate::present::escape::clean;
+use crate::present::reference::HelpDocument;
 
-/// What stands under the short help.
-const MORE: &str =
+/// The lines below the short help.
+const HELP_FOOTER: &str =
     "Run `milepost help --all` for every command, `milepost help COMMAND` for one with examples.";
 
 /// Checkpoints for long-running agent work: sealed, durable, resumable
 #[derive(Debug, Parser)]
-#[command(name = "milepost", version, disable_help_subcommand = true, after_help = MORE)]
+#[command(name = "milepost", version, disable_help_subcommand = true, after_help = HELP_FOOTER)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -76,16 +77,17 @@ pub(crate) fn main() -> ExitCode {
     let output = Output::new(&cli.global);
     match dispatch(cli, &output) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(output.fail(&failure)),
+        Err(error) => ExitCode::from(output.fail(&error)),
     }
 }
 
 /// Parses with the one command that is named: making all of them takes a good part of a short command's time.
 /// Whatever does not fit at once, help and mistakes among it, is for the whole parser.
 fn parse_single_command(arguments: &[OsString]) -> Option<Cli> {
-    let named = arguments.iter().skip(1).find_map(|argument| Command::clap_command(argument.to_str()?))?;
+    let subcommand =
+        arguments.iter().skip(1).find_map(|argument| Command::clap_command(argument.to_str()?))?;
     let bare = clap::Command::new("milepost").disable_help_subcommand(true);
-    let mut parser = Global::augment_args(bare).subcommand(named);
+    let mut parser = Global::augment_args(bare).subcommand(subcommand);
     let matches = parser.try_get_matches_from_mut(arguments).ok()?;
     // The process ends before its memory is needed again.
     std::mem::forget(parser);
@@ -113,7 +115,7 @@ fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> Ex
     let output = Output::for_color(anstream::ColorChoice::Auto);
     if !e.use_stderr() {
         // A reader that has gone away needs no help.
-        let _ = output.write_text(&e.render().ansi().to_string());
+        let _ = output.present(&HelpDocument::of_text(&e.render()));
         return ExitCode::SUCCESS;
     }
     if !json {
@@ -130,16 +132,16 @@ fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> Ex
     let first = lines.join(" ");
     let message = first.strip_prefix("error: ").unwrap_or(&first);
     let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
-    let failure = CommandError::new(ReasonCode::Usage, message).with_hint(hint);
-    ExitCode::from(Output::for_json().fail(&failure))
+    let error = CommandError::new(ReasonCode::Usage, message).with_hint(hint);
+    ExitCode::from(Output::for_json().fail(&error))
 }
 
-/// The whole command line as clap has it, every command visible.
+/// The clap command with every subcommand visible.
 pub(crate) fn full_command() -> clap::Command {
     Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
 }
 
-/// A command by its words, such as `task set`; the whole command line for none.
+/// The clap command of a subcommand such as `task set`; of the program for no words.
 pub(crate) fn find_command(words: &[String]) -> Result<clap::Command, CommandError> {
     let mut command = full_command();
     command.build();
@@ -158,18 +160,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_can_be_made_alone() {
+    fn every_command_parses_alone() {
         for command in full_command().get_subcommands() {
-            let alone = Command::clap_command(command.get_name()).unwrap();
+            let single = Command::clap_command(command.get_name()).unwrap();
             let ids = |command: &clap::Command| -> Vec<_> {
                 command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
             };
-            assert_eq!(ids(&alone), ids(command), "{}", command.get_name());
+            assert_eq!(ids(&single), ids(command), "{}", command.get_name());
         }
     }
 
     #[test]
-    fn the_quick_way_takes_what_the_whole_parser_takes() {
+    fn parsing_a_single_command_agrees_with_the_full_parser() {
         let parse = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         for line in [
             "milepost save --summary x --run r",

@@ -1,5 +1,5 @@
-//! Why a command did not end well: an error of the library's, something of the command line's own, or stdout itself.
-//! Every failure has a reason code, a message, an exit code and perhaps a hint; how they look is `present`'s matter.
+//! The error of a command: from the library, from the command line itself, from stdout, or from a program that was run.
+//! Each has a reason code, a message, an exit code and perhaps a hint. How they look is decided in `present`.
 
 use std::fmt;
 use std::io;
@@ -10,14 +10,14 @@ use milepost::{Error, ReasonCode};
 
 use crate::error_advice::Exit;
 
-/// Why a command did not end well.
+/// The error of a command.
 #[derive(Debug)]
 pub(crate) enum CommandError {
-    /// The library said no.
+    /// An error of the library.
     Library(Error),
-    /// The command line says no, or has found something.
+    /// An error that the command line reports itself.
     Reported {
-        /// The word for programs.
+        /// The code for programs.
         reason: ReasonCode,
         /// One line for people.
         message: String,
@@ -30,16 +30,16 @@ pub(crate) enum CommandError {
     },
     /// stdout could not be written.
     Stdout(io::Error),
-    /// The page that was shown has said it; only the code is left.
+    /// The document has reported it; only the exit code is left.
     ExitOnly(Exit),
-    /// A failure of a command that runs another: said as ever, with a code that is not the other's.
+    /// An error of a command that runs a program: reported as ever, with an exit code of its own.
     Supervisor(Box<CommandError>),
-    /// Another command was run, and this is its code.
+    /// The exit code of the program that was run.
     ChildExit(u8),
 }
 
 impl CommandError {
-    /// A failure of the command line's own, with the exit code that fits its reason.
+    /// An error of the command line itself, with the exit code that fits its reason.
     pub(crate) fn new(reason: ReasonCode, message: impl Into<String>) -> Self {
         let exit = match reason {
             ReasonCode::Usage => Exit::Usage,
@@ -81,11 +81,11 @@ impl CommandError {
         self
     }
 
-    /// A failure of the command itself, not of the one it runs.
+    /// The same as an error of a command that runs a program.
     pub(crate) fn into_supervisor(self) -> Self {
         match self {
             Self::ChildExit(_) | Self::Supervisor(_) => self,
-            // What the code already says is not said twice.
+            // These exit codes are the supervisor's already.
             Self::Reported { exit: Exit::Supervisor | Exit::NotExecutable | Exit::NoProgram, .. } => self,
             other => Self::Supervisor(Box::new(other)),
         }
@@ -107,7 +107,7 @@ impl fmt::Display for CommandError {
             Self::Reported { message, .. } => f.write_str(message),
             Self::Stdout(_) => f.write_str("stdout could not be written"),
             Self::ExitOnly(_) | Self::ChildExit(_) => Ok(()),
-            Self::Supervisor(failure) => failure.fmt(f),
+            Self::Supervisor(inner) => inner.fmt(f),
         }
     }
 }
@@ -117,7 +117,7 @@ impl std::error::Error for CommandError {
         match self {
             Self::Library(e) => e.source(),
             Self::Reported { .. } | Self::ExitOnly(_) | Self::ChildExit(_) => None,
-            Self::Supervisor(failure) => failure.source(),
+            Self::Supervisor(inner) => inner.source(),
             Self::Stdout(e) => Some(e),
         }
     }

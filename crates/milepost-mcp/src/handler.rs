@@ -74,7 +74,7 @@ impl ToolError {
     }
 
     /// A call that ended without an answer, which is a mistake of this program's.
-    pub(crate) fn lost(why: impl std::fmt::Display) -> Self {
+    pub(crate) fn interrupted(why: impl std::fmt::Display) -> Self {
         Self {
             r#type: "error",
             reason_code: "internal_error".to_owned(),

@@ -11,7 +11,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What a line turned out to be.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub(crate) enum ParsedLine {
     Message(Box<ClientJsonRpcMessage>),
     /// A line that cannot be read as a message, and its answer.
     Refused(Value),
@@ -21,30 +21,30 @@ pub(crate) enum Parsed {
 }
 
 /// Reads a line.
-pub(crate) fn parse(line: &[u8]) -> Parsed {
+pub(crate) fn parse(line: &[u8]) -> ParsedLine {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     if line.trim_ascii().is_empty() {
-        return Parsed::Ignored;
+        return ParsedLine::Ignored;
     }
     if let Ok(message) = serde_json::from_slice(line) {
-        return Parsed::Message(Box::new(message));
+        return ParsedLine::Message(Box::new(message));
     }
     let value = match serde_json::from_slice::<Value>(line) {
         Ok(value) => value,
         Err(e) => {
             let why = format!("the message is not valid JSON: {e}");
-            return Parsed::Refused(error(ErrorCode::PARSE_ERROR, &why, Value::Null));
+            return ParsedLine::Refused(error(ErrorCode::PARSE_ERROR, &why, Value::Null));
         }
     };
     let has = |member: &str| value.get(member).is_some();
     let is_response = !has("method") && (has("result") || has("error"));
     let is_notification = value["jsonrpc"] == "2.0" && value["method"].is_string() && !has("id");
     if is_response || is_notification {
-        return Parsed::Ignored;
+        return ParsedLine::Ignored;
     }
     let id = value.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
     let why = "the message is not a JSON-RPC 2.0 request or notification";
-    Parsed::Refused(error(ErrorCode::INVALID_REQUEST, why, id.unwrap_or_default()))
+    ParsedLine::Refused(error(ErrorCode::INVALID_REQUEST, why, id.unwrap_or_default()))
 }
 
 /// The answer to a line that is longer than [`MAX_BYTES`]. Its id is not known, because the line was not kept.
@@ -73,7 +73,7 @@ mod tests {
     /// The code and id of the error that answers a line.
     fn refused(line: &[u8]) -> (i64, Value) {
         match parse(line) {
-            Parsed::Refused(answer) => {
+            ParsedLine::Refused(answer) => {
                 assert_eq!(answer["jsonrpc"], "2.0");
                 (answer["error"]["code"].as_i64().unwrap_or_default(), answer["id"].clone())
             }
@@ -118,7 +118,7 @@ mod tests {
             b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r",
             b"{\"jsonrpc\":\"2.0\",\"method\":\"$/unknown\",\"params\":{\"a\":7}}",
         ] {
-            assert!(matches!(parse(line), Parsed::Message(_)), "{}", String::from_utf8_lossy(line));
+            assert!(matches!(parse(line), ParsedLine::Message(_)), "{}", String::from_utf8_lossy(line));
         }
         // An answer to an answer would never end where a peer echoes what it gets.
         for line in [
@@ -128,7 +128,7 @@ mod tests {
             "{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":7}",
             "{\"jsonrpc\":\"2.0\",\"method\":\"$/unknown\",\"params\":7}",
         ] {
-            assert!(matches!(parse(line.as_bytes()), Parsed::Ignored), "{line}");
+            assert!(matches!(parse(line.as_bytes()), ParsedLine::Ignored), "{line}");
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
     fn an_answer_that_is_echoed_is_not_answered() {
         for answer in [too_long(), id_in_use(json!(3))] {
             let echoed = parse(answer.to_string().as_bytes());
-            assert!(!matches!(echoed, Parsed::Refused(_)), "{echoed:?}");
+            assert!(!matches!(echoed, ParsedLine::Refused(_)), "{echoed:?}");
         }
     }
 }

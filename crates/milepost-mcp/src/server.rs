@@ -46,11 +46,11 @@ impl Server {
     async fn call_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<ToolOutput, ToolError> {
         let _turn = self.turn.lock().await;
         if cancelled() {
-            return Err(ToolError::lost("it was cancelled before it began"));
+            return Err(ToolError::interrupted("it was cancelled before it began"));
         }
         let handler = self.handler.clone();
         let asked = tokio::task::spawn_blocking(move || handler.call(call));
-        asked.await.unwrap_or_else(|e| Err(ToolError::lost(e)))
+        asked.await.unwrap_or_else(|e| Err(ToolError::interrupted(e)))
     }
 }
 

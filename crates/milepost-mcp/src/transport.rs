@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
 use crate::line::{Line, LineReader};
-use crate::message::{self, Parsed};
+use crate::message::{self, ParsedLine};
 
 /// Messages over a pair of streams.
 pub(crate) struct LineTransport<R, W> {
@@ -118,9 +118,9 @@ where
             while self.refusals.join_next().await.is_some() {}
             match self.lines.next().await {
                 Ok(Line::Whole(line)) => match message::parse(&line) {
-                    Parsed::Message(message) if self.accepts(&message) => return Some(*message),
-                    Parsed::Message(_) | Parsed::Ignored => {}
-                    Parsed::Refused(answer) => self.refuse(&answer),
+                    ParsedLine::Message(message) if self.accepts(&message) => return Some(*message),
+                    ParsedLine::Message(_) | ParsedLine::Ignored => {}
+                    ParsedLine::Refused(answer) => self.refuse(&answer),
                 },
                 Ok(Line::TooLong) => self.refuse(&message::too_long()),
                 Ok(Line::End) | Err(_) => break,

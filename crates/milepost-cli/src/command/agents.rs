@@ -11,8 +11,9 @@ use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::error_advice::Exit;
-use crate::present::agents as present;
+use crate::present::agents::{
+    AgentStatus, AgentsDocument, Failed, Mode, SetupDocument, SetupStatus, StatusDocument, page,
+};
 
 /// Set agents up: hooks, the /checkpoint command and the MCP server
 ///
@@ -75,7 +76,7 @@ struct Selection {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: &AgentsArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &AgentsArgs, context: &Context<'_>) -> Result<AgentsDocument, CommandError> {
     match &args.action {
         AgentsAction::Install(selection) => {
             let setup = AgentSetup::open(context);
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &AgentsArgs, context: &Context<'_>) -> Result<(), Comman
                 &select_agents(&selection.names, selection.all, &setup)?,
                 selection.scope(),
             )?;
-            setup.execute(plans, selection.dry_run)
+            setup.execute(plans, selection.dry_run).map(AgentsDocument::Setup)
         }
         AgentsAction::Uninstall { selection, everywhere } => {
             let setup = AgentSetup::open(context);
@@ -93,13 +94,13 @@ pub(crate) fn run(args: &AgentsArgs, context: &Context<'_>) -> Result<(), Comman
                 true => setup.uninstall_requests_everywhere(&agents),
                 false => setup.requests(Action::Uninstall, &agents, selection.scope())?,
             };
-            setup.execute(plans, selection.dry_run)
+            setup.execute(plans, selection.dry_run).map(AgentsDocument::Setup)
         }
         AgentsAction::Status { names, all, project } => {
             let setup = AgentSetup::open(context);
             let agents = if names.is_empty() { AGENTS.to_vec() } else { select_agents(names, *all, &setup)? };
             let scopes: &[Scope] = if *project { &[Scope::Project] } else { &[Scope::User, Scope::Project] };
-            setup.status(&agents, scopes)
+            Ok(AgentsDocument::Status(setup.status(&agents, scopes)))
         }
     }
 }
@@ -140,9 +141,6 @@ fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<
     }
     parse_agents(names)
 }
-
-/// Files that could not be written.
-type Failed = Vec<(PathBuf, std::io::Error)>;
 
 /// Everything that setting agents up needs.
 pub(crate) struct AgentSetup<'a> {
@@ -223,14 +221,14 @@ impl<'a> AgentSetup<'a> {
     }
 
     /// Plans, asks on a terminal, and does it.
-    pub(crate) fn execute(&self, requests: Vec<SetupRequest>, dry_run: bool) -> Result<(), CommandError> {
+    fn execute(&self, requests: Vec<SetupRequest>, dry_run: bool) -> Result<SetupDocument, CommandError> {
         let output = self.context.output;
         let asks = !output.yes && output.can_ask();
         if dry_run || asks {
             let records = self.records(Access::ReadOnly);
             let plans: Vec<Plan> = requests.iter().map(|w| w.plan(&self.roots, &records)).collect();
             if dry_run {
-                return self.report(plans, &Vec::new(), present::Mode::DryRun);
+                return Ok(self.document(plans, Vec::new(), Mode::DryRun));
             }
             let n = plans
                 .iter()
@@ -239,7 +237,7 @@ impl<'a> AgentSetup<'a> {
                 .filter(|c| c.has_effect())
                 .count();
             if n > 0 {
-                output.message_page(present::page(&plans, present::Mode::Question).trim_end());
+                output.message_page(page(&plans, Mode::Question).trim_end());
                 if output.confirm("Go on?") != Some(true) {
                     return Err(CommandError::new(
                         ReasonCode::ConfirmationNeeded,
@@ -248,18 +246,16 @@ impl<'a> AgentSetup<'a> {
                 }
             }
         }
-        let (plans, failed) = self.apply(&requests)?;
-        self.report(plans, &failed, present::Mode::Done)
+        Ok(self.apply(&requests))
     }
 
     /// Does it, and gives what became of it.
-    fn apply(&self, requests: &[SetupRequest]) -> Result<(Vec<Plan>, Failed), CommandError> {
+    fn apply(&self, requests: &[SetupRequest]) -> SetupDocument {
         self.create_key();
         let mut records = self.records(Access::ReadWrite);
         let mut plans: Vec<Plan> = requests.iter().map(|w| w.plan(&self.roots, &records)).collect();
         let failed = plans.iter_mut().flat_map(|plan| apply(plan, &mut records)).collect();
-        self.context.output.record_change("the agents' files were changed");
-        Ok((plans, failed))
+        self.document(plans, failed, Mode::Done)
     }
 
     /// Makes the key that signs entries of the outbox: a hook may run where it cannot be made.
@@ -270,40 +266,23 @@ impl<'a> AgentSetup<'a> {
         }
     }
 
-    /// Sets agents up for the user, for a command that says the rest itself: the page for people, and how it ended.
-    pub(crate) fn install_for_user(
-        &self,
-        agents: &[Agent],
-    ) -> Result<(String, Result<(), CommandError>), CommandError> {
-        let (plans, failed) = self.apply(&self.requests(Action::Install, agents, Scope::User)?)?;
-        Ok((present::page(&plans, present::Mode::Done), check_outcome(&plans, &failed)))
+    /// Sets agents up for the user.
+    pub(crate) fn install_for_user(&self, agents: &[Agent]) -> Result<SetupDocument, CommandError> {
+        Ok(self.apply(&self.requests(Action::Install, agents, Scope::User)?))
     }
 
-    fn report(&self, plans: Vec<Plan>, failed: &Failed, mode: present::Mode) -> Result<(), CommandError> {
-        let output = self.context.output;
-        let missing = self.environment.program("milepost").is_none();
-        if output.json {
-            output.write_json(&present::Document::of(&plans, mode))?;
-        } else {
-            output.write_text(&present::page(&plans, mode))?;
-            let installs = plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
-            if missing && installs {
-                output.message(
-                    "Warning: milepost is not on PATH: hooks and the MCP server stay silent until it is",
-                );
-            }
-        }
-        check_outcome(&plans, failed)
+    fn document(&self, plans: Vec<Plan>, failed: Failed, mode: Mode) -> SetupDocument {
+        let on_path = self.environment.program("milepost").is_some();
+        SetupDocument::new(plans, failed, mode, on_path)
     }
 
-    fn status(&self, agents: &[Agent], scopes: &[Scope]) -> Result<(), CommandError> {
-        let output = self.context.output;
+    fn status(&self, agents: &[Agent], scopes: &[Scope]) -> StatusDocument {
         let scopes =
             scopes.iter().filter(|scope| **scope == Scope::Project || self.environment.user.is_some());
         let scopes: Vec<_> = scopes.copied().collect();
         let inspect = |agent: &Agent| {
             let program = self.environment.program(agent.program);
-            present::AgentStatus { agent, program, setups: inspect_scopes(agent, &scopes, &self.roots) }
+            AgentStatus { agent, program, setups: inspect_scopes(agent, &scopes, &self.roots) }
         };
         let agents: Vec<_> = agents.iter().map(inspect).collect();
         let records = self.records(Access::ReadOnly);
@@ -313,12 +292,7 @@ impl<'a> AgentSetup<'a> {
         elsewhere.sort();
         elsewhere.dedup();
         let program = self.environment.program("milepost");
-        let status = present::SetupStatus { agents, program, elsewhere };
-        if output.json {
-            output.write_json(&status.document())
-        } else {
-            output.write_text(&status.page(output))
-        }
+        StatusDocument::new(SetupStatus { agents, program, elsewhere })
     }
 }
 
@@ -338,32 +312,4 @@ impl SetupRequest {
             Action::Uninstall => plan_uninstall(self.agent, self.scope, &roots, records),
         }
     }
-}
-
-/// What was refused or failed decides how it ends.
-fn check_outcome(plans: &[Plan], failed: &Failed) -> Result<(), CommandError> {
-    let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
-    let some = plans.iter().any(|plan| plan.is_possible() && !plan.changes.is_empty());
-    let exit = if some && failed.len() < plans.iter().map(|plan| plan.changes.len()).sum() {
-        Exit::Partly
-    } else {
-        Exit::Failed
-    };
-    if let Some((path, e)) = failed.first() {
-        let more = if failed.len() > 1 { format!(", and {} more", failed.len() - 1) } else { String::new() };
-        let message = format!("{} could not be written: {e}{more}", path.display());
-        return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
-            .with_exit(exit)
-            .with_hint("mend that and say it again: what is done is not done twice"));
-    }
-    let Some((path, why)) = refused.first() else { return Ok(()) };
-    let more = if refused.len() > 1 {
-        format!(" (and {} more, see above)", refused.len() - 1)
-    } else {
-        String::new()
-    };
-    let message = format!("{} is left as it is: {why}{more}", path.display());
-    Err(CommandError::new(ReasonCode::AgentSettingsInvalid, message)
-        .with_exit(exit)
-        .with_hint("mend the file and say it again; the agent may not read it as it is, either"))
 }

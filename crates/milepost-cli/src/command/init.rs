@@ -3,14 +3,12 @@
 use milepost::internal::fs::atomic;
 use std::path::Path;
 
-use serde::Serialize;
-
 use crate::agents::{AGENTS, Agent};
 use crate::command::agents::{AgentSetup, parse_agents};
 use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::format::clean;
+use crate::present::init::InitDocument;
 
 /// Make the store and milepost.toml for this project
 #[derive(Debug, clap::Args)]
@@ -22,16 +20,6 @@ pub(crate) struct InitArgs {
     /// Agents to set up for you: all, none, or names (see `milepost agents`). Asked on a terminal unless given
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     agents: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    store: String,
-    config: String,
-    created: bool,
-    config_created: bool,
-    agents: Vec<Agent>,
 }
 
 const TEMPLATE: &str = "\
@@ -99,7 +87,7 @@ const TEMPLATE: &str = "\
 # commit = false
 ";
 
-pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<InitDocument, CommandError> {
     let setup = AgentSetup::open(context);
     let requested = requested_agents(args)?;
     let url = context.url();
@@ -117,41 +105,17 @@ pub(crate) fn run(args: &InitArgs, context: &Context<'_>) -> Result<(), CommandE
         trust_written(context)?;
     }
     let agents = requested.unwrap_or_else(|| ask_for_agents(context, &setup));
-    let set_up = (!agents.is_empty()).then(|| setup.install_for_user(&agents)).transpose()?;
-    let (page, outcome) = set_up.unwrap_or((String::new(), Ok(())));
-    context.output.record_change(format!("the store {url} is ready"));
-    if context.output.json {
-        context.output.write_json(&Document {
-            schema: "milepost.init/1",
-            store: url.to_string(),
-            config: file.display().to_string(),
-            created,
-            config_created,
-            agents,
-        })?;
-        return outcome;
-    }
-    let made = |new| if new { "made" } else { "was there already" };
-    let mut text = format!("Store   {} ({})\n", clean(&url.to_string()), made(created));
-    text.push_str(&format!("Config  {} ({})\n", clean(&file.to_string_lossy()), made(config_created)));
-    text.push_str(
-        "What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on \
-         this machine, nowhere else.\n",
-    );
-    match agents.is_empty() {
-        true => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
-        false => {
-            text.push_str(
-                "So are prompts, tool results in short and to-do lists of the agents that are set up.\n",
-            );
-            text.push_str(&page);
-        }
-    }
-    if let Some(warning) = info.warning {
-        context.output.message(&format!("Warning: {warning}"));
-    }
-    context.output.write_text(&text)?;
-    outcome
+    let setup = (!agents.is_empty()).then(|| setup.install_for_user(&agents)).transpose()?;
+    Ok(InitDocument {
+        schema: "milepost.init/1",
+        store: url.to_string(),
+        config: file.display().to_string(),
+        created,
+        config_created,
+        agents,
+        setup,
+        warning: info.warning,
+    })
 }
 
 /// Trusts the guarded values of the file that was just written, and makes the key that signs entries of the outbox.

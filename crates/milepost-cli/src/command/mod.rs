@@ -169,7 +169,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context<'_>) -> Result<(), CommandError> {
         let output = context.output;
         match self {
-            Self::Init(args) => init::run(&args, context),
+            Self::Init(args) => output.present(&init::execute(&args, context)?),
             Self::Status(args) => output.present(&status::execute(&args, context)?),
             Self::Run(args) => run::run(args, context).map_err(CommandError::into_supervisor),
             Self::Save(args) => output.present(&save::execute(*args, context)?),
@@ -178,7 +178,7 @@ impl Command {
             Self::Diff(args) => output.present(&diff::execute(&args, context)?),
             Self::Prune(args) => output.present(&prune::execute(&args, context)?),
             Self::Doctor(args) => output.present(&doctor::execute(&args, context)?),
-            Self::Agents(args) => agents::run(&args, context),
+            Self::Agents(args) => output.present(&agents::execute(&args, context)?),
             Self::Start(args) => output.present(&start::execute(args, context)?),
             Self::Finish(args) => output.present(&finish::execute(args, context)?),
             Self::Step(args) => output.present(&step::execute(args, context)?),

@@ -12,7 +12,7 @@ use milepost::{Error, Milepost, RunState, RunsQuery, Status};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::hook::failures;
-use crate::present::status::{Stands, StatusDocument};
+use crate::present::status::{RunStanding, StatusDocument};
 
 /// Show the store, runs that are live, open or stopped, and what to do next
 #[derive(Debug, clap::Args)]
@@ -25,10 +25,10 @@ const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Runs by how they stand.
 #[derive(Default)]
 pub(crate) struct Runs {
-    pub(crate) live: Vec<Stands>,
-    pub(crate) open: Vec<Stands>,
-    pub(crate) stopped: Vec<Stands>,
-    pub(crate) ended: Vec<Stands>,
+    pub(crate) live: Vec<RunStanding>,
+    pub(crate) open: Vec<RunStanding>,
+    pub(crate) stopped: Vec<RunStanding>,
+    pub(crate) ended: Vec<RunStanding>,
 }
 
 impl Runs {
@@ -41,12 +41,12 @@ impl Runs {
                 continue;
             }
             let (decision, claimed_by) = candidate.map_or((None, None), |c| (Some(c.decision), c.claimed_by));
-            runs.sort(Stands { summary, decision, claimed_by }, mp.now());
+            runs.sort(RunStanding { summary, decision, claimed_by }, mp.now());
         }
         Ok(runs)
     }
 
-    fn sort(&mut self, run: Stands, now: Timestamp) {
+    fn sort(&mut self, run: RunStanding, now: Timestamp) {
         let record = run.summary.intact();
         let handled = run.claimed_by.is_some() || record.is_some_and(|record| record.dismissed);
         let long_ago = record.is_some_and(|record| {
@@ -70,9 +70,9 @@ impl Runs {
         if self.stopped.iter().any(|run| run.decision.is_none()) {
             return "milepost doctor".to_owned();
         }
-        let eligible = |run: &&Stands| run.decision.is_some_and(|decision| decision.eligible);
+        let eligible = |run: &&RunStanding| run.decision.is_some_and(|decision| decision.eligible);
         let stopped: Vec<_> = self.stopped.iter().chain(&self.open).filter(eligible).collect();
-        let is_here = |run: &&&Stands| {
+        let is_here = |run: &&&RunStanding| {
             let record = run.summary.intact();
             record.is_some_and(|r| r.place().is_some_and(|w| w == here))
         };
@@ -113,7 +113,7 @@ pub(crate) fn execute(_: &StatusArgs, context: &Context<'_>) -> Result<StatusDoc
     };
     let info = mp.store().info()?;
     let runs = Runs::of(&mp, &context.hidden_runs(&mp)?)?;
-    let documents = |runs: &[Stands]| runs.iter().map(Stands::document).collect();
+    let documents = |runs: &[RunStanding]| runs.iter().map(RunStanding::document).collect();
     document.store = Some(info.url);
     document.bytes = info.bytes;
     document.warning = info.warning;

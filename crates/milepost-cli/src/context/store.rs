@@ -17,7 +17,7 @@ const HOOK_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The same for a store that somebody else has made.
 const FOREIGN_TIME_LIMIT: Duration = Duration::from_secs(1);
 /// Entries of the outbox that are named when they stay.
-const NAMED: usize = 5;
+const NAMED_FILES: usize = 5;
 
 /// One line about acknowledged writes that the store has lost, if there are any.
 pub(crate) fn lost_writes(mp: &Milepost) -> Option<String> {
@@ -32,8 +32,8 @@ pub(crate) fn lost_writes(mp: &Milepost) -> Option<String> {
 
 /// What to do with checkpoints that wait in the outbox.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    TakeIn,
+enum OutboxAction {
+    Deliver,
     Leave,
 }
 
@@ -41,12 +41,12 @@ impl Context<'_> {
     /// Opens a store that has to be there.
     pub(crate) fn open_existing(&self) -> Result<Milepost, Error> {
         // Waiting saves may create the store.
-        let create = self.foreign().is_none() && self.waits();
-        let opened = self.open(create, Waiting::TakeIn);
+        let create = self.foreign().is_none() && self.has_deliverable_saves();
+        let opened = self.open(create, OutboxAction::Deliver);
         let opened = opened.inspect(|mp| self.read_incomplete.set(self.warn_of_lost_writes(mp)));
         match opened {
             // It could not be created: then it is missing, or this user may not see it.
-            Err(Error::Store(StoreError::ReadOnly { .. })) if create => self.open(false, Waiting::Leave),
+            Err(Error::Store(StoreError::ReadOnly { .. })) if create => self.open(false, OutboxAction::Leave),
             other => other,
         }
     }
@@ -55,7 +55,7 @@ impl Context<'_> {
     pub(crate) fn open_or_create(&self) -> Result<Milepost, Error> {
         self.config.check()?;
         self.check_writable()?;
-        let mp = self.open(true, Waiting::TakeIn)?;
+        let mp = self.open(true, OutboxAction::Deliver)?;
         self.warn_of_lost_writes(&mp);
         Ok(mp)
     }
@@ -83,10 +83,10 @@ impl Context<'_> {
     /// Why the store is foreign, if it is. For a store inside a worktree git is asked whether it tracks it, but not at
     /// every event of an agent's.
     pub(crate) fn foreign(&self) -> Option<ForeignReason> {
-        self.foreign.get_or_init(|| self.find_foreign()).clone()
+        self.foreign.get_or_init(|| self.detect_foreign()).clone()
     }
 
-    fn find_foreign(&self) -> Option<ForeignReason> {
+    fn detect_foreign(&self) -> Option<ForeignReason> {
         if self.config.store_is_chosen {
             return None;
         }
@@ -135,7 +135,7 @@ impl Context<'_> {
 
     /// Opens a store that has to be there and changes nothing in it.
     pub(crate) fn open_read_only(&self) -> Result<Milepost, Error> {
-        self.open(false, Waiting::Leave)
+        self.open(false, OutboxAction::Leave)
     }
 
     /// The outbox of the default store; a store with an address of its own has none.
@@ -154,12 +154,12 @@ impl Context<'_> {
         self.url().may_exist()
     }
 
-    fn waits(&self) -> bool {
+    fn has_deliverable_saves(&self) -> bool {
         // Most projects have no such folder, and need no key.
         self.config.place.outbox().exists() && self.outbox().is_some_and(|outbox| outbox.is_ready())
     }
 
-    fn open(&self, create: bool, waiting: Waiting) -> Result<Milepost, Error> {
+    fn open(&self, create: bool, outbox: OutboxAction) -> Result<Milepost, Error> {
         self.config.check()?;
         let options = self.open_options(create);
         if let Some(why) = &options.foreign {
@@ -168,9 +168,9 @@ impl Context<'_> {
         let foreign = options.foreign.is_some();
         let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
         if create && self.config.store_trust == StoreTrust::New {
-            self.note_new_store();
+            self.record_new_store();
         }
-        if waiting == Waiting::TakeIn && !foreign && self.config.place.outbox().exists() {
+        if outbox == OutboxAction::Deliver && !foreign && self.config.place.outbox().exists() {
             self.deliver(&mp);
         }
         Ok(mp)
@@ -196,7 +196,7 @@ impl Context<'_> {
     }
 
     /// Notes the project in the record of a store that was just made, or says that there is no record.
-    fn note_new_store(&self) {
+    fn record_new_store(&self) {
         let config = &self.config;
         let (trust, record) = config.trust.judge(&self.url(), &config.place);
         match (trust, record, &config.trust.state) {
@@ -245,14 +245,15 @@ impl Context<'_> {
                     }
                     return;
                 }
-                for (file, why) in report.refused.iter().take(NAMED) {
+                for (file, why) in report.refused.iter().take(NAMED_FILES) {
                     self.output.message(&format!(
                         "Warning: {} stays in the outbox: {why}; remove it if it is not needed",
                         file.display()
                     ));
                 }
-                if refused > NAMED {
-                    self.output.message(&format!("Warning: {} more stay in the outbox", refused - NAMED));
+                if refused > NAMED_FILES {
+                    self.output
+                        .message(&format!("Warning: {} more stay in the outbox", refused - NAMED_FILES));
                 }
             }
             // Reading commands continue; writing commands report the error themselves.

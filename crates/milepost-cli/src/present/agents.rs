@@ -3,16 +3,19 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use milepost::ReasonCode;
 use serde::Serialize;
 use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 
-use super::Output;
 use super::format::{bold, clean, dim, green, red, yellow};
 use super::table::{cell, lines, table};
+use super::{Document, Output};
 use crate::agents::setup::{Action, FileChange, InstallState, Part, Plan, Setup};
 use crate::agents::{Agent, Scope};
+use crate::error::CommandError;
+use crate::error_advice::Exit;
 
-/// What is notes about a change.
+/// What is reported about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// It would be so: with the diff.
@@ -145,12 +148,110 @@ fn diff<'c>(change: &'c FileChange, text: &mut String) {
     }
 }
 
-/// Plans for programs.
+/// Files that could not be written.
+pub(crate) type Failed = Vec<(PathBuf, std::io::Error)>;
+
 #[derive(Serialize)]
-pub(crate) struct Document {
+#[serde(untagged)]
+pub(crate) enum AgentsDocument {
+    Setup(SetupDocument),
+    Status(StatusDocument),
+}
+
+impl Document for AgentsDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        match self {
+            Self::Setup(document) => document.render(output),
+            Self::Status(document) => output.write_text(&document.status.page(output)),
+        }
+    }
+
+    fn change(&self) -> Option<String> {
+        match self {
+            Self::Setup(document) => document.change(),
+            Self::Status(_) => None,
+        }
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        match self {
+            Self::Setup(document) => document.error(),
+            Self::Status(_) => None,
+        }
+    }
+}
+
+/// What was or would be changed in the files of agents.
+#[derive(Serialize)]
+pub(crate) struct SetupDocument {
     schema: &'static str,
     dry_run: bool,
     agents: Vec<PlanDocument>,
+    #[serde(skip)]
+    plans: Vec<Plan>,
+    #[serde(skip)]
+    failed: Failed,
+    #[serde(skip)]
+    mode: Mode,
+    /// Whether milepost is on PATH.
+    #[serde(skip)]
+    on_path: bool,
+}
+
+impl SetupDocument {
+    /// Everything that was done, for people.
+    pub(crate) fn page(&self) -> String {
+        page(&self.plans, self.mode)
+    }
+}
+
+impl Document for SetupDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_text(&self.page())?;
+        let installs = self.plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
+        if installs && !self.on_path {
+            output.message(
+                "Warning: milepost is not on PATH: hooks and the MCP server stay silent until it is",
+            );
+        }
+        Ok(())
+    }
+
+    fn change(&self) -> Option<String> {
+        (self.mode == Mode::Done).then(|| "the agents' files were changed".to_owned())
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        check_outcome(&self.plans, &self.failed).err()
+    }
+}
+
+/// What was refused or failed decides how it ends.
+fn check_outcome(plans: &[Plan], failed: &Failed) -> Result<(), CommandError> {
+    let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
+    let some = plans.iter().any(|plan| plan.is_possible() && !plan.changes.is_empty());
+    let exit = if some && failed.len() < plans.iter().map(|plan| plan.changes.len()).sum() {
+        Exit::Partly
+    } else {
+        Exit::Failed
+    };
+    if let Some((path, e)) = failed.first() {
+        let more = if failed.len() > 1 { format!(", and {} more", failed.len() - 1) } else { String::new() };
+        let message = format!("{} could not be written: {e}{more}", path.display());
+        return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
+            .with_exit(exit)
+            .with_hint("mend that and say it again: what is done is not done twice"));
+    }
+    let Some((path, why)) = refused.first() else { return Ok(()) };
+    let more = if refused.len() > 1 {
+        format!(" (and {} more, see above)", refused.len() - 1)
+    } else {
+        String::new()
+    };
+    let message = format!("{} is left as it is: {why}{more}", path.display());
+    Err(CommandError::new(ReasonCode::AgentSettingsInvalid, message)
+        .with_exit(exit)
+        .with_hint("mend the file and say it again; the agent may not read it as it is, either"))
 }
 
 #[derive(Serialize)]
@@ -182,8 +283,8 @@ struct Refused {
     message: String,
 }
 
-impl Document {
-    pub(crate) fn of(plans: &[Plan], mode: Mode) -> Self {
+impl SetupDocument {
+    pub(crate) fn new(plans: Vec<Plan>, failed: Failed, mode: Mode, on_path: bool) -> Self {
         let path = |path: &Path| path.display().to_string();
         let file = |change: &FileChange| File {
             path: path(&change.path),
@@ -214,7 +315,8 @@ impl Document {
             },
         };
         let agents = plans.iter().map(plan_document).collect();
-        Self { schema: "milepost.agents/1", dry_run: mode == Mode::DryRun, agents }
+        let dry_run = mode == Mode::DryRun;
+        Self { schema: "milepost.agents/1", dry_run, agents, plans, failed, mode, on_path }
     }
 }
 
@@ -240,6 +342,8 @@ pub(crate) struct StatusDocument {
     milepost: Option<String>,
     agents: Vec<AgentDocument>,
     elsewhere: Vec<String>,
+    #[serde(skip)]
+    status: SetupStatus,
 }
 
 #[derive(Serialize)]
@@ -276,8 +380,8 @@ fn state_name(state: &Result<InstallState, String>) -> (&'static str, Option<&St
     }
 }
 
-impl SetupStatus {
-    pub(crate) fn document(&self) -> StatusDocument {
+impl StatusDocument {
+    pub(crate) fn new(status: SetupStatus) -> Self {
         let path = |path: &Path| path.display().to_string();
         let part = |(part, file, state): &(Part, PathBuf, Result<InstallState, String>)| {
             let (state, message) = state_name(state);
@@ -295,15 +399,18 @@ impl SetupStatus {
             program: found.program.as_deref().map(path),
             scopes: found.setups.iter().map(scope).collect(),
         };
-        StatusDocument {
+        Self {
             schema: "milepost.agents.status/1",
-            milepost: self.program.as_deref().map(path),
-            agents: self.agents.iter().map(agent).collect(),
-            elsewhere: self.elsewhere.iter().map(|root| path(root)).collect(),
+            milepost: status.program.as_deref().map(path),
+            agents: status.agents.iter().map(agent).collect(),
+            elsewhere: status.elsewhere.iter().map(|root| path(root)).collect(),
+            status,
         }
     }
+}
 
-    pub(crate) fn page(&self, output: &Output) -> String {
+impl SetupStatus {
+    fn page(&self, output: &Output) -> String {
         let mut shown_table = table(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
         let mut notes = String::new();
         for found in &self.agents {

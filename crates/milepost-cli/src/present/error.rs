@@ -1,4 +1,4 @@
-//! Failures: `Error`, `Caused by` and `Hint` for people, one JSON line for programs.
+//! Errors: `Error`, `Caused by` and `Hint` for people, one JSON line for programs.
 
 use std::error::Error as _;
 use std::io;
@@ -60,7 +60,7 @@ fn causes(error: &CommandError) -> Vec<String> {
 }
 
 impl Output {
-    /// Says why a command did not end well, and gives its exit code.
+    /// Writes an error, and gives its exit code.
     pub(crate) fn fail(&self, error: &CommandError) -> u8 {
         if let Some(error) = self.output_alone_failed(error) {
             return self.fail(&error);
@@ -77,17 +77,17 @@ impl Output {
         }
         let partly = document.exit == Exit::Partly as u8;
         let heading = if partly { yellow("Warning:") } else { red("Error:") };
-        self.say(&format!("{heading} {} ({})", clean(&error.to_string()), document.reason_code));
+        self.write_message(&format!("{heading} {} ({})", clean(&error.to_string()), document.reason_code));
         for cause in causes(error) {
-            self.say(&format!("{} {}", bold("Caused by:"), clean(&cause)));
+            self.write_message(&format!("{} {}", bold("Caused by:"), clean(&cause)));
         }
         if let Some(hint) = document.hint {
-            self.say(&format!("{} {}", bold("Hint:"), clean(&hint)));
+            self.write_message(&format!("{} {}", bold("Hint:"), clean(&hint)));
         }
         document.exit
     }
 
-    /// The failure of a command that had changed something before its answer could not be written.
+    /// The error of a command that had changed something before its answer could not be written.
     fn output_alone_failed(&self, error: &CommandError) -> Option<CommandError> {
         let CommandError::Stdout(e) = error else { return None };
         if e.kind() == io::ErrorKind::BrokenPipe {

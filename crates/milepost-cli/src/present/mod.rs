@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod escape;
 pub(crate) mod events;
 pub(crate) mod format;
+pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod marks;
 pub(crate) mod prune;
@@ -173,7 +174,7 @@ impl Output {
 
     /// Remembers what the command has changed, before its answer is written: an answer that cannot be written must not
     /// read as if nothing had happened.
-    pub(crate) fn record_change(&self, what: impl Into<String>) {
+    fn record_change(&self, what: impl Into<String>) {
         if let Ok(mut done) = self.done.lock() {
             *done = Some(what.into());
         }
@@ -185,7 +186,7 @@ impl Output {
     }
 
     /// Writes one JSON document and ends its line.
-    pub(crate) fn write_json<T: Serialize>(&self, document: &T) -> Result<(), CommandError> {
+    fn write_json<T: Serialize>(&self, document: &T) -> Result<(), CommandError> {
         let text = serde_json::to_string(document).map_err(|e| CommandError::Stdout(e.into()))?;
         self.write_json_text(&format!("{text}\n"))
     }
@@ -197,19 +198,19 @@ impl Output {
 
     /// Writes lines with styles, which are left out where they are not wanted. Text of others that is not `clean`ed before
     /// could still bring a style or a line of its own.
-    pub(crate) fn write_text(&self, text: &str) -> Result<(), CommandError> {
+    fn write_text(&self, text: &str) -> Result<(), CommandError> {
         let text = escape::clean_styled(text);
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
     /// Writes lines of others, such as a brief, without any style.
-    pub(crate) fn write_plain(&self, text: &str) -> Result<(), CommandError> {
+    fn write_plain(&self, text: &str) -> Result<(), CommandError> {
         self.out(escape::clean_lines(text).as_bytes())
     }
 
     /// Writes bytes, exactly these; to a terminal only what is safe of them.
-    pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    fn write_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         match self.is_terminal() {
             true => self.write_plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
@@ -224,7 +225,7 @@ impl Output {
     /// Says one line to the person, unless they want quiet.
     pub(crate) fn message(&self, line: &str) {
         if !self.quiet {
-            self.say(&escape::clean(line));
+            self.write_message(&escape::clean(line));
         }
     }
 
@@ -232,27 +233,27 @@ impl Output {
     /// be `clean`ed.
     pub(crate) fn message_page(&self, page: &str) {
         if !self.quiet {
-            self.say(&escape::clean_styled(page));
+            self.write_message(&escape::clean_styled(page));
         }
     }
 
     /// Says several lines to the person, also where they want quiet: they belong to a question. As for `text`, text of
     /// others in them has to be `clean`ed.
     pub(crate) fn message_always(&self, page: &str) {
-        self.say(&escape::clean_styled(page));
+        self.write_message(&escape::clean_styled(page));
     }
 
     /// Says one line to the person who wants to know more.
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
-            self.say(&escape::clean(line));
+            self.write_message(&escape::clean(line));
         }
     }
 
     /// Writes one JSON document as a line of stderr: stdout belongs to the command that is run.
-    pub(crate) fn write_json_line<T: Serialize>(&self, document: &T) {
+    fn write_json_line<T: Serialize>(&self, document: &T) {
         if let Ok(text) = serde_json::to_string(document) {
-            self.say(&escape::json(&text));
+            self.write_message(&escape::json(&text));
         }
     }
 
@@ -277,7 +278,7 @@ impl Output {
     }
 
     /// Writes to stderr what was made safe.
-    fn say(&self, safe: &str) {
+    fn write_message(&self, safe: &str) {
         if let Some(collected) = &self.collected {
             if let Ok(mut lines) = collected.lock() {
                 lines.push(anstream::adapter::strip_str(safe).to_string());

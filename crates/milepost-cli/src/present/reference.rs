@@ -14,6 +14,13 @@ pub(crate) struct HelpDocument {
     pub(crate) styled: String,
 }
 
+impl HelpDocument {
+    /// Help that clap has rendered.
+    pub(crate) fn of_text(text: &clap::builder::StyledStr) -> Self {
+        Self { schema: "milepost.help/1", text: text.to_string(), styled: text.ansi().to_string() }
+    }
+}
+
 impl Document for HelpDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
         output.write_text(&self.styled)

@@ -63,13 +63,13 @@ pub(crate) struct StandingDocument {
 }
 
 /// A run as it is shown.
-pub(crate) struct Stands {
+pub(crate) struct RunStanding {
     pub(crate) summary: RunSummary,
     pub(crate) decision: Option<ResumeDecision>,
     pub(crate) claimed_by: Option<RunId>,
 }
 
-impl Stands {
+impl RunStanding {
     fn word(&self) -> &'static str {
         match self.decision.map(|decision| decision.run_state) {
             _ if self.claimed_by.is_some() => "continued",

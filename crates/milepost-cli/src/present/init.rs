@@ -1,0 +1,57 @@
+//! A project that was set up: its store, its configuration file and its agents.
+
+use serde::Serialize;
+
+use super::agents::SetupDocument;
+use super::format::clean;
+use super::{Document, Output};
+use crate::agents::Agent;
+use crate::error::CommandError;
+
+#[derive(Serialize)]
+pub(crate) struct InitDocument {
+    pub(crate) schema: &'static str,
+    pub(crate) store: String,
+    pub(crate) config: String,
+    pub(crate) created: bool,
+    pub(crate) config_created: bool,
+    pub(crate) agents: Vec<Agent>,
+    #[serde(skip)]
+    pub(crate) setup: Option<SetupDocument>,
+    /// What the store warns of.
+    #[serde(skip)]
+    pub(crate) warning: Option<String>,
+}
+
+impl Document for InitDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        let made = |new| if new { "made" } else { "was there already" };
+        let mut text = format!("Store   {} ({})\n", clean(&self.store), made(self.created));
+        text.push_str(&format!("Config  {} ({})\n", clean(&self.config), made(self.config_created)));
+        text.push_str(
+            "What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that \
+             store on this machine, nowhere else.\n",
+        );
+        match &self.setup {
+            None => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
+            Some(setup) => {
+                text.push_str(
+                    "So are prompts, tool results in short and to-do lists of the agents that are set up.\n",
+                );
+                text.push_str(&setup.page());
+            }
+        }
+        if let Some(warning) = &self.warning {
+            output.message(&format!("Warning: {warning}"));
+        }
+        output.write_text(&text)
+    }
+
+    fn change(&self) -> Option<String> {
+        Some(format!("the store {} is ready", self.store))
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        self.setup.as_ref().and_then(Document::error)
+    }
+}
