@@ -80,7 +80,7 @@ pub(super) fn handle(
 
 /// The run of an agent's session.
 pub(super) fn run_of(agent: Agent, session: &str) -> RunId {
-    RunId::derived(agent.name, session)
+    RunId::for_session(agent.name, session)
 }
 
 fn bounded(text: &str, most: usize) -> &str {

@@ -72,12 +72,12 @@ pub(crate) fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationEr
         (Some(_), Some(_)) => true,
         // Files that came or went are told below; here, how those changed that stayed.
         _ if is_whole_file(&change.path) => false,
-        (Some(one), None) | (None, Some(one)) => !is_known_leaf(&change.path) || !says_nothing(one),
+        (Some(one), None) | (None, Some(one)) => !is_known_leaf(&change.path) || !is_empty_value(one),
         (None, None) => false,
     });
     brief::compare(from.brief.as_deref(), to.brief.as_deref(), &mut changed)?;
     log(from, to, &mut changed)?;
-    let (before, after) = (touched(from), touched(to));
+    let (before, after) = (mentioned_files(from), mentioned_files(to));
     let files = FileChanges {
         added: after.difference(&before).cloned().collect(),
         removed: before.difference(&after).cloned().collect(),
@@ -106,7 +106,7 @@ fn is_known_leaf(path: &str) -> bool {
 }
 
 /// Whether a value is as good as absent: null, empty, or an object of such.
-fn says_nothing(raw: &RawJson) -> bool {
+fn is_empty_value(raw: &RawJson) -> bool {
     fn nothing(value: &serde_json::Value) -> bool {
         match value {
             serde_json::Value::Null => true,
@@ -155,7 +155,7 @@ fn log(from: &Body, to: &Body, changed: &mut Vec<FieldChange>) -> Result<(), Val
 }
 
 /// Every file that a checkpoint speaks of.
-fn touched(body: &Body) -> BTreeSet<PathText> {
+fn mentioned_files(body: &Body) -> BTreeSet<PathText> {
     let mut files: BTreeSet<PathText> =
         body.files.iter().map(|file| PathText::Text(file.path.clone())).collect();
     let Some(workspace) = &body.workspace else { return files };

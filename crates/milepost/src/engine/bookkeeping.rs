@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::{RunOptions, Settings};
 use crate::model::{
     ClockReading, Event, EventType, Profile, RawJson, RecentCommit, RunId, RunRecord, Session, Status,
+    WriteToken,
 };
 use crate::seal::Header;
 use crate::store::RunView;
@@ -15,7 +16,7 @@ const RECENT: usize = 8;
 pub(super) const NO_SESSION: &str = "unknown";
 
 /// The record to go on with: the run's own, or a new one.
-pub(super) fn open(
+pub(super) fn open_record(
     view: &RunView,
     run: &RunId,
     run_options: &RunOptions,
@@ -43,17 +44,17 @@ pub(super) fn open(
     if let Some(profile) = run_options.profile {
         record.profile = profile;
     }
-    macro_rules! given {
+    macro_rules! set_given {
         ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
     }
-    given![title from run_options.title, plan from run_options.plan, owner from run_options.owner, agent from run_options.agent,
+    set_given![title from run_options.title, plan from run_options.plan, owner from run_options.owner, agent from run_options.agent,
            command from run_options.command];
     // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
     let place = &run_options.location;
-    macro_rules! first {
+    macro_rules! set_first {
         ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&place.$name); } )* };
     }
-    first![project, worktree, branch, user];
+    set_first![project, worktree, branch, user];
     record
 }
 
@@ -96,7 +97,7 @@ pub(super) fn begin_session(
 }
 
 /// What a checkpoint is among those of its run.
-pub(super) fn note_kind(record: &mut RunRecord, header: &Header) {
+pub(super) fn update_latest(record: &mut RunRecord, header: &Header) {
     let sequence = header.sequence;
     match header.status {
         Status::Failed => record.latest_failed = sequence,
@@ -112,9 +113,9 @@ pub(super) fn note_kind(record: &mut RunRecord, header: &Header) {
 }
 
 /// What a new checkpoint says about its run.
-pub(super) fn note_checkpoint(record: &mut RunRecord, header: &Header, now: Timestamp) {
+pub(super) fn record_checkpoint(record: &mut RunRecord, header: &Header, now: Timestamp) {
     let (sequence, status) = (header.sequence, header.status);
-    note_kind(record, header);
+    update_latest(record, header);
     record.status = status;
     record.ended_at = status.is_terminal().then_some(now);
     if status == Status::Completed {
@@ -125,8 +126,9 @@ pub(super) fn note_checkpoint(record: &mut RunRecord, header: &Header, now: Time
     }
 }
 
-pub(super) fn remember(record: &mut RunRecord, recent: RecentCommit) {
-    record.recent.push(recent);
+/// Adds a commit to those that a run remembers.
+pub(super) fn remember_commit(record: &mut RunRecord, token: &WriteToken, sequence: u64, coalesced: bool) {
+    record.recent.push(RecentCommit { token: token.clone(), sequence, coalesced });
     let surplus = record.recent.len().saturating_sub(RECENT);
     record.recent.drain(..surplus);
 }

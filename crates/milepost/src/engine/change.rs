@@ -31,11 +31,11 @@ impl Milepost {
 /// Refuses what no run could take, whatever it holds.
 pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), ValidationError> {
     changes.iter().try_for_each(|change| match change {
-        Change::Task(change) => named(&change.id, "/tasks/id"),
-        Change::Criterion(change) => named(&change.id, "/criteria/id"),
-        Change::Step(change) => named(&change.id, "/step_state/step_id"),
-        Change::Note(text) | Change::Prompt(text) => said(text, "/log/text", limits),
-        Change::Decision { text, .. } => said(text, "/decisions/text", limits),
+        Change::Task(change) => check_id(&change.id, "/tasks/id"),
+        Change::Criterion(change) => check_id(&change.id, "/criteria/id"),
+        Change::Step(change) => check_id(&change.id, "/step_state/step_id"),
+        Change::Note(text) | Change::Prompt(text) => check_text(text, "/log/text", limits),
+        Change::Decision { text, .. } => check_text(text, "/decisions/text", limits),
         Change::Item(Item::Outcome(outcome)) => {
             check_outcome(outcome, &JsonPath::Root.key("command_outcomes"))
         }
@@ -44,7 +44,7 @@ pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), Valid
 }
 
 /// Whether what a change becomes depends on the items that wait already.
-pub(super) fn depends_on_waiting(change: &Change) -> bool {
+pub(super) fn needs_pending_items(change: &Change) -> bool {
     match change {
         Change::Task(_) | Change::Criterion(_) | Change::Step(_) | Change::Context(_) => true,
         Change::Note(_) | Change::Prompt(_) | Change::Decision { .. } => false,
@@ -69,30 +69,30 @@ pub(super) fn resolve(
     let mut working = record.working.clone();
     let mut outcomes = Vec::new();
     for item in items.iter() {
-        working.take(item.clone(), &mut outcomes);
+        working.apply(item.clone(), &mut outcomes);
     }
     check(changes, limits)?;
     for change in changes {
-        let item = one(change, &working, now)?;
+        let item = resolve_change(change, &working, now)?;
         if let Item::Phase(phase) = &item {
             check_phase(phase, record.profile)?;
         }
-        working.take(item.clone(), &mut outcomes);
-        bound(&item, &working, limits)?;
+        working.apply(item.clone(), &mut outcomes);
+        check_field_size(&item, &working, limits)?;
         items.push(item);
     }
     Ok(())
 }
 
-fn one(change: &Change, working: &WorkingState, now: Timestamp) -> Result<Item, Error> {
+fn resolve_change(change: &Change, working: &WorkingState, now: Timestamp) -> Result<Item, Error> {
     Ok(match change {
         Change::Item(item) => item.clone(),
         Change::Task(TaskChange { id, status, title }) => {
             Item::Task(Task::changed(&working.tasks, id, *status, title.as_deref())?)
         }
-        Change::Criterion(change) => Item::Criterion(criterion(change, working)?),
-        Change::Step(change) => Item::Step(step(change, working)?),
-        Change::Context(change) => Item::Context(context(change, working)),
+        Change::Criterion(change) => Item::Criterion(changed_criterion(change, working)?),
+        Change::Step(change) => Item::Step(changed_step(change, working)?),
+        Change::Context(change) => Item::Context(changed_context(change, working)),
         Change::Note(text) => Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() }),
         Change::Prompt(text) => Item::Note(LogLine::of_prompt(now, text)?),
         Change::Decision { text, supersedes } => {
@@ -102,7 +102,7 @@ fn one(change: &Change, working: &WorkingState, now: Timestamp) -> Result<Item, 
     })
 }
 
-fn criterion(change: &CriterionChange, working: &WorkingState) -> Result<Criterion, Error> {
+fn changed_criterion(change: &CriterionChange, working: &WorkingState) -> Result<Criterion, Error> {
     let known = working.criteria.iter().find(|criterion| criterion.id == change.id).cloned();
     let mut criterion = known.unwrap_or_else(|| Criterion {
         id: change.id.clone(),
@@ -118,7 +118,7 @@ fn criterion(change: &CriterionChange, working: &WorkingState) -> Result<Criteri
 }
 
 /// A step as it now is. It ends only once it has begun; to leave one out it need not have.
-fn step(change: &StepChange, working: &WorkingState) -> Result<StepState, Error> {
+fn changed_step(change: &StepChange, working: &WorkingState) -> Result<StepState, Error> {
     let this = |step: &&StepState| step.step_id.as_deref() == Some(change.id.as_str());
     let begun = working.open_steps.iter().find(this);
     // Asked again, because the reply was lost or a script was: it has ended so already.
@@ -152,7 +152,7 @@ fn step(change: &StepChange, working: &WorkingState) -> Result<StepState, Error>
     Ok(step)
 }
 
-fn context(change: &ContextChange, working: &WorkingState) -> ContextDigest {
+fn changed_context(change: &ContextChange, working: &WorkingState) -> ContextDigest {
     let mut digest = working.context_digest.clone().unwrap_or_default();
     digest.window_pressure = change.pressure.or(digest.window_pressure);
     digest.dropped_items = change.dropped.unwrap_or(digest.dropped_items);
@@ -168,7 +168,7 @@ fn context(change: &ContextChange, working: &WorkingState) -> ContextDigest {
 }
 
 /// Refuses an id that names nothing, or too much.
-fn named(id: &str, path: &str) -> Result<(), ValidationError> {
+fn check_id(id: &str, path: &str) -> Result<(), ValidationError> {
     let message = match id.len() {
         0 => "an id must not be empty".to_owned(),
         n if n > ID => format!("an id of {n} bytes, over the limit of {ID}"),
@@ -178,7 +178,7 @@ fn named(id: &str, path: &str) -> Result<(), ValidationError> {
 }
 
 /// Refuses a text that says nothing, or too much.
-fn said(text: &str, path: &str, limits: &SizeLimits) -> Result<(), ValidationError> {
+fn check_text(text: &str, path: &str, limits: &SizeLimits) -> Result<(), ValidationError> {
     let size = text.len() as u64;
     let message = if text.trim().is_empty() {
         "a text must not be empty".to_owned()
@@ -191,7 +191,7 @@ fn said(text: &str, path: &str, limits: &SizeLimits) -> Result<(), ValidationErr
 }
 
 /// Refuses what would make a field larger than a save may bring it.
-fn bound(item: &Item, working: &WorkingState, limits: &SizeLimits) -> Result<(), ValidationError> {
+fn check_field_size(item: &Item, working: &WorkingState, limits: &SizeLimits) -> Result<(), ValidationError> {
     let (path, raw) = match item {
         Item::Task(_) | Item::Todo(_) => ("/tasks", RawJson::of(&working.tasks)?),
         Item::Criterion(_) => ("/criteria", RawJson::of(&working.criteria)?),

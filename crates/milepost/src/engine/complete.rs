@@ -1,10 +1,10 @@
 //! Complete: a checkpoint and the earlier ones of its run are done; completing the newest ends the run.
 
 use super::Milepost;
-use super::bookkeeping::remember;
+use super::bookkeeping::remember_commit;
 use super::list::is_completed;
 use crate::Error;
-use crate::model::{CheckpointId, Event, EventType, RawJson, RecentCommit, Status, WriteToken};
+use crate::model::{CheckpointId, Event, EventType, RawJson, Status, WriteToken};
 use crate::store::{
     CheckpointEntry, CheckpointFilter, Commit, Cursor, HeaderQuery, Row, StoreError, WriteDecision,
 };
@@ -67,7 +67,7 @@ impl Milepost {
                 record.ended_at = Some(now);
                 events.push(event(EventType::RunFinished));
             }
-            remember(&mut record, RecentCommit { token: token.clone(), sequence, coalesced: false });
+            remember_commit(&mut record, &token, sequence, false);
             let mut commit = Commit::new(record);
             commit.events = events;
             // An import's own flag would otherwise outvote the run's.

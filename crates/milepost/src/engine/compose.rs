@@ -1,4 +1,5 @@
-//! From a run as it stands, what was recorded since, and a draft to a whole body. Pure.
+//! Composes a checkpoint's body. In: the run's working state, the items recorded since, the caller's draft.
+//! Out: a complete body, and the working state brought up to date with it. Pure.
 
 use crate::model::{
     Body, CheckpointId, Draft, FileRef, Item, JsonPath, LogLine, Outcome, PAI_PHASES, Phase, Profile,
@@ -16,9 +17,30 @@ const LOG_BYTES: usize = 128 * 1024;
 /// How many written files a run remembers.
 const FILES: usize = 1000;
 
+impl From<Body> for WorkingState {
+    /// The working state that a checkpoint leaves behind.
+    fn from(body: Body) -> Self {
+        let mut working = Self {
+            phase: body.phase,
+            task_summary: body.task_summary,
+            criteria: body.criteria,
+            tasks: body.tasks,
+            files: Vec::new(),
+            step_state: body.step_state,
+            context_digest: body.context_digest,
+            decisions: body.decisions,
+            log: body.log,
+            open_steps: Vec::new(),
+            outcomes_dropped: 0,
+        };
+        working.reopen_step();
+        working
+    }
+}
+
 impl WorkingState {
-    /// Takes one item in; outcomes belong to the checkpoint and are collected in `outcomes`.
-    pub fn take(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
+    /// Applies one item; outcomes belong to the checkpoint and are collected in `outcomes`.
+    pub fn apply(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
         match item {
             Item::Outcome(outcome) => outcomes.push(outcome),
             Item::Note(line) => {
@@ -76,7 +98,7 @@ fn upsert<T>(list: &mut Vec<T>, new: T, same: impl Fn(&T, &T) -> bool) {
 }
 
 /// What a body is given from outside.
-pub(super) struct Frame<'a> {
+pub(super) struct CheckpointContext<'a> {
     pub(super) id: &'a CheckpointId,
     pub(super) created_at: jiff::Timestamp,
     pub(super) elapsed_ms: u64,
@@ -90,21 +112,21 @@ pub(super) fn compose(
     record: &mut RunRecord,
     items: &[Item],
     draft: &Draft,
-    frame: Frame<'_>,
+    frame: CheckpointContext<'_>,
 ) -> Result<Body, ValidationError> {
     let working = &mut record.working;
     let mut outcomes = Vec::new();
     for item in items {
-        working.take(item.clone(), &mut outcomes);
+        working.apply(item.clone(), &mut outcomes);
     }
     outcomes.extend(draft.command_outcomes.iter().cloned());
     working.decisions.extend(draft.decisions.iter().cloned());
     working.log.extend(draft.log.iter().cloned().map(LogLine::without_speaker));
     working.trim_log();
-    macro_rules! given {
+    macro_rules! set_given {
         ($($name:ident),*) => { $( if draft.$name.is_some() { working.$name.clone_from(&draft.$name); } )* };
     }
-    given![phase, task_summary, context_digest];
+    set_given![phase, task_summary, context_digest];
     if let Some(step) = &draft.step_state {
         working.enter_step(step.clone());
     }

@@ -2,7 +2,7 @@
 //! Title, owner and place are said nowhere else and are lost; everything a checkpoint or an event holds is not.
 
 use super::Milepost;
-use super::bookkeeping::note_kind;
+use super::bookkeeping::update_latest;
 use crate::Error;
 use crate::model::{
     ClockReading, Event, EventType, Profile, RawJson, RunId, RunRecord, Session, Status, WorkingState,
@@ -11,7 +11,7 @@ use crate::store::{CheckpointEntry, Commit, EventQuery, WriteDecision};
 
 /// What the event of a session's start says about the run.
 #[derive(serde::Deserialize)]
-struct Said {
+struct SessionStart {
     profile: Profile,
 }
 
@@ -42,23 +42,12 @@ impl Milepost {
         let now = self.now();
         // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
         let mut record = RunRecord::new(run.clone(), Profile::Brief, now);
-        self.each_entry(run, &mut |entry| self.note_entry(&mut record, &entry))?;
+        self.each_entry(run, &mut |entry| self.add_entry(&mut record, &entry))?;
         match self.newest_intact(Some(run), |_| true) {
             Ok(newest) => {
                 if let Ok(body) = newest.verified.body() {
                     record.status = body.status;
-                    record.working = WorkingState {
-                        phase: body.phase,
-                        task_summary: body.task_summary,
-                        criteria: body.criteria,
-                        tasks: body.tasks,
-                        step_state: body.step_state,
-                        context_digest: body.context_digest,
-                        decisions: body.decisions,
-                        log: body.log,
-                        ..WorkingState::default()
-                    };
-                    record.working.reopen_step();
+                    record.working = WorkingState::from(body);
                 }
             }
             // Not one document is left: the headers have said what there is to know.
@@ -72,17 +61,17 @@ impl Milepost {
                 record.completed_through = record.completed_through.max(through);
             }
             if event.kind == EventType::SessionStarted
-                && let Ok(said) = serde_json::from_str::<Said>(event.data.get())
+                && let Ok(start) = serde_json::from_str::<SessionStart>(event.data.get())
             {
-                record.profile = said.profile;
+                record.profile = start.profile;
             }
         }
         Ok(record)
     }
 
-    fn note_entry(&self, record: &mut RunRecord, entry: &CheckpointEntry) {
+    fn add_entry(&self, record: &mut RunRecord, entry: &CheckpointEntry) {
         let header = &entry.header;
-        note_kind(record, header);
+        update_latest(record, header);
         if header.status == Status::Completed {
             record.completed_through = header.sequence;
         }

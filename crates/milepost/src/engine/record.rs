@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::bookkeeping::{enter_session, open, remember};
+use super::bookkeeping::{enter_session, open_record, remember_commit};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::{Due, Milepost, RunOptions, change};
 use crate::Error;
-use crate::model::{Change, Item, RecentCommit, RunId, RunRecord, WriteToken};
+use crate::model::{Change, Item, RunId, RunRecord, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
 /// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
 /// would take them from, so that the cost of a write does not grow with what was recorded.
-const WAITING: u64 = 2 * OUTCOMES as u64;
+const MAX_PENDING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
     /// Adds items to a run, which is opened if it is not there.
@@ -29,7 +29,7 @@ impl Milepost {
         changes: &[Change],
         run_options: &RunOptions,
     ) -> Result<Due, Error> {
-        let (changes, run_options) = &self.without_secrets(run, changes, run_options)?;
+        let (changes, run_options) = &self.redacted(run, changes, run_options)?;
         let moment = self.clock.read();
         let token = WriteToken::generate();
         let mut refused = None;
@@ -37,15 +37,15 @@ impl Milepost {
         self.write(run, &mut |view| {
             refused = None;
             let mut events = Vec::new();
-            let mut record = open(view, run, run_options, &self.settings, moment.at, &mut events);
+            let mut record = open_record(view, run, run_options, &self.settings, moment.at, &mut events);
             if view.count > 0 {
                 due = Due::of(view.latest.as_ref(), record.profile, moment.at);
             }
             if record.recent.iter().any(|r| r.token == token) {
                 return WriteDecision::NoChange;
             }
-            let full = view.waiting + changes.len() as u64 > WAITING;
-            let whole = full || changes.iter().any(change::depends_on_waiting);
+            let full = view.waiting + changes.len() as u64 > MAX_PENDING;
+            let whole = full || changes.iter().any(change::needs_pending_items);
             if whole && view.details.is_none() {
                 return WriteDecision::NeedDetails;
             }
@@ -59,9 +59,12 @@ impl Milepost {
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
             record.interruption = None;
-            remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
-            let (consume, push) =
-                if full { (known, settle(&mut record, items)) } else { (0, items.split_off(known)) };
+            remember_commit(&mut record, &token, 0, false);
+            let (consume, push) = if full {
+                (known, fold_into_record(&mut record, items))
+            } else {
+                (0, items.split_off(known))
+            };
             let mut commit = Commit::new(record);
             commit.consume = consume;
             commit.push = push;
@@ -74,7 +77,7 @@ impl Milepost {
 
 impl Milepost {
     /// Changes and what a run is opened with as they may be written.
-    fn without_secrets<'a>(
+    fn redacted<'a>(
         &self,
         run: &RunId,
         changes: &'a [Change],
@@ -92,11 +95,11 @@ impl Milepost {
     }
 }
 
-/// Takes items into the record; gives the newest outcomes, which a record does not hold.
-fn settle(record: &mut RunRecord, items: Vec<Item>) -> Vec<Item> {
+/// Folds items into the record; returns the newest outcomes, which a record does not hold.
+fn fold_into_record(record: &mut RunRecord, items: Vec<Item>) -> Vec<Item> {
     let mut outcomes = Vec::new();
     for item in items {
-        record.working.take(item, &mut outcomes);
+        record.working.apply(item, &mut outcomes);
     }
     let surplus = outcomes.len().saturating_sub(OUTCOMES);
     record.working.outcomes_dropped += surplus as u64;

@@ -1,9 +1,9 @@
 //! Report: something went wrong beside the work, as an event of the run.
 
 use super::Milepost;
-use super::bookkeeping::remember;
+use super::bookkeeping::remember_commit;
 use crate::Error;
-use crate::model::{Event, EventType, RawJson, RecentCommit, RunId, WriteToken};
+use crate::model::{Event, EventType, RawJson, RunId, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
@@ -22,7 +22,7 @@ impl Milepost {
             if record.recent.iter().any(|r| r.token == token) {
                 return WriteDecision::NoChange;
             }
-            remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
+            remember_commit(&mut record, &token, 0, false);
             let mut commit = Commit::new(record);
             commit.events.push(Event {
                 at: now,

@@ -101,7 +101,7 @@ impl Save {
     pub(super) fn redact(&mut self, allow: &AllowList) -> Result<u64, Error> {
         let (draft, mut replaced) = allow.redact_draft(std::mem::take(&mut self.draft))?;
         self.draft = draft;
-        self.draft.command_outcomes.iter_mut().for_each(fit);
+        self.draft.command_outcomes.iter_mut().for_each(trim_summary);
         if !self.changes.is_empty() {
             replaced += redact_changes(&mut self.changes, allow)?;
         }
@@ -195,7 +195,7 @@ pub(super) fn redact_changes(changes: &mut Vec<Change>, allow: &AllowList) -> Re
     let (mut new, replaced) = allow.redact_value(std::mem::take(changes), "changes")?;
     for change in &mut new {
         if let Change::Item(Item::Outcome(outcome)) = change {
-            fit(outcome);
+            trim_summary(outcome);
         }
     }
     *changes = new;
@@ -203,7 +203,7 @@ pub(super) fn redact_changes(changes: &mut Vec<Change>, allow: &AllowList) -> Re
 }
 
 /// What stands for a secret may be longer than it was: the end of a summary, where it says how it went, still fits.
-fn fit(outcome: &mut Outcome) {
+fn trim_summary(outcome: &mut Outcome) {
     let surplus = outcome.summary.len().saturating_sub(compose::OUTCOME_SUMMARY);
     if surplus > 0 && outcome.summary.contains("[redacted:") {
         let start = outcome.summary.ceil_char_boundary(surplus);

@@ -76,7 +76,7 @@ impl Milepost {
         let mut pending_outcomes = Vec::new();
         if let Ok(record) = &mut summary.record {
             for item in state.items {
-                record.working.take(item, &mut pending_outcomes);
+                record.working.apply(item, &mut pending_outcomes);
             }
         }
         Ok(RunDetail { summary, pending_outcomes })

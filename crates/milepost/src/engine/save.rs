@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use jiff::{RoundMode, TimestampRound, Unit};
 
-use super::bookkeeping::{NO_SESSION, enter_session, note_checkpoint, open, remember};
-use super::compose::{self, Frame};
+use super::bookkeeping::{NO_SESSION, enter_session, open_record, record_checkpoint, remember_commit};
+use super::compose::{self, CheckpointContext};
 use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
 use crate::capture::WorkspaceCapture;
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CaptureHistory, CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RecentCommit, RunId,
-    Source, Status, ValidationError, Workspace, WriteToken,
+    CaptureHistory, CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RunId, Source, Status,
+    ValidationError, Workspace, WriteToken,
 };
 use crate::redact::{self, Redaction};
-use crate::retain::{self, Fold, RunFacts, Trigger};
+use crate::retain::{self, CoalesceDecision, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
 use crate::store::{
     CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, RetentionEntry, Row, RunDetails, RunView,
@@ -204,14 +204,14 @@ fn decide(view: &RunView, request: &Request<'_>) -> (WriteDecision, Result<Optio
         return (WriteDecision::NoChange, Ok(None));
     }
     let Some(details) = &view.details else { return (WriteDecision::NeedDetails, Ok(None)) };
-    match decide_or_fail(view, details, request) {
+    match plan_commit(view, details, request) {
         Ok((Some(commit), saved)) => (WriteDecision::Commit(Box::new(commit)), Ok(Some(saved))),
         Ok((None, saved)) => (WriteDecision::NoChange, Ok(Some(saved))),
         Err(e) => (WriteDecision::NoChange, Err(e)),
     }
 }
 
-fn decide_or_fail(
+fn plan_commit(
     view: &RunView,
     details: &RunDetails,
     request: &Request<'_>,
@@ -230,12 +230,12 @@ fn decide_or_fail(
         status,
         file: None,
         pruned: Vec::new(),
-        touched: save.draft.workspace.as_ref().and_then(touched),
+        touched: save.draft.workspace.as_ref().and_then(count_touched),
         pointer_error: None,
         replaced: 0,
     };
     let mut events = Vec::new();
-    let mut record = open(view, request.run, &save.run_options, request.settings, now, &mut events);
+    let mut record = open_record(view, request.run, &save.run_options, request.settings, now, &mut events);
     if let Some(done) = record.recent.iter().find(|r| r.token == request.token) {
         saved.sequence = done.sequence;
         saved.coalesced = done.coalesced;
@@ -270,7 +270,7 @@ fn decide_or_fail(
         }
         None => (NO_SESSION.to_owned(), 0),
     };
-    let frame = Frame {
+    let frame = CheckpointContext {
         id: &request.id,
         created_at: now,
         elapsed_ms,
@@ -303,7 +303,10 @@ fn decide_or_fail(
         // An id that was promised has to come true, and a run that had ended is open again.
         always: first || save.last_of_session || save.promised.is_some() || reopens,
     };
-    let fold = view.latest.as_ref().map_or(Fold::Keep, |latest| retain::coalesce(latest, &trigger, now));
+    let fold = view
+        .latest
+        .as_ref()
+        .map_or(CoalesceDecision::NewCheckpoint, |latest| retain::coalesce(latest, &trigger, now));
     record.updated_at = now;
     record.heartbeat = Some(now);
     // A timer says that time passes, not that the work goes on.
@@ -315,11 +318,11 @@ fn decide_or_fail(
     commit.consume = details.items.len();
     commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::front_matter::brief_id));
     match (fold, &view.latest) {
-        (Fold::Keep, _) | (_, None) => {
+        (CoalesceDecision::NewCheckpoint, _) | (_, None) => {
             let sealed = seal::seal(unsealed, &view.slot)?;
             let header = sealed.header();
             let sequence = header.sequence;
-            note_checkpoint(&mut commit.record, header, now);
+            record_checkpoint(&mut commit.record, header, now);
             let mut data = serde_json::json!({ "sequence": sequence, "source": source, "status": status });
             if let Some(phase) = &phase {
                 data["phase"] = phase.name.clone().into();
@@ -336,34 +339,39 @@ fn decide_or_fail(
                 events.push(event(EventType::SessionStopped, request, Some(&request.id), &data)?);
             }
             if save.pin || !save.tags.is_empty() {
-                commit.marks.push((sequence, marked(Marks::default(), save)));
+                commit.marks.push((sequence, add_marks(Marks::default(), save)));
             }
-            prune((view.count, &details.oldest), request, sequence, &mut commit, &mut saved, &mut events)?;
+            plan_pruning(
+                (view.count, &details.oldest),
+                request,
+                sequence,
+                &mut commit,
+                &mut saved,
+                &mut events,
+            )?;
             commit.puts.push(sealed);
         }
         (fold, Some(latest)) => {
             let mut marks = latest.marks.clone();
-            retain::fold_into(&mut marks, fold, &trigger, memory, now);
+            retain::coalesce_into(&mut marks, fold, &trigger, memory, now);
             commit.record.marks_changed += u64::from(save.pin || !save.tags.is_empty());
-            commit.marks.push((latest.header.sequence, marked(marks, save)));
+            commit.marks.push((latest.header.sequence, add_marks(marks, save)));
             saved.snapshot_id = latest.header.snapshot_id.clone();
             saved.sequence = latest.header.sequence;
             saved.coalesced = true;
-            if fold == Fold::Append {
+            if fold == CoalesceDecision::AppendSource {
                 let data = format!("{{\"sequence\":{},\"source\":\"{source}\"}}", saved.sequence);
                 events.push(event(EventType::CheckpointCoalesced, request, Some(&saved.snapshot_id), &data)?);
             }
         }
     }
-    let recent =
-        RecentCommit { token: request.token.clone(), sequence: saved.sequence, coalesced: saved.coalesced };
-    remember(&mut commit.record, recent);
+    remember_commit(&mut commit.record, &request.token, saved.sequence, saved.coalesced);
     commit.events = events;
     Ok((Some(commit), saved))
 }
 
 /// How many files were touched; unknown where git has never said anything.
-fn touched(workspace: &Workspace) -> Option<u64> {
+fn count_touched(workspace: &Workspace) -> Option<u64> {
     let count = workspace.files_modified.len() as u64;
     let silent = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
     (count > 0 || !silent).then_some(count)
@@ -384,7 +392,7 @@ fn event(
     })
 }
 
-fn marked(mut marks: Marks, save: &Save) -> Marks {
+fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     marks.pinned |= save.pin;
     for tag in &save.tags {
         if !marks.tags.contains(tag) {
@@ -396,7 +404,7 @@ fn marked(mut marks: Marks, save: &Save) -> Marks {
 }
 
 /// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at.
-fn prune(
+fn plan_pruning(
     (count, oldest): (u64, &[CheckpointEntry]),
     request: &Request<'_>,
     newest: u64,

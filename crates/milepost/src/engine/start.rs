@@ -1,10 +1,10 @@
 //! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
-use super::bookkeeping::{NO_SESSION, begin_session, open, remember};
+use super::bookkeeping::{NO_SESSION, begin_session, open_record, remember_commit};
 use super::{ContinueOptions, RunOptions};
 use crate::Error;
-use crate::model::{Owner, RecentCommit, RunId, RunRecord, Status, WriteToken};
+use crate::model::{Owner, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
@@ -58,7 +58,8 @@ impl Milepost {
             let mut done = None;
             self.write(&run, &mut |view| {
                 let mut events = Vec::new();
-                let mut record = open(view, &run, &start.run_options, &self.settings, moment.at, &mut events);
+                let mut record =
+                    open_record(view, &run, &start.run_options, &self.settings, moment.at, &mut events);
                 if record.recent.iter().any(|r| r.token == token) {
                     done = Some((record, view.count > 0));
                     return WriteDecision::NoChange;
@@ -94,7 +95,7 @@ impl Milepost {
                 begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);
                 record.updated_at = moment.at;
                 record.heartbeat = Some(moment.at);
-                remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
+                remember_commit(&mut record, &token, 0, false);
                 done = Some((record.clone(), rejoined));
                 let mut commit = Commit::new(record);
                 commit.events = events;

@@ -100,27 +100,27 @@ id! {
 impl StoreId {
     /// A new id of 80 random bits.
     pub fn generate() -> Self {
-        Self(format!("st_{}", suffix(16)))
+        Self(format!("st_{}", random_suffix(16)))
     }
 }
 
 impl CheckpointId {
     /// A new id: the time for people, 60 random bits for uniqueness at any rate from any number of processes.
     pub fn generate(now: Timestamp) -> Self {
-        Self(format!("cp_{}_{}", now.strftime("%Y%m%dT%H%M%S%3fZ"), suffix(12)))
+        Self(format!("cp_{}_{}", now.strftime("%Y%m%dT%H%M%S%3fZ"), random_suffix(12)))
     }
 }
 
 impl RunId {
     /// A new id: the time for people, 40 random bits for uniqueness.
     pub fn generate(now: Timestamp) -> Self {
-        Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), suffix(8)))
+        Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), random_suffix(8)))
     }
 
-    /// The id of the run of somebody's session, always the same for it. Whatever cannot stand in an id is replaced, and a
-    /// digest keeps such ids apart.
-    pub fn derived(who: &str, session: &str) -> Self {
-        let whole = format!("{who}-{session}");
+    /// The id of the run of an agent's session, always the same for it. Characters that no id may have are replaced, and
+    /// a digest keeps such ids apart.
+    pub fn for_session(agent: &str, session: &str) -> Self {
+        let whole = format!("{agent}-{session}");
         if check("run", &whole).is_ok() {
             return Self(whole);
         }
@@ -139,7 +139,7 @@ pub struct WriteToken(String);
 impl WriteToken {
     /// A new token.
     pub fn generate() -> Self {
-        Self(suffix(12))
+        Self(random_suffix(12))
     }
 
     /// The token as text.
@@ -149,7 +149,7 @@ impl WriteToken {
 }
 
 /// `len` characters of five random bits each.
-fn suffix(len: usize) -> String {
+fn random_suffix(len: usize) -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
@@ -196,11 +196,12 @@ mod tests {
 
     #[test]
     fn derived_ids_are_valid_and_differ() {
-        assert_eq!(RunId::derived("codex", "01a1-b").as_str(), "codex-01a1-b");
+        assert_eq!(RunId::for_session("codex", "01a1-b").as_str(), "codex-01a1-b");
         let odd = ["", "../../x", "a/b", "a b", "trailing.", "ü", "a\nb", &"x".repeat(300), &"x".repeat(301)];
-        let ids: std::collections::HashSet<_> = odd.iter().map(|odd| RunId::derived("codex", odd)).collect();
+        let ids: std::collections::HashSet<_> =
+            odd.iter().map(|odd| RunId::for_session("codex", odd)).collect();
         assert_eq!(ids.len(), odd.len());
-        for id in ids.iter().chain([&RunId::derived("../", "..")]) {
+        for id in ids.iter().chain([&RunId::for_session("../", "..")]) {
             id.as_str().parse::<RunId>().unwrap();
         }
     }

@@ -1,9 +1,10 @@
 //! Plain types: ids, checkpoint, run, marks, items, events, policies.
-//! In: nothing. Out: what every other room speaks about.
+//! In: nothing. Out: the types that every other module uses.
 //! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
 
 mod change;
 pub(crate) mod checkpoint;
+mod components;
 mod event;
 mod id;
 mod interruption;
@@ -11,7 +12,6 @@ mod item;
 pub(crate) mod json;
 pub(crate) mod manifest;
 mod marks;
-mod parts;
 pub(crate) mod policy;
 mod run;
 pub(crate) mod schema;
@@ -23,6 +23,11 @@ pub use checkpoint::Body;
 #[cfg(test)]
 pub(crate) use checkpoint::reserved_fields;
 pub(crate) use checkpoint::{Draft, FieldRole, Member};
+pub use components::{
+    ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
+    OutcomeResult, Phase, Pressure, RedactionSummary, ResumeHints, Source, Status, StepState, StepStatus,
+    TaskStatus, TodoCompliance,
+};
 pub use event::{Event, EventType};
 pub use id::{CheckpointId, IdError, RunId, StoreId, WriteToken};
 pub use interruption::{Interruption, InterruptionKind};
@@ -31,11 +36,6 @@ pub(crate) use json::{FromRawJson, JsonPath};
 pub use json::{RawJson, RawObject, ValidationError};
 pub(crate) use manifest::Manifest;
 pub use marks::Marks;
-pub use parts::{
-    ContextDigest, Criterion, CriterionStatus, Decision, FileRef, LogLine, Outcome, OutcomeKind,
-    OutcomeResult, Phase, Pressure, RedactionSummary, ResumeHints, Source, Status, StepState, StepStatus,
-    TaskStatus, TodoCompliance,
-};
 pub(crate) use policy::{CaptureWhen, PAI_PHASES};
 pub use policy::{KeepCount, Profile, Retention, SizeLimits, StoreLimits};
 pub use run::{

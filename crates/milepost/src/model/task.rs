@@ -115,7 +115,7 @@ impl Task {
     }
 
     /// The task whose own object holds the subtask `id`, and that subtask. Ids may hold slashes of their own.
-    fn inside(tasks: &[Self], id: &str) -> Option<(Self, Self)> {
+    fn find_nested(tasks: &[Self], id: &str) -> Option<(Self, Self)> {
         id.match_indices('/').find_map(|(at, _)| {
             let (parent, child) = (id.get(..at)?, id.get(at + 1..)?);
             let parent = tasks.iter().find(|task| task.id == parent)?;
@@ -127,7 +127,7 @@ impl Task {
     /// Finds a task, or a subtask by `PARENT/CHILD`.
     pub fn find(tasks: &[Self], id: &str) -> Option<Self> {
         let task = tasks.iter().find(|task| task.id == id).cloned();
-        task.or_else(|| Self::inside(tasks, id).map(|(_, subtask)| subtask))
+        task.or_else(|| Self::find_nested(tasks, id).map(|(_, subtask)| subtask))
     }
 
     /// The task to keep when the task `id` now stands so: its parent where the parent's object holds it.
@@ -142,7 +142,7 @@ impl Task {
             task.update(status.as_str(), title)?;
             return Ok(task);
         }
-        match Self::inside(tasks, id) {
+        match Self::find_nested(tasks, id) {
             Some((mut parent, mut child)) => {
                 child.update(status.as_str(), title)?;
                 parent.set_subtask(&child)?;

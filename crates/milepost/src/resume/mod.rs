@@ -102,7 +102,7 @@ impl ResumeInput<'_> {
         let noted = record.interruption.as_ref().map(|noted| noted.class);
         match (record.status, self.owner) {
             (Status::Completed, _) => (RunState::Ended, InterruptionKind::CleanStop),
-            (Status::Failed, _) => (RunState::Stopped, noted.unwrap_or_else(|| self.failure())),
+            (Status::Failed, _) => (RunState::Stopped, noted.unwrap_or_else(|| self.failure_kind())),
             (_, Some(Liveness::Alive)) => match noted {
                 Some(class) => (RunState::Waiting, class),
                 None if self.is_silent(policy) => (RunState::Stalled, InterruptionKind::Stalled),
@@ -123,7 +123,7 @@ impl ResumeInput<'_> {
     }
 
     /// What made the work fail: the last thing that did.
-    fn failure(&self) -> InterruptionKind {
+    fn failure_kind(&self) -> InterruptionKind {
         let last = self.outcomes.iter().rfind(|outcome| outcome.result == OutcomeResult::Fail);
         match last.and_then(|outcome| outcome.reason_code.as_deref()) {
             Some(code) if code.contains("timeout") => InterruptionKind::Timeout,
@@ -134,12 +134,18 @@ impl ResumeInput<'_> {
     /// Decides. `take_over` sets aside that an owner lives, unless it is at work.
     pub(crate) fn decide(&self, policy: &ResumePolicy, take_over: bool) -> ResumeDecision {
         let (run_state, class) = self.run_state(policy);
-        let reason_code = self.against(policy, run_state, take_over).unwrap_or(ReasonCode::ResumeAllowed);
+        let reason_code =
+            self.blocking_reason(policy, run_state, take_over).unwrap_or(ReasonCode::ResumeAllowed);
         ResumeDecision { reason_code, class, run_state, eligible: reason_code == ReasonCode::ResumeAllowed }
     }
 
     /// What stands against continuing it.
-    fn against(&self, policy: &ResumePolicy, run_state: RunState, take_over: bool) -> Option<ReasonCode> {
+    fn blocking_reason(
+        &self,
+        policy: &ResumePolicy,
+        run_state: RunState,
+        take_over: bool,
+    ) -> Option<ReasonCode> {
         let record = self.record;
         match run_state {
             RunState::Active => return Some(ReasonCode::ResumeRunActive),

@@ -33,17 +33,17 @@ pub(crate) struct Trigger<'a> {
 
 /// What becomes of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fold {
+pub(crate) enum CoalesceDecision {
     /// A checkpoint of its own.
-    Keep,
+    NewCheckpoint,
     /// Its source is appended to the marks of the checkpoint before.
-    Append,
+    AppendSource,
     /// The checkpoint before is confirmed; nothing is appended.
-    Refresh,
+    ConfirmLatest,
 }
 
-/// Decides whether a trigger is folded into the newest checkpoint.
-pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> Fold {
+/// Decides whether a trigger is coalesced into the newest checkpoint.
+pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> CoalesceDecision {
     let header = &latest.header;
     // A trigger that did not look at the workspace says nothing about it.
     let seen = match (&header.unseen, &trigger.material.unseen) {
@@ -53,23 +53,23 @@ pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Tim
     let unchanged =
         header.material == trigger.material.all || (!trigger.outcomes && *seen == trigger.material.quiet);
     if !unchanged || trigger.always || trigger.status.is_terminal() {
-        return Fold::Keep;
+        return CoalesceDecision::NewCheckpoint;
     }
     // A clock that went back says nothing about how far apart two triggers are.
-    let Some(age) = clock::age(latest.header.created_at, now) else { return Fold::Keep };
+    let Some(age) = clock::age(latest.header.created_at, now) else { return CoalesceDecision::NewCheckpoint };
     if age <= WINDOW {
-        Fold::Append
+        CoalesceDecision::AppendSource
     } else if trigger.source == Source::Timer && !trigger.profile.keeps_every_tick() {
-        Fold::Refresh
+        CoalesceDecision::ConfirmLatest
     } else {
-        Fold::Keep
+        CoalesceDecision::NewCheckpoint
     }
 }
 
-/// Carries a fold out on the marks of the kept checkpoint.
-pub(crate) fn fold_into(
+/// Adds a trigger to the marks of the checkpoint that it is coalesced into.
+pub(crate) fn coalesce_into(
     marks: &mut Marks,
-    fold: Fold,
+    decision: CoalesceDecision,
     trigger: &Trigger<'_>,
     memory: Option<MemoryUsage>,
     now: Timestamp,
@@ -80,7 +80,7 @@ pub(crate) fn fold_into(
     if memory.is_some() {
         marks.memory = memory;
     }
-    if fold == Fold::Append {
+    if decision == CoalesceDecision::AppendSource {
         if marks.sources.len() < Marks::LISTED {
             marks.sources.push(trigger.source.as_str().to_owned());
         }

@@ -9,7 +9,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use coalesce::{Fold, Trigger, coalesce, fold_into};
+pub(crate) use coalesce::{CoalesceDecision, Trigger, coalesce, coalesce_into};
 pub(crate) use ended::EndedRun;
 pub(crate) use plan::{RetentionDecision, RunFacts, plan};
 pub(crate) use reason::Reason;

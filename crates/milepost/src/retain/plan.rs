@@ -82,7 +82,7 @@ pub(crate) fn plan(
     policy: &Retention,
     now: Timestamp,
 ) -> Vec<RetentionDecision> {
-    let chosen = chosen(run, entries, policy);
+    let chosen = newest_of_periods(run, entries, policy);
     entries
         .iter()
         .zip(chosen)
@@ -90,7 +90,7 @@ pub(crate) fn plan(
         .map(|(index, (entry, chosen))| {
             let newer = run.count.saturating_sub(index as u64 + 1);
             let age = clock::age(entry.created_at, now);
-            let mut keep = preserved(run, index, entry, policy);
+            let mut keep = protection_reasons(run, index, entry, policy);
             // What is stamped in the future is young.
             if let Some(within) = policy.keep_within.filter(|within| age.is_none_or(|age| age <= *within)) {
                 keep.push(Reason::Within(within.as_secs()));
@@ -117,7 +117,12 @@ pub(crate) fn plan(
 }
 
 /// Reasons that hold whatever the number and the age.
-fn preserved(run: &RunFacts, index: usize, entry: &RetentionEntry, policy: &Retention) -> Vec<Reason> {
+fn protection_reasons(
+    run: &RunFacts,
+    index: usize,
+    entry: &RetentionEntry,
+    policy: &Retention,
+) -> Vec<Reason> {
     let sequence = entry.sequence;
     [
         (sequence == run.newest, Reason::Newest),
@@ -159,7 +164,7 @@ impl Buckets {
 }
 
 /// For each entry, of what it is the newest.
-fn chosen(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention) -> Vec<Vec<Reason>> {
+fn newest_of_periods(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention) -> Vec<Vec<Reason>> {
     let mut reasons = vec![Vec::new(); entries.len()];
     if !policy.has_buckets() {
         return reasons;

@@ -20,13 +20,13 @@ pub enum TimerError {
 
 /// Whether the timer has been told to end.
 #[derive(Debug, Default)]
-struct Ended {
+struct StopFlag {
     flag: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Ended {
-    fn say(&self) {
+impl StopFlag {
+    fn set(&self) {
         *self.flag.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();
     }
@@ -48,7 +48,7 @@ impl Ended {
 /// A running timer. Dropping it tells it to end; `stop` also waits until it has.
 #[derive(Debug)]
 pub struct Timer {
-    ended: Arc<Ended>,
+    ended: Arc<StopFlag>,
     thread: Mutex<Option<JoinHandle<()>>>,
     id: ThreadId,
     pid: u32,
@@ -60,7 +60,7 @@ impl Timer {
         if interval.is_zero() {
             return Err(TimerError::Interval);
         }
-        let ended = Arc::new(Ended::default());
+        let ended = Arc::new(StopFlag::default());
         let seen = ended.clone();
         let work = move || {
             let mut next = Instant::now().checked_add(interval);
@@ -86,7 +86,7 @@ impl Timer {
         if self.pid != std::process::id() {
             return;
         }
-        self.ended.say();
+        self.ended.set();
         if std::thread::current().id() == self.id {
             return;
         }
@@ -100,7 +100,7 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            self.ended.say();
+            self.ended.set();
         }
     }
 }

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
 use self::sealed::write_sealed;
-use super::bookkeeping::{note_checkpoint, remember};
+use super::bookkeeping::{record_checkpoint, remember_commit};
 use super::{Milepost, RunLocation};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignData, ForeignRun, Format, ImportNote, SkippedFile};
 use crate::model::{
-    CheckpointId, Event, JsonPath, Marks, RawObject, RecentCommit, RunId, RunOrigin, RunRecord, WriteToken,
+    CheckpointId, Event, JsonPath, Marks, RawObject, RunId, RunOrigin, RunRecord, WriteToken,
 };
 use crate::redact::{AllowList, Redaction};
 use crate::seal;
@@ -334,7 +334,7 @@ impl Milepost {
                 };
                 let header = sealed.header();
                 let at = header.created_at;
-                note_checkpoint(&mut record, header, at);
+                record_checkpoint(&mut record, header, at);
                 if let Some(completed) = one.completed {
                     marks.push((
                         header.sequence,
@@ -352,7 +352,7 @@ impl Milepost {
                 record.status = status;
                 record.ended_at = status.is_terminal().then_some(record.updated_at);
             }
-            remember(&mut record, RecentCommit { token: token.clone(), sequence: 0, coalesced: false });
+            remember_commit(&mut record, &token, 0, false);
             let mut commit = Commit::new(record);
             commit.puts = puts;
             commit.marks = marks;

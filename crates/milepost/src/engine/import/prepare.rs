@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::check_run_name;
-use super::super::compose::{self, Frame};
+use super::super::compose::{self, CheckpointContext};
 use crate::Error;
 use crate::interop::{ForeignCheckpoint, ForeignRun, safe_name};
 use crate::model::{
@@ -115,7 +115,7 @@ pub(super) fn prepared(
     note_session(record, &session, one);
     record.working = WorkingState::default();
     let status = draft.status.unwrap_or(crate::model::Status::InProgress);
-    let frame = Frame {
+    let frame = CheckpointContext {
         id: name,
         created_at: one.created_at,
         elapsed_ms: one.elapsed_ms,

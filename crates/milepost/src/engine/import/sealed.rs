@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::bookkeeping::note_checkpoint;
+use super::super::bookkeeping::record_checkpoint;
 use super::super::transfer::{CopyProgress, content, portable};
 use super::super::{Milepost, RunLocation};
 use crate::Error;
@@ -106,7 +106,7 @@ fn made(run: &RunId, all: &[SealedLine]) -> Result<RunRecord, Error> {
             .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
         let slot = crate::store::Slot::issue(body.sequence, 0);
         let sealed = document.clone().into_sealed(&slot).map_err(|e| content(&e))?;
-        note_checkpoint(record, sealed.header(), body.created_at);
+        record_checkpoint(record, sealed.header(), body.created_at);
         record.updated_at = body.created_at;
     }
     record.ok_or_else(|| Error::NoRun(run.to_string()))

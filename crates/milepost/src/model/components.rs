@@ -1,5 +1,5 @@
-//! The pieces of a checkpoint's body, with the contracts of the snapshot schema: closed enums, counts of 0 or more.
-//! Members of each record stand in alphabetical order, since that is the order they are written in.
+//! The parts that a checkpoint's body is made of: closed enums such as `Source` and `Status`, and objects such as `Phase`
+//! and `Outcome`. Members of each object are listed in alphabetical order, the order they are written in.
 
 use std::collections::BTreeMap;
 
