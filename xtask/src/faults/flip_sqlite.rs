@@ -25,11 +25,11 @@ const CHECKPOINTS: [(&str, &str, &str); 18] = [
     ("delta", "stamp, 0", "checksum"),
     ("delta", "stamp, 0", "base"),
     ("delta", "stamp, 0", "dependants"),
-    ("fresh", "run_n, sequence", "header"),
-    ("fresh", "run_n, sequence", "header_sum"),
-    ("fresh", "run_n, sequence", "snapshot_id"),
-    ("fresh", "run_n, sequence", "body"),
-    ("fresh", "run_n, sequence", "body_sum"),
+    ("append_log", "run_n, sequence", "header"),
+    ("append_log", "run_n, sequence", "header_sum"),
+    ("append_log", "run_n, sequence", "snapshot_id"),
+    ("append_log", "run_n, sequence", "body"),
+    ("append_log", "run_n, sequence", "body_sum"),
 ];
 
 /// What else is stored.
@@ -44,13 +44,13 @@ const REST: [(&str, &str, &str); 19] = [
     ("event", "run_n, n", "events"),
     ("event", "run_n, n", "checksum"),
     ("event", "run_n, n", "count"),
-    ("fresh", "run_n, sequence", "count"),
-    ("fresh", "run_n, sequence", "events"),
-    ("fresh", "run_n, sequence", "record"),
-    ("fresh", "run_n, sequence", "run_sum"),
-    ("fresh", "run_n, sequence", "event"),
-    ("fresh", "run_n, sequence", "event_sum"),
-    ("fresh", "run_n, sequence", "event_count"),
+    ("append_log", "run_n, sequence", "count"),
+    ("append_log", "run_n, sequence", "events"),
+    ("append_log", "run_n, sequence", "record"),
+    ("append_log", "run_n, sequence", "run_sum"),
+    ("append_log", "run_n, sequence", "event"),
+    ("append_log", "run_n, sequence", "event_sum"),
+    ("append_log", "run_n, sequence", "event_count"),
     ("name", "run_n, sequence", "name"),
     ("meta", "length(key), unicode(key)", "value"),
 ];
@@ -153,7 +153,7 @@ fn rest(
 fn names(db: &Connection) -> Result<BTreeMap<(i64, i64), String>> {
     let mut statement = db.prepare(
         "SELECT run_n, sequence, stamp, snapshot_id FROM checkpoint \
-         UNION ALL SELECT run_n, sequence, stamp, snapshot_id FROM fresh",
+         UNION ALL SELECT run_n, sequence, stamp, snapshot_id FROM append_log",
     )?;
     let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?;
     let mut names = BTreeMap::new();

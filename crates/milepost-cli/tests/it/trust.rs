@@ -255,7 +255,7 @@ fn what_never_ends_or_is_too_large_is_refused_at_once() {
 fn a_database_with_a_schema_of_its_own_is_refused() {
     for sql in [
         "DROP TABLE run; CREATE VIEW run AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT n FROM c;",
-        "CREATE TRIGGER gone AFTER INSERT ON fresh BEGIN DELETE FROM fresh; DELETE FROM checkpoint; END;",
+        "CREATE TRIGGER gone AFTER INSERT ON append_log BEGIN DELETE FROM append_log; DELETE FROM checkpoint; END;",
         "CREATE TABLE extra (a, b GENERATED ALWAYS AS (printf('%.*c', 1000000000, a)));",
         "CREATE VIEW v AS SELECT 1;",
     ] {

@@ -84,7 +84,7 @@ fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     }
     hurt.check();
     let db = rusqlite::Connection::open(&path).unwrap();
-    let waiting: i64 = db.query_row("SELECT count(*) FROM fresh", [], |row| row.get(0)).unwrap();
+    let waiting: i64 = db.query_row("SELECT count(*) FROM append_log", [], |row| row.get(0)).unwrap();
     assert_eq!(waiting, 6, "all but the first lie as they came");
     assert_eq!(db.execute(sql, []).unwrap(), 1, "{sql}");
     then(&store, hurt);
@@ -92,7 +92,7 @@ fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
 
 #[test]
 fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
-    let sql = "UPDATE fresh SET header = replace(header, 'manual', 'mXnual') WHERE sequence = 5";
+    let sql = "UPDATE append_log SET header = replace(header, 'manual', 'mXnual') WHERE sequence = 5";
     with_fresh_damage(sql, |store, hurt| {
         let look = || {
             let query = HeaderQuery::default().run(hurt.run());
@@ -117,7 +117,7 @@ fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
 
 #[test]
 fn a_fresh_document_stays_damaged_and_costs_no_other() {
-    let sql = "UPDATE fresh SET body = zeroblob(length(body)) WHERE sequence = 5";
+    let sql = "UPDATE append_log SET body = zeroblob(length(body)) WHERE sequence = 5";
     with_fresh_damage(sql, |store, hurt| {
         let look = || {
             for (sequence, damaged) in [(4, false), (5, true), (6, false), (7, false)] {
@@ -135,7 +135,7 @@ fn a_fresh_document_stays_damaged_and_costs_no_other() {
 
 #[test]
 fn what_a_damaged_fresh_row_removed_is_there_again_and_the_run_is_named() {
-    let sql = "UPDATE fresh SET drops = zeroblob(length(drops)) WHERE sequence = 6";
+    let sql = "UPDATE append_log SET drops = zeroblob(length(drops)) WHERE sequence = 6";
     with_fresh_damage(sql, |store, hurt| {
         let row = store.run(hurt.run()).unwrap().unwrap().row;
         assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
@@ -149,7 +149,8 @@ fn what_a_damaged_fresh_row_removed_is_there_again_and_the_run_is_named() {
 
 #[test]
 fn a_fresh_record_is_reported_and_can_be_written_anew() {
-    let sql = "UPDATE fresh SET record = replace(record, 'in_progress', 'in_prXgress') WHERE sequence = 7";
+    let sql =
+        "UPDATE append_log SET record = replace(record, 'in_progress', 'in_prXgress') WHERE sequence = 7";
     with_fresh_damage(sql, |store, hurt| {
         let row = store.run(hurt.run()).unwrap().unwrap().row;
         assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 4));

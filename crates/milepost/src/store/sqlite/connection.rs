@@ -136,7 +136,7 @@ impl Db {
     pub(super) fn open(path: &Path, access: Access, wal: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let opened = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .and_then(|connection| Self::settle(connection, path, wal));
+            .and_then(|connection| Self::configure(connection, path, wal));
         match opened {
             Ok(db) if !db.read_only => Ok(db),
             Err(e) if access == Access::Write => Err(e),
@@ -161,7 +161,7 @@ impl Db {
 
     fn open_read_only(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
         let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let mut db = Self::settle(connection, path, wal)?;
+        let mut db = Self::configure(connection, path, wal)?;
         db.identity()?;
         Ok(db)
     }
@@ -184,12 +184,12 @@ impl Db {
             }
         }
         let connection = Connection::open_with_flags(&copy, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let mut db = Self::settle(connection, path, wal)?;
+        let mut db = Self::configure(connection, path, wal)?;
         db.identity()?;
         Ok(Self { read_only: true, copy: Some(folder), ..db })
     }
 
-    fn settle(mut connection: Connection, path: &Path, wal: bool) -> Result<Self> {
+    fn configure(mut connection: Connection, path: &Path, wal: bool) -> Result<Self> {
         let read_only = connection.is_readonly("main")?;
         database::restrict(&connection)?;
         connection.busy_timeout(FOREIGN_WAIT)?;
@@ -200,6 +200,9 @@ impl Db {
         let length = std::fs::metadata(sibling(path, "-wal")).map_or(0, |meta| meta.len());
         let pages_on_disk = i32::try_from(length / WAL_PAGE).unwrap_or(i32::MAX);
         if !read_only {
+            #[cfg(target_os = "macos")]
+            // There, only a full sync reaches the disk itself.
+            connection.execute_batch("PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")?;
             // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             if !wal {

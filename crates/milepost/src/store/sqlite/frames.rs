@@ -2,8 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::fresh;
-use super::read::{bytes, integer, number, prove};
+use super::decode::{bytes, integer, number, prove};
 use crate::store::check::checksum;
 use crate::store::frame::{self, MOST_DEPENDANTS, SMALL};
 use crate::store::{Damage, Part};
@@ -40,22 +39,8 @@ fn fetch(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Stored>> {
     tx.prepare_cached(&delta)?.query_row(params![n, integer(sequence)], stored).optional()
 }
 
-/// Reads one document; `None` if there is no such checkpoint.
+/// Reads one document of the tables; `None` if there is no such checkpoint.
 pub(super) fn read(
-    tx: &Connection,
-    n: i64,
-    sequence: u64,
-) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
-    if let Some((data, sum)) = fresh::document(tx, n, sequence)? {
-        let key = [n as u64, sequence, 0, 0].map(u64::to_le_bytes);
-        let proven = prove(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], &data, &sum);
-        return Ok(Some(proven.and_then(|()| unpack(&data, &[]))));
-    }
-    settled(tx, n, sequence)
-}
-
-/// Reads one document that is not in a fresh row.
-pub(super) fn settled(
     tx: &Connection,
     n: i64,
     sequence: u64,
@@ -106,7 +91,7 @@ pub(super) fn settled(
     Ok(Some(Ok(document)))
 }
 
-fn unpack(frame: &[u8], base: &[u8]) -> std::result::Result<Vec<u8>, Damage> {
+pub(super) fn unpack(frame: &[u8], base: &[u8]) -> std::result::Result<Vec<u8>, Damage> {
     frame::unpack(frame, base).map_err(|e| Damage::integrity(Part::Body, "a readable frame", e.to_string()))
 }
 
@@ -151,7 +136,7 @@ fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links
 }
 
 /// A document that was read.
-pub(super) struct Last {
+pub(super) struct LastRead {
     n: i64,
     sequence: u64,
     document: Vec<u8>,
@@ -159,7 +144,7 @@ pub(super) struct Last {
 
 /// Packs the document two before `newest` against the one between them, so that the newest two stay whole.
 /// `last` is the document that was between them, and will be the one that is packed next.
-pub(super) fn settle(tx: &Connection, n: i64, newest: u64, last: &mut Option<Last>) -> Result<()> {
+pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option<LastRead>) -> Result<()> {
     let [base, old, below @ ..] = &older(tx, n, newest, 3)?[..] else { return Ok(()) };
     if old.base != 0 || old.length <= SMALL {
         return Ok(());
@@ -202,12 +187,12 @@ pub(super) fn settle(tx: &Connection, n: i64, newest: u64, last: &mut Option<Las
             data
         ])?;
     }
-    *last = Some(Last { n, sequence: base.sequence, document: base_document });
+    *last = Some(LastRead { n, sequence: base.sequence, document: base_document });
     Ok(())
 }
 
 /// Makes the neighbour that is packed against `sequence` whole, before `sequence` goes.
-pub(super) fn release(tx: &Connection, n: i64, sequence: u64) -> Result<()> {
+pub(super) fn make_dependant_whole(tx: &Connection, n: i64, sequence: u64) -> Result<()> {
     let Some(below) = older(tx, n, sequence, 1)?.into_iter().next() else { return Ok(()) };
     if below.base != sequence {
         return Ok(());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Result, params};
 
-use super::read::{bytes, integer, number, text};
+use super::decode::{bytes, integer, number, text};
 use super::sibling;
 use crate::fs::{atomic, bounded};
 use crate::store::Part;

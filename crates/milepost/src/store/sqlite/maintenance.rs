@@ -1,12 +1,12 @@
 //! Looking after the file: damaged pages, rows that do not fit each other, space to give back.
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, Result};
 
 use super::connection::Access;
-use super::fresh::{self, Fresh};
-use super::read::number;
+use super::decode::number;
 use super::transact::{Outcome, transact};
-use super::{SqliteStore, frames, list, recover, rows, salvage};
+use super::view::StoreView;
+use super::{SqliteStore, recover, rows, salvage};
 use crate::fs::atomic;
 use crate::model::Marks;
 use crate::seal;
@@ -38,12 +38,12 @@ fn compact(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreE
         let _turn = store.turn()?;
         let left = store.with(Access::Write, |db| {
             if free == u64::MAX {
-                transact(store, db, &mut |tx, fresh, base| {
-                    fresh::settle(tx, fresh).map_err(|e| store.write_error(e))?;
+                transact(store, db, &mut |_, view, base| {
+                    view.merge().map_err(|e| store.write_error(e))?;
                     Ok(Outcome::same_stamp((), base))
                 })?;
             }
-            let left = give_back(db.connection()).map_err(|e| store.write_error(e))?;
+            let left = vacuum(db.connection()).map_err(|e| store.write_error(e))?;
             // What others free meanwhile is theirs to give back.
             let last = left == 0 || left >= free;
             if last {
@@ -60,8 +60,8 @@ fn compact(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreE
     Ok(MaintenanceReport { bytes_freed, ..MaintenanceReport::default() })
 }
 
-/// Gives one turn's free pages back, and says how many are left.
-pub(super) fn give_back(connection: &Connection) -> Result<u64> {
+/// Returns at most `PAGES_A_TURN` free pages to the disk; gives how many are left.
+pub(super) fn vacuum(connection: &Connection) -> Result<u64> {
     let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PAGES_A_TURN})"))?;
     let mut rows = vacuum.query([])?;
     while rows.next()?.is_some() {}
@@ -140,19 +140,15 @@ fn damaged_headers(store: &SqliteStore) -> std::result::Result<Vec<(i64, u64, St
     for row in rows {
         let Row::Damaged { damage, cursor } = row else { continue };
         let places = store.with(Access::Any, |db| {
-            let sql = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
-                       UNION ALL SELECT run_n FROM fresh WHERE sequence = ?1 AND stamp = ?2";
-            let run = || -> Result<Vec<i64>> {
-                let mut statement = db.connection().prepare(sql)?;
-                statement
-                    .query_map(params![cursor.sequence as i64, cursor.stamp as i64], |row| row.get(0))?
-                    .collect()
-            };
-            run().map_err(|e| store.error(e))
+            let runs =
+                StoreView::load(db.connection()).and_then(|view| view.runs_at(cursor.sequence, cursor.stamp));
+            runs.map_err(|e| store.error(e))
         })?;
         for n in places {
             let readable = store.with(Access::Any, |db| {
-                frames::read(db.connection(), n, cursor.sequence).map_err(|e| store.error(e))
+                StoreView::load(db.connection())
+                    .and_then(|view| view.any_document(n, cursor.sequence))
+                    .map_err(|e| store.error(e))
             })?;
             if let Some(Ok(document)) = readable
                 && seal::verify(document).is_ok()
@@ -174,7 +170,7 @@ fn repair(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreEr
     }
     if report.problems.iter().any(|p| p.kind == ProblemKind::Pages) {
         let found = salvage::survey(&store.path).map_err(|e| store.error(e))?;
-        salvage::rescue(store, &found)?;
+        salvage::replace_store(store, &found)?;
         report.done += 1;
         return Ok(report);
     }
@@ -187,11 +183,11 @@ fn repair(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreEr
     let strays = store.headers(&HeaderQuery::default())?.iter().filter(|row| damaged(row)).count()
         + store.headers(&HeaderQuery { find: CheckpointFilter::Orphaned, ..HeaderQuery::default() })?.len();
     report.done += store.with(Access::Write, |db| {
-        let mend = |tx: &Connection, fresh: &Fresh| -> Result<u64> {
-            fresh::settle(tx, fresh)?;
+        let fix = |tx: &Connection, view: &StoreView<'_>| -> Result<u64> {
+            let view = view.merge()?;
             let mut done = 0;
             for (n, sequence, _) in &headers {
-                done += u64::from(rebuild_header(tx, *n, *sequence)?);
+                done += u64::from(rebuild_header(tx, &view, *n, *sequence)?);
             }
             // A damaged header may have lost its stamp: then its document only looks loose.
             let tables: &[&str] = if strays == 0 { &["whole", "delta"] } else { &[] };
@@ -206,8 +202,8 @@ fn repair(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreEr
             )? as u64;
             Ok(done)
         };
-        transact(store, db, &mut |tx, fresh, base| {
-            let done = mend(tx, fresh).map_err(|e| store.write_error(e))?;
+        transact(store, db, &mut |tx, view, base| {
+            let done = fix(tx, view).map_err(|e| store.write_error(e))?;
             Ok(Outcome::same_stamp(done, base))
         })
     })?;
@@ -215,14 +211,9 @@ fn repair(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreEr
 }
 
 /// Writes a header anew from its document. Marks that cannot be proven give way to a pin: whatever they protected stays.
-fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
-    let Some(Ok(document)) = frames::read(tx, n, sequence)? else { return Ok(false) };
-    let stamp = tx.query_row(
-        "SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2 \
-         UNION ALL SELECT stamp FROM fresh WHERE run_n = ?1 AND sequence = ?2",
-        params![n, sequence as i64],
-        |row| number(row, 0),
-    )?;
+fn rebuild_header(tx: &Connection, view: &StoreView<'_>, n: i64, sequence: u64) -> Result<bool> {
+    let Some(Ok(document)) = view.any_document(n, sequence)? else { return Ok(false) };
+    let stamp = view.stamp_of(n, sequence)?;
     let slot = Slot::issue(sequence, stamp);
     let Some(sealed) = seal::verify(document).ok().and_then(|verified| verified.into_sealed(&slot).ok())
     else {
@@ -231,17 +222,15 @@ fn rebuild_header(tx: &Connection, n: i64, sequence: u64) -> Result<bool> {
     if sealed.header().sequence != sequence {
         return Ok(false);
     }
-    fresh::release(tx, n, sequence, stamp)?;
+    view.release_held_back(n, sequence, stamp)?;
     rows::put_header(tx, n, &sealed)?;
-    if list::headers(
-        tx,
-        &HeaderQuery {
+    if StoreView::load(tx)?
+        .headers(&HeaderQuery {
             find: CheckpointFilter::Id(sealed.header().snapshot_id.as_str()),
             ..Default::default()
-        },
-    )?
-    .iter()
-    .any(|row| matches!(row, Row::Damaged { .. }))
+        })?
+        .iter()
+        .any(|row| matches!(row, Row::Damaged { .. }))
     {
         rows::set_marks(tx, n, sequence, &Marks { revision: 1, pinned: true, ..Marks::default() })?;
     }

@@ -3,20 +3,19 @@
 //! begin; readers never wait. Connections are pooled, and reopened after a fork.
 
 mod connection;
+mod decode;
 mod frames;
-mod fresh;
-mod list;
 mod loss;
 mod maintenance;
 mod mark;
-mod memo;
 mod opener;
-mod read;
 mod recover;
 mod rows;
 mod salvage;
 mod schema;
 mod transact;
+mod verified_cache;
+mod view;
 mod wal;
 mod write;
 
@@ -26,10 +25,10 @@ use std::sync::Mutex;
 use rusqlite::ErrorCode;
 
 use self::connection::{Access, Db};
-use self::fresh::Fresh;
 use self::mark::Mark;
 pub(super) use self::opener::SQLITE;
 use self::transact::{Outcome, transact};
+use self::view::StoreView;
 use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
     Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Part,
@@ -100,7 +99,7 @@ impl SqliteStore {
             db = Some(store.make()?);
         }
         if let Some(db) = db {
-            store.give_back(db);
+            store.return_to_pool(db);
         }
         Ok(store)
     }
@@ -170,8 +169,8 @@ impl SqliteStore {
     /// Leaves a run without a record that proves itself, so that the engine rebuilds it from what the run holds.
     fn forget_record(&self, run: &RunId) -> Result<(), StoreError> {
         self.with(Access::Write, |db| {
-            transact(self, db, &mut |tx, fresh, base| {
-                fresh::settle(tx, fresh).map_err(|e| self.write_error(e))?;
+            transact(self, db, &mut |tx, view, base| {
+                view.merge().map_err(|e| self.write_error(e))?;
                 tx.execute("UPDATE run SET checksum = x'' WHERE run_id = ?1", [run.as_str()])
                     .map_err(|e| self.write_error(e))?;
                 Ok(Outcome::same_stamp((), base))
@@ -232,12 +231,12 @@ impl SqliteStore {
                     self.mark.set_unsynced();
                 }
             }
-            _ => self.give_back(db),
+            _ => self.return_to_pool(db),
         }
         result
     }
 
-    fn give_back(&self, db: Db) {
+    fn return_to_pool(&self, db: Db) {
         let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
         if pool.idle.len() < 8 {
             pool.idle.push(db);
@@ -338,7 +337,7 @@ impl Store for SqliteStore {
         };
         if self.options.create && !self.path.exists() {
             let db = self.make_in_turn()?;
-            self.give_back(db);
+            self.return_to_pool(db);
         }
         self.with(Access::Write, |db| {
             if db.read_only() {
@@ -352,27 +351,31 @@ impl Store for SqliteStore {
     }
 
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        self.with(Access::Any, |db| db.snapshot(|tx| read::run(tx, run)).map_err(|e| self.error(e)))
+        self.with(Access::Any, |db| {
+            db.snapshot(|tx| StoreView::load(tx)?.run(run)).map_err(|e| self.error(e))
+        })
     }
 
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
-        self.with(Access::Any, |db| db.snapshot(|tx| read::runs(tx, query)).map_err(|e| self.error(e)))
+        self.with(Access::Any, |db| {
+            db.snapshot(|tx| StoreView::load(tx)?.runs(query)).map_err(|e| self.error(e))
+        })
     }
 
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-        self.with(Access::Any, |db| db.snapshot(|tx| list::headers(tx, query)).map_err(|e| self.error(e)))
+        self.with(Access::Any, |db| {
+            db.snapshot(|tx| StoreView::load(tx)?.headers(query)).map_err(|e| self.error(e))
+        })
     }
 
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
         self.with(Access::Any, |db| {
             let read = db.snapshot(|tx| {
-                let fresh = Fresh::load(tx)?;
-                let Some(n) = read::run_n(tx, &fresh, run)? else {
+                let view = StoreView::load(tx)?;
+                let Some(n) = view.run_n(run)? else {
                     return Ok(Err(StoreError::NoRun(run.clone())));
                 };
-                let found =
-                    if fresh.has_removed(n, sequence) { None } else { frames::read(tx, n, sequence)? };
-                Ok(match found {
+                Ok(match view.document(n, sequence)? {
                     Some(Ok(document)) => Ok(document),
                     Some(Err(damage)) => Err(damage.at(Some(run), Some(sequence)).into()),
                     None => Err(StoreError::NoCheckpoint(run.clone(), sequence)),
@@ -383,12 +386,14 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-        self.with(Access::Any, |db| db.snapshot(|tx| read::events(tx, query)).map_err(|e| self.error(e)))
+        self.with(Access::Any, |db| {
+            db.snapshot(|tx| StoreView::load(tx)?.events(query)).map_err(|e| self.error(e))
+        })
     }
 
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         self.with(Access::Any, |db| {
-            db.snapshot(|tx| list::retention_entries(tx, run, newest)).map_err(|e| self.error(e))
+            db.snapshot(|tx| StoreView::load(tx)?.retention_entries(run, newest)).map_err(|e| self.error(e))
         })
     }
 
@@ -412,7 +417,7 @@ impl Store for SqliteStore {
         let mark = self.mark.read();
         let read = |tx: &rusqlite::Connection| {
             let losses = loss::load(tx)?;
-            let newest = rows::newest_stamp(tx, &Fresh::load(tx)?)?.max(loss::newest(&losses));
+            let newest = StoreView::load(tx)?.newest_stamp()?.max(loss::newest(&losses));
             let known = losses.iter().filter(|loss| !loss.acknowledged).map(loss::Loss::writes);
             let known = known.fold(0, u64::saturating_add);
             Ok(known.saturating_add(mark.ahead_of(newest).map_or(0, |expected| expected - newest)))

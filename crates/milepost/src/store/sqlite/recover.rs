@@ -9,11 +9,11 @@ use std::path::Path;
 use rusqlite::{Connection, Result, params};
 
 use super::connection::Db;
-use super::fresh::{self, Fresh};
+use super::decode::{self, EVENT_PLACES, integer, number};
 use super::loss::{self, Loss};
-use super::read::{self, EVENT_PLACES, integer, number};
 use super::salvage;
 use super::transact::{Outcome, transact};
+use super::view::StoreView;
 use super::wal::{self, Unproven};
 use super::{SqliteStore, frames, rows, sibling};
 use crate::fs::{atomic, bounded};
@@ -78,8 +78,8 @@ pub(super) fn recover(store: &SqliteStore, db: &mut Db) -> std::result::Result<R
     let mut recovery = Recovery::default();
     for loss in losses.into_iter().filter(|loss| !loss.acknowledged) {
         let found = loss.copy(&store.path).map_or_else(BTreeMap::new, |copy| search(store, &loss, &copy));
-        recovery.checkpoints += transact(store, db, &mut |tx, fresh, base| {
-            let put = put_back(tx, fresh, &loss, &found).map_err(|e| store.write_error(e))?;
+        recovery.checkpoints += transact(store, db, &mut |tx, view, base| {
+            let put = put_back(tx, view, &loss, &found).map_err(|e| store.write_error(e))?;
             Ok(Outcome::same_stamp(put, base))
         })?;
         recovery.losses += 1;
@@ -118,7 +118,7 @@ fn search_rebuilt(
     atomic::write_without_folder_sync(&sibling(&path, "-wal"), &wal, atomic::Mode::Private).map_err(io)?;
     let survey = salvage::survey(&path)?;
     let connection = salvage::connect(&path)?;
-    let fresh = Fresh::load(&connection).unwrap_or_default();
+    let view = StoreView::load_readable(&connection);
     for (run, checkpoints) in survey.found() {
         let entry = found.entry(run.clone()).or_default();
         for (sequence, place) in checkpoints {
@@ -130,12 +130,12 @@ fn search_rebuilt(
                 entry.checkpoints.insert(*sequence, Recovered { stamp: place.stamp, document, marks });
             }
         }
-        if let Some(tail) = tail(&connection, &fresh, run).filter(|tail| is_lost(loss, tail.stamp)) {
+        if let Some(tail) = tail(&view, run).filter(|tail| is_lost(loss, tail.stamp)) {
             entry.tail = Some(tail);
         }
         let after = loss.found.saturating_mul(EVENT_PLACES).saturating_add(EVENT_PLACES - 1);
         let query = EventQuery { run: Some(run), after, limit: 0 };
-        if let Ok(page) = read::events(&connection, &query) {
+        if let Ok(page) = view.events(&query) {
             entry.events.extend(page.events);
         }
     }
@@ -147,9 +147,9 @@ fn is_lost(loss: &Loss, stamp: u64) -> bool {
 }
 
 /// The run's own row, if it proves itself.
-fn tail(connection: &Connection, fresh: &Fresh, run: &RunId) -> Option<Tail> {
-    let line = read::line(connection, fresh, run).ok()??;
-    let items = read::items(connection, line.n).ok()?;
+fn tail(view: &StoreView<'_>, run: &RunId) -> Option<Tail> {
+    let line = view.find_run(run).ok()??;
+    let items = view.items(line.n).ok()?;
     let items = items.into_iter().map(|(_, item)| item).collect::<std::result::Result<_, _>>().ok()?;
     Some(Tail { stamp: line.stamp, last_sequence: line.last_sequence, record: *line.record.ok()?, items })
 }
@@ -166,21 +166,32 @@ fn page_size(database: &Path) -> std::io::Result<usize> {
 }
 
 /// Puts back what was found and acknowledges the loss; gives the number of checkpoints.
-fn put_back(tx: &Connection, fresh: &Fresh, loss: &Loss, found: &BTreeMap<RunId, Found>) -> Result<u64> {
-    fresh::settle(tx, fresh)?;
+fn put_back(
+    tx: &Connection,
+    view: &StoreView<'_>,
+    loss: &Loss,
+    found: &BTreeMap<RunId, Found>,
+) -> Result<u64> {
+    let view = view.merge()?;
     let mut count = 0;
     for (run, found) in found {
-        count += put_back_run(tx, loss, run, found)?;
+        count += put_back_run(tx, &view, loss, run, found)?;
     }
     loss::store(tx, &Loss { acknowledged: true, ..loss.clone() })?;
     Ok(count)
 }
 
-fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Result<u64> {
+fn put_back_run(
+    tx: &Connection,
+    view: &StoreView<'_>,
+    loss: &Loss,
+    run: &RunId,
+    found: &Found,
+) -> Result<u64> {
     if found.checkpoints.is_empty() && found.tail.is_none() {
         return Ok(0);
     }
-    let known = read::line(tx, &Fresh::load(tx)?, run)?;
+    let known = view.find_run(run)?;
     let mut line = match known {
         Some(line) => line,
         None => rows::new_run(tx, run, loss.found)?,
@@ -188,7 +199,7 @@ fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Res
     let written_since = line.stamp > loss.found;
     let mut count = 0;
     for (sequence, checkpoint) in &found.checkpoints {
-        if put_back_checkpoint(tx, line.n, *sequence, checkpoint)? {
+        if put_back_checkpoint(tx, view, line.n, *sequence, checkpoint)? {
             count += 1;
             line.count += 1;
             line.last_sequence = line.last_sequence.max(*sequence);
@@ -214,7 +225,7 @@ fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Res
     match record {
         Some(record) => {
             let text = rows::json(&record)?;
-            rows::set_run(tx, &line, &read::run_checksum(&line, &record, &text), &text)?;
+            rows::set_run(tx, &line, &decode::run_checksum(&line, &record, &text), &text)?;
         }
         // The engine rebuilds a record that does not prove itself from the run's checkpoints.
         None => rows::set_run(tx, &line, &[], "")?,
@@ -223,12 +234,18 @@ fn put_back_run(tx: &Connection, loss: &Loss, run: &RunId, found: &Found) -> Res
 }
 
 /// Puts one checkpoint back under its own number, unless something has that number or id.
-fn put_back_checkpoint(tx: &Connection, n: i64, sequence: u64, recovered: &Recovered) -> Result<bool> {
+fn put_back_checkpoint(
+    tx: &Connection,
+    view: &StoreView<'_>,
+    n: i64,
+    sequence: u64,
+    recovered: &Recovered,
+) -> Result<bool> {
     let slot = Slot::issue(sequence, recovered.stamp);
     let Ok(sealed) = recovered.document.clone().into_sealed(&slot) else { return Ok(false) };
     let place = params![n, integer(sequence)];
     let has_number = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
-    if tx.prepare_cached(has_number)?.exists(place)? || rows::is_taken(tx, &sealed.header().snapshot_id)? {
+    if tx.prepare_cached(has_number)?.exists(place)? || view.is_id_taken(&sealed.header().snapshot_id)? {
         return Ok(false);
     }
     // The neighbours may be packed against each other, which must not go past the one between them.
@@ -237,7 +254,7 @@ fn put_back_checkpoint(tx: &Connection, n: i64, sequence: u64, recovered: &Recov
         .prepare_cached(above)?
         .query_row(place, |row| row.get::<_, Option<i64>>(0)?.map(|_| number(row, 0)).transpose())?;
     if let Some(above) = above {
-        frames::release(tx, n, above)?;
+        frames::make_dependant_whole(tx, n, above)?;
     }
     rows::put_whole(tx, n, &sealed)?;
     if let Some(marks) = &recovered.marks {

@@ -3,10 +3,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
-use super::fresh::Fresh;
-use super::read::{self, EVENT_PLACES, RunLine, header_key, integer, number};
-use super::{frames, memo};
-use crate::model::{CheckpointId, Event, Item, Marks, RunId};
+use super::decode::{self, EVENT_PLACES, RunLine, header_key, integer, number};
+use super::{frames, verified_cache};
+use crate::model::{Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::{Damage, EVENTS_KEPT, Part};
@@ -14,28 +13,14 @@ use crate::store::{Damage, EVENTS_KEPT, Part};
 /// Events in a row at most.
 pub(super) const EVENT_SLACK: u64 = 64;
 
-/// Whether a checkpoint of this run or another has this id.
-pub(super) fn is_taken(tx: &Connection, id: &CheckpointId) -> Result<bool> {
-    let taken = "SELECT 1 FROM checkpoint WHERE snapshot_id = ?1 \
-                 UNION ALL SELECT 1 FROM fresh WHERE snapshot_id = ?1";
-    tx.prepare_cached(taken)?.exists([id.as_str()])
-}
-
-/// The newest stamp: that of the newest write of any run, or of what deleted runs had.
-pub(super) fn newest_stamp(tx: &Connection, fresh: &Fresh) -> Result<u64> {
-    if let Some(stamp) = fresh.newest() {
-        return Ok(stamp);
-    }
-    let newest =
-        tx.prepare_cached("SELECT ifnull(max(stamp), 0) FROM run")?.query_row([], |row| number(row, 0))?;
+/// The stamp that deleted runs have used up. A damaged floor is no floor: stamps of runs that are gone may then be given
+/// out again, which harms nobody.
+pub(super) fn stamp_floor(tx: &Connection) -> Result<u64> {
     let floor = tx
         .prepare_cached("SELECT value, checksum FROM meta WHERE key = 'stamp_floor'")?
-        .query_row([], |row| Ok((number(row, 0)?, read::bytes(row, 1)?)))
+        .query_row([], |row| Ok((number(row, 0)?, decode::bytes(row, 1)?)))
         .optional()?;
-    // A damaged floor is no floor; stamps of runs that are gone may then be given out again, which harms nobody.
-    let floor =
-        floor.filter(|(value, sum)| floor_checksum(*value)[..] == sum[..]).map_or(0, |(value, _)| value);
-    Ok(newest.max(floor))
+    Ok(floor.filter(|(value, sum)| floor_checksum(*value)[..] == sum[..]).map_or(0, |(value, _)| value))
 }
 
 /// Keeps stamps from going back below this one.
@@ -94,7 +79,7 @@ pub(super) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
 
 pub(super) fn put(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     put_whole(tx, n, sealed)?;
-    frames::settle(tx, n, sealed.header().sequence, &mut None)
+    frames::pack_older(tx, n, sealed.header().sequence, &mut None)
 }
 
 /// Writes a checkpoint without packing its neighbours.
@@ -116,7 +101,7 @@ pub(super) fn header_text(n: i64, sealed: &Sealed) -> Result<(String, [u8; 16])>
     let id = header.snapshot_id.as_str();
     let key = [id.as_bytes(), &key[0], &key[1], &key[2]];
     let sum = checksum(Part::Header, &key, text.as_bytes());
-    memo::remember(&memo::HEADERS, &key, text.as_bytes(), &sum, header);
+    verified_cache::remember(&verified_cache::HEADERS, &key, text.as_bytes(), &sum, header);
     Ok((text, sum))
 }
 
@@ -157,7 +142,7 @@ pub(super) fn marks_revision(tx: &Connection, n: i64, sequence: u64) -> Result<O
 pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<()> {
     let found: Option<(String, String)> = rusqlite::OptionalExtension::optional(
         tx.prepare_cached("SELECT snapshot_id, header FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
-            .query_row(params![n, sequence as i64], |row| Ok((read::text(row, 0)?, read::text(row, 1)?))),
+            .query_row(params![n, sequence as i64], |row| Ok((decode::text(row, 0)?, decode::text(row, 1)?))),
     )?;
     let Some((id, header)) = found else { return Ok(()) };
     let text = json(marks)?;
@@ -185,17 +170,15 @@ pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result
     for stretch in drops.chunk_by(|a, b| a + 1 == *b) {
         let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
         // What is packed against one inside the stretch goes with it.
-        frames::release(tx, n, first)?;
+        frames::make_dependant_whole(tx, n, first)?;
         let range = params![n, integer(first), integer(last)];
         drop_documents(tx, range)?;
         for table in ["marks", "name"] {
             let sql = format!("DELETE FROM {table} WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3");
             tx.prepare_cached(&sql)?.execute(range)?;
         }
-        for rows in ["checkpoint WHERE", "fresh WHERE run_sum = x'' AND"] {
-            let sql = format!("DELETE FROM {rows} run_n = ?1 AND sequence BETWEEN ?2 AND ?3");
-            gone += tx.prepare_cached(&sql)?.execute(range)? as u64;
-        }
+        let sql = "DELETE FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3";
+        gone += tx.prepare_cached(sql)?.execute(range)? as u64;
     }
     Ok(gone)
 }
@@ -218,6 +201,19 @@ fn drop_documents(tx: &Connection, range: &[&dyn ToSql]) -> Result<()> {
     Ok(())
 }
 
+/// Removes a run and everything it has in the tables.
+pub(super) fn delete_run(tx: &Connection, n: i64) -> Result<()> {
+    for table in ["whole", "delta"] {
+        let of_run = "stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)";
+        tx.execute(&format!("DELETE FROM {table} WHERE {of_run}"), [n])?;
+    }
+    for table in ["checkpoint", "marks", "name", "item", "event"] {
+        tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
+    }
+    tx.execute("DELETE FROM run WHERE n = ?1", [n])?;
+    Ok(())
+}
+
 pub(super) fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result<()> {
     let text = json(item)?;
     let key = [n.to_le_bytes(), at.to_le_bytes()];
@@ -234,7 +230,7 @@ pub(super) fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, event
     for chunk in events[surplus..].chunks(EVENT_SLACK as usize) {
         let text = json(&chunk)?;
         let count = chunk.len() as u64;
-        let sum = read::event_checksum(line.n, at, count, text.as_bytes());
+        let sum = decode::event_checksum(line.n, at, count, text.as_bytes());
         tx.prepare_cached(
             "INSERT INTO event (run_n, n, count, checksum, events) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?

@@ -1,16 +1,15 @@
-//! Salvage: what can still be read from a file whose own pages are damaged, into a fresh file beside it.
-//! In: a damaged store. Out: a count, or a fresh store in its place with the damaged file kept beside it.
+//! Salvage: what can still be read from a file whose own pages are damaged, into a new file beside it.
+//! In: a damaged store. Out: a count, or a new store in its place with the damaged file kept beside it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Result};
 
 use super::connection::Access;
-use super::fresh::Fresh;
-use super::read::{self, number};
 use super::transact::{Outcome, transact};
-use super::{SqliteStore, frames, list, rows, sibling};
+use super::view::StoreView;
+use super::{SqliteStore, frames, rows, sibling};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
@@ -52,23 +51,9 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
 /// Looks at every checkpoint that any index of the file still leads to.
 pub(super) fn survey(path: &Path) -> Result<Salvage> {
     let connection = connect(path)?;
-    let mut places = BTreeSet::new();
-    for scan in [
-        "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n, sequence",
-        "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n DESC, sequence DESC",
-        "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id",
-        "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id DESC",
-        "SELECT run_n, sequence, stamp FROM fresh ORDER BY stamp",
-        "SELECT run_n, sequence, stamp FROM fresh ORDER BY stamp DESC",
-    ] {
-        // Each scan goes as far as the damage lets it.
-        let _ = collect(&connection, scan, &mut places);
-    }
-    let removed = Fresh::load(&connection);
-    // No index names what was in fresh rows: one at least is lost with their pages.
-    let mut salvage = Salvage { found: BTreeMap::new(), lost: u64::from(removed.is_err()) };
-    let removed = removed.unwrap_or_default();
-    places.retain(|(n, sequence, _)| !removed.has_removed(*n, *sequence));
+    let (places, incomplete) = StoreView::survey(&connection);
+    // No index names appended rows: one at least is lost with their pages.
+    let mut salvage = Salvage { found: BTreeMap::new(), lost: u64::from(incomplete) };
     for (n, sequence, stamp) in places {
         match document(&connection, n, sequence).and_then(|verified| verified.body().ok()) {
             Some(body) if body.sequence == sequence => {
@@ -80,43 +65,39 @@ pub(super) fn survey(path: &Path) -> Result<Salvage> {
     Ok(salvage)
 }
 
-fn collect(connection: &Connection, scan: &str, places: &mut BTreeSet<(i64, u64, u64)>) -> Result<()> {
-    let mut statement = connection.prepare(scan)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        places.insert((row.get(0)?, number(row, 1)?, number(row, 2)?));
-    }
-    Ok(())
-}
-
 pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> {
-    let read = frames::read(connection, n, sequence).or_else(|_| frames::settled(connection, n, sequence));
+    let read = StoreView::load_readable(connection)
+        .any_document(n, sequence)
+        .or_else(|_| frames::read(connection, n, sequence));
     let document = read.ok()??.ok()?;
     seal::verify(document).ok()
 }
 
-/// Writes what can be read into a fresh file, puts it in place and keeps the damaged one. Gives its new name.
+/// Writes what can be read into a new file, puts it in place and keeps the damaged one. Gives its new name.
 /// The caller holds the turn, so that no other writer is at work.
-pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Result<PathBuf, StoreError> {
+pub(super) fn replace_store(
+    store: &SqliteStore,
+    salvage: &Salvage,
+) -> std::result::Result<PathBuf, StoreError> {
     let with = |suffix: &str| sibling(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
-    let fresh_path = with("-salvaged");
+    let new_path = with("-salvaged");
     for suffix in super::opener::DATABASE_FILES {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
     let options = OpenOptions { create: true, user_state: None, ..store.options.clone() };
-    let fresh = SqliteStore::open(&fresh_path, &options)?;
+    let salvaged = SqliteStore::open(&new_path, &options)?;
     let connection = connect(&store.path).map_err(|e| store.error(e))?;
     // Older runs first, so that the order over all runs stays.
     let mut runs: Vec<_> = salvage.found.iter().collect();
     runs.sort_by_key(|(_, found)| found.values().map(|f| f.stamp).max());
     for (run, found) in runs {
-        copy_run(&fresh, &connection, run, found)?;
+        copy_run(&salvaged, &connection, run, found)?;
     }
-    raise_stamps(&fresh, newest_acknowledged(store, &connection))?;
+    raise_stamps(&salvaged, newest_acknowledged(store, &connection))?;
     // Everything into the one file that is renamed.
-    fresh.maintain(crate::store::Maintenance::Compact)?;
-    drop(fresh);
+    salvaged.maintain(crate::store::Maintenance::Compact)?;
+    drop(salvaged);
     drop(connection);
     let kept = (1..)
         .map(|i| with(&format!(".damaged-{i}")))
@@ -130,7 +111,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
         let _ = std::fs::rename(with(suffix), sibling(&kept, suffix));
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
-    std::fs::rename(&fresh_path, &store.path).map_err(failed)?;
+    std::fs::rename(&new_path, &store.path).map_err(failed)?;
     for suffix in ["-turn", "-lock", "-id", "-mark"] {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));
     }
@@ -140,7 +121,7 @@ pub(super) fn rescue(store: &SqliteStore, salvage: &Salvage) -> std::result::Res
 
 /// The newest stamp that the damaged store has given out, as far as it can still be told.
 fn newest_acknowledged(store: &SqliteStore, connection: &Connection) -> u64 {
-    let newest = Fresh::load(connection).and_then(|fresh| rows::newest_stamp(connection, &fresh));
+    let newest = StoreView::load(connection).and_then(|view| view.newest_stamp());
     let newest = newest.unwrap_or(0);
     store.mark.read().ahead_of(newest).unwrap_or(newest)
 }
@@ -157,14 +138,14 @@ fn raise_stamps(store: &SqliteStore, newest: u64) -> std::result::Result<(), Sto
 }
 
 fn copy_run(
-    fresh: &SqliteStore,
+    salvaged: &SqliteStore,
     connection: &Connection,
     run: &RunId,
     found: &BTreeMap<u64, Found>,
 ) -> std::result::Result<(), StoreError> {
     const BATCH: usize = 256;
-    let fresh_rows = Fresh::load(connection).unwrap_or_default();
-    let record = read::line(connection, &fresh_rows, run).ok().flatten().and_then(|line| line.record.ok());
+    let view = StoreView::load_readable(connection);
+    let record = view.find_run(run).ok().flatten().and_then(|line| line.record.ok());
     let found: Vec<_> = found.iter().collect();
     for batch in found.chunks(BATCH) {
         let documents: Vec<_> = batch
@@ -193,10 +174,10 @@ fn copy_run(
             commit.marks.clone_from(&marks);
             WriteDecision::Commit(Box::new(commit))
         };
-        fresh.write(run, &mut decide)?;
+        salvaged.write(run, &mut decide)?;
     }
     if record.is_none() {
-        fresh.forget_record(run)?;
+        salvaged.forget_record(run)?;
     }
     Ok(())
 }
@@ -204,7 +185,7 @@ fn copy_run(
 pub(super) fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
     let query =
         HeaderQuery { run: Some(run), find: CheckpointFilter::Sequence(sequence), ..HeaderQuery::default() };
-    match list::headers(connection, &query).ok()?.into_iter().next()? {
+    match StoreView::load(connection).ok()?.headers(&query).ok()?.into_iter().next()? {
         Row::Intact(entry) if entry.marks != Marks::default() => Some(entry.marks),
         _ => None,
     }

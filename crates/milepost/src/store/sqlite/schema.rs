@@ -8,10 +8,11 @@ pub(super) const STORE_VERSION: i64 = 1;
 
 /// Every row has a checksum over its key and its value, so that a changed byte anywhere is found; `name` is derived from
 /// headers and marks and is checked against them.
+/// `checkpoint_header_id` finds a checkpoint whose key is damaged by the id at the start of its header.
 /// `run.n` stands for the run in the other tables. Documents are apart from headers, so that lists never touch them,
 /// under the stamp of their checkpoint: `whole` holds few and large ones, `delta` grows at its end and loses at its start,
-/// so that a save touches few pages. A plain save touches fewer still: it appends one row to `fresh`, whose columns are
-/// those of the other tables, and every so many of these are taken in at once.
+/// so that a save touches few pages. A plain save touches fewer still: it appends one row to `append_log`, whose columns
+/// are those of the other tables, and a few of these are merged at once; `view` shows both as one.
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
     key      TEXT NOT NULL PRIMARY KEY,
@@ -41,6 +42,7 @@ CREATE TABLE checkpoint (
     PRIMARY KEY (run_n, sequence)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX checkpoint_id ON checkpoint (snapshot_id);
+CREATE INDEX checkpoint_header_id ON checkpoint (substr(header, 17, 40));
 
 CREATE TABLE whole (
     stamp    INTEGER PRIMARY KEY,
@@ -89,7 +91,7 @@ CREATE TABLE event (
     PRIMARY KEY (run_n, n)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE fresh (
+CREATE TABLE append_log (
     stamp       INTEGER PRIMARY KEY,
     run_n       INTEGER NOT NULL,
     sequence    INTEGER NOT NULL,
@@ -120,7 +122,7 @@ CREATE TABLE loss (
 ";
 
 /// Number of statements in `TABLES`.
-pub(super) const COUNT: usize = 14;
+pub(super) const COUNT: usize = 15;
 
 /// Whether a statement of a file's schema is one of ours.
 pub(super) fn is_known(sql: &str) -> bool {

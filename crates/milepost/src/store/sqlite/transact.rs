@@ -1,11 +1,11 @@
 //! One write transaction. Before it: all that it builds on is on disk, and nothing acknowledged is missing unnoticed.
 //! After it: the high-water mark. In: work on the tables. Out: its result, acknowledged. Runs only while the turn is held.
 
+use super::SqliteStore;
 use super::connection::{Db, Tx};
-use super::fresh::Fresh;
+use super::decode::RunLine;
 use super::loss::{self, Loss};
-use super::read::RunLine;
-use super::{SqliteStore, rows};
+use super::view::StoreView;
 use crate::model::CheckpointId;
 use crate::store::{Damage, Part, StoreError};
 
@@ -51,7 +51,8 @@ impl<T> Outcome<T> {
 }
 
 /// Work inside a write transaction. It may be called twice; only the last time counts.
-pub(super) type Work<'a, T> = dyn FnMut(&Tx<'_>, &Fresh, &Base) -> Result<Outcome<T>, StoreError> + 'a;
+pub(super) type Work<'a, T> =
+    dyn FnMut(&Tx<'_>, &StoreView<'_>, &Base) -> Result<Outcome<T>, StoreError> + 'a;
 
 /// How one attempt ended.
 enum Attempt<T> {
@@ -89,9 +90,9 @@ fn attempt<T>(
     }
     loop {
         let tx = db.begin().map_err(failed)?;
-        let fresh = Fresh::load(&tx).map_err(failed)?;
+        let view = StoreView::load(&tx).map_err(failed)?;
         let losses = loss::load(&tx).map_err(failed)?;
-        let newest = rows::newest_stamp(&tx, &fresh).map_err(failed)?.max(loss::newest(&losses));
+        let newest = view.newest_stamp().map_err(failed)?.max(loss::newest(&losses));
         if !rewritten && mark.is_behind(newest) {
             drop(tx);
             rewrite_wal(store, db)?;
@@ -106,7 +107,7 @@ fn attempt<T>(
             tx.commit().map_err(failed)?;
             continue;
         }
-        let (value, newest, adds) = match work(&tx, &fresh, &Base { newest, losses })? {
+        let (value, newest, adds) = match work(&tx, &view, &Base { newest, losses })? {
             Outcome::Unchanged(value) => return Ok(Attempt::Acknowledged(value)),
             Outcome::Changed { value, newest, adds } => (value, newest, adds),
         };

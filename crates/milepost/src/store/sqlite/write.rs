@@ -3,23 +3,23 @@
 use rusqlite::{Connection, Result, params};
 
 use super::connection::Db;
-use super::fresh::{self, Fresh};
-use super::read::{self, RunLine, integer};
+use super::decode::{self, RunLine};
 use super::transact::{Base, Outcome, transact};
-use super::{SqliteStore, list, maintenance, rows};
+use super::view::StoreView;
+use super::{SqliteStore, maintenance, rows};
 use crate::model::{CheckpointId, RunId};
 use crate::store::{
     CheckpointFilter, Commit, CommitLookup, DETAILS_WERE_SHOWN, Decide, HeaderQuery, OLDEST_SHOWN, Receipt,
     Row, RunDetails, RunView, Slot, StoreError, WriteDecision,
 };
 
-/// Checkpoints that one commit removes from which on the pages they took are given back; those of fewer are soon used again.
-const MANY: u64 = 64;
+/// A commit that removes at least this many checkpoints returns their pages to the disk; fewer pages are soon reused.
+const VACUUM_FROM: u64 = 64;
 
-/// Whether a plain save takes the fresh rows in where there are enough of them.
+/// Whether a plain save merges what was appended, if there is enough of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Settling {
-    Due,
+enum Merge {
+    IfDue,
     Later,
 }
 
@@ -29,12 +29,12 @@ pub(super) fn write(
     run: &RunId,
     decide: &mut Decide<'_>,
 ) -> std::result::Result<Receipt, StoreError> {
-    match write_once(store, db, run, decide, Settling::Due) {
-        // On a disk that is all but full: a WAL that is started again in place needs no more of it, and taking rows in,
+    match write_once(store, db, run, decide, Merge::IfDue) {
+        // On a disk that is all but full: a WAL that is started again in place needs no more of it, and a merge,
         // which needs more than the save by itself, can wait.
         Err(StoreError::Write { .. }) => {
             db.copy_back();
-            write_once(store, db, run, decide, Settling::Later)
+            write_once(store, db, run, decide, Merge::Later)
         }
         result => result,
     }
@@ -45,28 +45,28 @@ fn write_once(
     db: &mut Db,
     run: &RunId,
     decide: &mut Decide<'_>,
-    settling: Settling,
+    merge: Merge,
 ) -> std::result::Result<Receipt, StoreError> {
-    transact(store, db, &mut |tx, fresh, base| decided(store, tx, fresh, base, run, decide, settling))
+    transact(store, db, &mut |tx, stored, base| decide_and_apply(store, tx, stored, base, run, decide, merge))
 }
 
 /// Shows the decision what it needs and carries its answer out, up to the commit.
-fn decided(
+fn decide_and_apply(
     store: &SqliteStore,
     tx: &Connection,
-    fresh: &Fresh,
+    stored: &StoreView<'_>,
     base: &Base,
     run: &RunId,
     decide: &mut Decide<'_>,
-    settling: Settling,
+    merge: Merge,
 ) -> std::result::Result<Outcome<Receipt>, StoreError> {
     let failed = |e| store.write_error(e);
-    let mut line = read::line(tx, fresh, run).map_err(failed)?;
-    let (mut view, mut places) = view(tx, fresh, base, line.as_ref()).map_err(failed)?;
+    let mut line = stored.find_run(run).map_err(failed)?;
+    let (mut view, mut places) = view(stored, base, line.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let mut verdict = decide(&view);
     if let (WriteDecision::NeedDetails, Some(line), None) = (&verdict, &line, &view.details) {
-        view.details = Some(details(tx, fresh, line, &mut places).map_err(failed)?);
+        view.details = Some(details(stored, line, &mut places).map_err(failed)?);
         verdict = decide(&view);
     }
     let commit = match verdict {
@@ -74,19 +74,21 @@ fn decided(
         WriteDecision::NoChange => return Ok(Outcome::Unchanged(Receipt::default())),
         WriteDecision::NeedDetails => return Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
     };
-    commit.validate(run, &view, &SqlLookup { store, tx, n: line.as_ref().map(|line| line.n) })?;
-    let work = Work { tx, run, view: &view, commit: &commit, places: &places };
+    commit.validate(run, &view, &SqlLookup { store, tx, stored, n: line.as_ref().map(|line| line.n) })?;
+    let mut work = Work { tx, stored, run, view: &view, commit: &commit, places: &places };
+    let merged;
     let plain = line.as_ref().is_some_and(|line| work.is_plain(line));
-    if !plain || (settling == Settling::Due && fresh.is_full()) {
-        fresh::settle(tx, fresh).map_err(failed)?;
+    if !plain || (merge == Merge::IfDue && stored.is_merge_due()) {
+        merged = stored.merge().map_err(failed)?;
+        work.stored = &merged;
         if let Some(line) = &mut line {
             // Some of its events may have had to go.
-            line.events = read::events_of(tx, line.n).map_err(failed)?;
+            line.events = merged.merged_event_count(line.n).map_err(failed)?;
         }
     }
     match line {
-        Some(line) if plain => work.append(line, fresh).map_err(failed)?,
-        line => work.carry_out(line).map_err(failed)?,
+        Some(line) if plain => work.append(line).map_err(failed)?,
+        line => work.write_tables(line).map_err(failed)?,
     }
     let adds = commit.puts.iter().map(|sealed| sealed.header().snapshot_id.clone()).collect();
     Ok(Outcome::Changed { value: Receipt::default(), newest: work.last_stamp(), adds })
@@ -98,33 +100,28 @@ struct ItemPlaces {
     next: i64,
 }
 
-fn view(
-    tx: &Connection,
-    fresh: &Fresh,
-    base: &Base,
-    line: Option<&RunLine>,
-) -> Result<(RunView, ItemPlaces)> {
+fn view(stored: &StoreView<'_>, base: &Base, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)> {
     let slot = Slot::issue(base.next_sequence(line), base.next_stamp());
     let Some(line) = line else {
         return Ok((RunView::of_new_run(slot), ItemPlaces { shown: vec![], next: 1 }));
     };
-    let numbers = read::item_numbers(tx, line.n)?;
+    let numbers = stored.item_numbers(line.n)?;
     // A damaged item keeps its number until it is dealt with; new ones come after it.
     let places = ItemPlaces { shown: vec![], next: numbers.map_or(1, |(_, last)| last.saturating_add(1)) };
     let view = RunView {
         record: line.record.as_ref().ok().map(|record| (**record).clone()),
         slot,
         count: line.count,
-        latest: read::newest(tx, fresh, line.n)?.and_then(Row::intact),
+        latest: stored.newest(line.n)?.and_then(Row::intact),
         waiting: numbers.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
         details: None,
     };
     Ok((view, places))
 }
 
-fn details(tx: &Connection, fresh: &Fresh, line: &RunLine, places: &mut ItemPlaces) -> Result<RunDetails> {
-    let oldest = read::oldest(tx, fresh, line.n, OLDEST_SHOWN)?;
-    let intact = read::items(tx, line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
+fn details(stored: &StoreView<'_>, line: &RunLine, places: &mut ItemPlaces) -> Result<RunDetails> {
+    let oldest = stored.oldest(line.n, OLDEST_SHOWN)?;
+    let intact = stored.items(line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
     let items;
     (places.shown, items) = intact.unzip();
     Ok(RunDetails { oldest, items })
@@ -134,6 +131,7 @@ fn details(tx: &Connection, fresh: &Fresh, line: &RunLine, places: &mut ItemPlac
 struct SqlLookup<'a> {
     store: &'a SqliteStore,
     tx: &'a Connection,
+    stored: &'a StoreView<'a>,
     /// The run's number; `None` for a new run.
     n: Option<i64>,
 }
@@ -146,7 +144,7 @@ impl CommitLookup for SqlLookup<'_> {
 
     fn find_taken_id(&self, ids: &[&CheckpointId]) -> std::result::Result<Option<CheckpointId>, StoreError> {
         for id in ids {
-            if rows::is_taken(self.tx, id).map_err(|e| self.store.write_error(e))? {
+            if self.stored.is_id_taken(id).map_err(|e| self.store.write_error(e))? {
                 return Ok(Some((*id).clone()));
             }
         }
@@ -156,7 +154,7 @@ impl CommitLookup for SqlLookup<'_> {
     fn is_name_taken(&self, name: &str) -> std::result::Result<bool, StoreError> {
         let is_taken = |find| {
             let query = HeaderQuery::default().find(find).limit(1);
-            list::headers(self.tx, &query).map(|rows| !rows.is_empty())
+            self.stored.headers(&query).map(|rows| !rows.is_empty())
         };
         is_taken(CheckpointFilter::Id(name))
             .and_then(|by_id| Ok(by_id || is_taken(CheckpointFilter::Name(name))?))
@@ -167,6 +165,7 @@ impl CommitLookup for SqlLookup<'_> {
 /// One decision about one run, on its way into the tables.
 struct Work<'a> {
     tx: &'a Connection,
+    stored: &'a StoreView<'a>,
     run: &'a RunId,
     view: &'a RunView,
     commit: &'a Commit,
@@ -187,36 +186,24 @@ impl Work<'_> {
             && events.len() as u64 <= rows::EVENT_SLACK
     }
 
-    /// Appends a plain save to the fresh rows.
-    fn append(&self, mut line: RunLine, fresh: &Fresh) -> Result<()> {
+    /// Appends a plain save.
+    fn append(&self, mut line: RunLine) -> Result<()> {
         let [sealed] = &self.commit.puts[..] else { return Ok(()) };
-        let drops = self.drops();
-        let gone = self.there(&line, &drops, fresh)?;
+        let shown: Vec<_> = self.view.details.iter().flat_map(|details| &details.oldest).collect();
+        let mut gone = Vec::new();
+        for sequence in self.drops() {
+            if shown.iter().any(|entry| entry.header.sequence == sequence)
+                || self.stored.has_checkpoint(line.n, sequence)?
+            {
+                gone.push(sequence);
+            }
+        }
         line.last_sequence = sealed.header().sequence;
         line.stamp = sealed.header().stamp;
         line.count = (line.count + 1).saturating_sub(gone.len() as u64);
         line.events += self.commit.events.len() as u64;
         self.items(line.n)?;
-        fresh::append(self.tx, &line, &self.commit.record, sealed, &gone, &self.commit.events)
-    }
-
-    /// Those of these checkpoints that are there.
-    fn there(&self, line: &RunLine, drops: &[u64], fresh: &Fresh) -> Result<Vec<u64>> {
-        let mut there = Vec::new();
-        for &sequence in drops.iter().filter(|sequence| !fresh.has_removed(line.n, **sequence)) {
-            let waiting = fresh.of(line.n).any(|row| row.sequence == sequence)
-                || self
-                    .view
-                    .details
-                    .iter()
-                    .flat_map(|details| &details.oldest)
-                    .any(|e| e.header.sequence == sequence);
-            let settled = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
-            if waiting || self.tx.prepare_cached(settled)?.exists(params![line.n, integer(sequence)])? {
-                there.push(sequence);
-            }
-        }
-        Ok(there)
+        self.stored.append(&line, &self.commit.record, sealed, &gone, &self.commit.events)
     }
 
     /// What goes, lowest number first.
@@ -245,7 +232,7 @@ impl Work<'_> {
     }
 
     /// Writes whatever was decided into the tables.
-    fn carry_out(&self, line: Option<RunLine>) -> Result<()> {
+    fn write_tables(&self, line: Option<RunLine>) -> Result<()> {
         let (tx, commit, stamp) = (self.tx, self.commit, self.last_stamp());
         let mut line = match line {
             Some(line) => line,
@@ -259,11 +246,11 @@ impl Work<'_> {
         for (sequence, marks) in &commit.marks {
             rows::set_marks(tx, line.n, *sequence, marks)?;
         }
-        let gone = rows::drop_checkpoints(tx, line.n, &self.drops())?;
+        let gone = self.stored.drop_checkpoints(line.n, &self.drops())?;
         line.count = line.count.saturating_sub(gone);
-        if gone >= MANY {
-            // Given back before they were written as free, pages need not be written at all.
-            maintenance::give_back(tx)?;
+        if gone >= VACUUM_FROM {
+            // Pages that are returned before they are written as free need not be written at all.
+            maintenance::vacuum(tx)?;
         }
         self.items(line.n)?;
         rows::push_events(tx, &mut line, self.view.slot.stamp(), &commit.events)?;
@@ -272,7 +259,7 @@ impl Work<'_> {
             tx.execute("UPDATE run SET run_id = ?2 WHERE n = ?1", params![line.n, line.run_id])?;
         }
         let record = rows::json(&commit.record)?;
-        rows::set_run(tx, &line, &read::run_checksum(&line, &commit.record, &record), &record)
+        rows::set_run(tx, &line, &decode::run_checksum(&line, &commit.record, &record), &record)
     }
 }
 
@@ -282,8 +269,8 @@ pub(super) fn delete_run(
     run: &RunId,
     only_at: Option<u64>,
 ) -> std::result::Result<bool, StoreError> {
-    transact(store, db, &mut |tx, fresh, base| {
-        let deleted = delete_rows(tx, fresh, base, run, only_at).map_err(|e| store.write_error(e))?;
+    transact(store, db, &mut |tx, stored, base| {
+        let deleted = delete_rows(tx, stored, base, run, only_at).map_err(|e| store.write_error(e))?;
         Ok(match deleted {
             true => Outcome::Changed { value: true, newest: base.next_stamp(), adds: Vec::new() },
             false => Outcome::Unchanged(false),
@@ -293,28 +280,18 @@ pub(super) fn delete_run(
 
 fn delete_rows(
     tx: &Connection,
-    fresh: &Fresh,
+    stored: &StoreView<'_>,
     base: &Base,
     run: &RunId,
     only_at: Option<u64>,
 ) -> Result<bool> {
-    let Some(line) = read::line(tx, fresh, run)? else { return Ok(false) };
+    let Some(line) = stored.find_run(run)? else { return Ok(false) };
     if only_at.is_some_and(|stamp| stamp != line.stamp) {
         return Ok(false);
     }
-    let n = line.n;
-    fresh::settle(tx, fresh)?;
+    let stored = stored.merge()?;
     // Stamps must not go back once the run that had the newest is gone, and the deletion itself has one.
     rows::set_floor(tx, base.next_stamp())?;
-    for table in ["whole", "delta"] {
-        tx.execute(
-            &format!("DELETE FROM {table} WHERE stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)"),
-            [n],
-        )?;
-    }
-    for table in ["checkpoint", "fresh", "marks", "name", "item", "event"] {
-        tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
-    }
-    tx.execute("DELETE FROM run WHERE n = ?1", [n])?;
+    stored.delete_run(line.n)?;
     Ok(true)
 }

@@ -9,12 +9,12 @@ use crate::model::RunRecord;
 use crate::seal::Header;
 
 thread_local! {
-    pub(super) static HEADERS: RefCell<Memo<Header>> = const { RefCell::new(Memo::new(16)) };
-    pub(super) static RECORDS: RefCell<Memo<RunRecord>> = const { RefCell::new(Memo::new(4)) };
+    pub(super) static HEADERS: RefCell<VerifiedCache<Header>> = const { RefCell::new(VerifiedCache::new(16)) };
+    pub(super) static RECORDS: RefCell<VerifiedCache<RunRecord>> = const { RefCell::new(VerifiedCache::new(4)) };
 }
 
 /// The last few values of one kind.
-pub(super) struct Memo<T> {
+pub(super) struct VerifiedCache<T> {
     most: usize,
     known: VecDeque<Known<T>>,
 }
@@ -29,7 +29,7 @@ struct Known<T> {
 /// Values larger than this are not kept.
 const LARGEST: usize = 64 * 1024;
 
-impl<T: Clone> Memo<T> {
+impl<T: Clone> VerifiedCache<T> {
     const fn new(most: usize) -> Self {
         Self { most, known: VecDeque::new() }
     }
@@ -50,27 +50,27 @@ impl<T: Clone> Memo<T> {
 
 /// Remembers a value that was just written under this checksum.
 pub(super) fn remember<T: Clone>(
-    memo: &'static LocalKey<RefCell<Memo<T>>>,
+    cache: &'static LocalKey<RefCell<VerifiedCache<T>>>,
     key: &[&[u8]],
     value: &[u8],
     checksum: &[u8],
     parsed: &T,
 ) {
-    memo.with_borrow_mut(|memo| memo.put(key, value, checksum, parsed.clone()));
+    cache.with_borrow_mut(|cache| cache.put(key, value, checksum, parsed.clone()));
 }
 
 /// Gives a value that was proven before, or proves and parses it.
 pub(super) fn recall<T: Clone, E>(
-    memo: &'static LocalKey<RefCell<Memo<T>>>,
+    cache: &'static LocalKey<RefCell<VerifiedCache<T>>>,
     key: &[&[u8]],
     value: &[u8],
     checksum: &[u8],
     prove: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    if let Some(parsed) = memo.with_borrow(|memo| memo.get(key, value, checksum)) {
+    if let Some(parsed) = cache.with_borrow(|cache| cache.get(key, value, checksum)) {
         return Ok(parsed);
     }
     let parsed = prove()?;
-    remember(memo, key, value, checksum, &parsed);
+    remember(cache, key, value, checksum, &parsed);
     Ok(parsed)
 }

@@ -1,22 +1,23 @@
-//! Fresh rows: what a plain save appends. One row holds the checkpoint's header and document, the run's record and the
-//! events of one commit, so that a save touches few pages; every so many of them are taken into the other tables at once.
-//! In: one commit. Out: what every read lays over the other tables until then.
+//! The append log: a plain save adds one row here with the header, the document, the run's record and the events of the
+//! commit, so that it touches few pages. After a few saves the rows are merged into the tables at once.
+//! Private to `view`: nobody else knows that these rows exist.
 
 use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::read::{self, EVENT_PLACES, RunLine, bytes, integer, number, text};
-use super::{frames, rows};
+use super::runs;
 use crate::model::{Event, RunRecord};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
+use crate::store::sqlite::decode::{self, EVENT_PLACES, RunLine, bytes, integer, number, text};
+use crate::store::sqlite::{frames, rows};
 use crate::store::{Damage, Part, Row, frame};
 
-/// Rows at which the next save takes them in.
-const MOST: usize = 8;
-/// Bytes of documents at which the next save takes them in.
-const LARGEST: usize = 256 * 1024;
+/// Rows from which on the next save merges them.
+const MERGE_AT_ROWS: usize = 8;
+/// Bytes of documents from which on the next save merges them.
+const MERGE_AT_BYTES: usize = 256 * 1024;
 
 /// A row, without what is large in it.
 #[derive(Debug)]
@@ -27,33 +28,34 @@ pub(super) struct Appended {
     /// Sequences that this commit removed; `None` where that is damaged.
     drops: Option<Vec<u64>>,
     size: usize,
-    /// Everything but a damaged header and its document has been taken in; such a row has no checksum for the run.
-    pub(super) kept: bool,
+    /// Only the damaged header and its document are left here; the rest has been merged. Such a row has no checksum for
+    /// the run.
+    pub(super) held_back: bool,
 }
 
 /// All rows, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Fresh {
+pub(super) struct AppendLog {
     rows: Vec<Appended>,
     gone: HashSet<(i64, u64)>,
 }
 
-impl Fresh {
+impl AppendLog {
     pub(super) fn load(tx: &Connection) -> Result<Self> {
         let mut statement = tx.prepare_cached(
-            "SELECT stamp, run_n, sequence, run_sum = x'', drops, length(body) FROM fresh ORDER BY stamp",
+            "SELECT stamp, run_n, sequence, run_sum = x'', drops, length(body) FROM append_log ORDER BY stamp",
         )?;
         let mut rows = statement.query([])?;
-        let mut fresh = Self::default();
+        let mut log = Self::default();
         while let Some(row) = rows.next()? {
             let (stamp, n, sequence) = (number(row, 0)?, row.get(1)?, number(row, 2)?);
-            let kept = row.get(3)?;
-            let drops = if kept { Some(Vec::new()) } else { parse_drops(n, stamp, &bytes(row, 4)?) };
-            fresh.gone.extend(drops.iter().flatten().map(|sequence| (n, *sequence)));
+            let held_back = row.get(3)?;
+            let drops = if held_back { Some(Vec::new()) } else { parse_drops(n, stamp, &bytes(row, 4)?) };
+            log.gone.extend(drops.iter().flatten().map(|sequence| (n, *sequence)));
             let size = row.get::<_, Option<i64>>(5)?.unwrap_or(0) as usize;
-            fresh.rows.push(Appended { stamp, n, sequence, drops, size, kept });
+            log.rows.push(Appended { stamp, n, sequence, drops, size, held_back });
         }
-        Ok(fresh)
+        Ok(log)
     }
 
     /// Whether a checkpoint was removed by one of these rows.
@@ -78,24 +80,24 @@ impl Fresh {
 
     /// The stamp of the newest write of all, if it is here.
     pub(super) fn newest(&self) -> Option<u64> {
-        self.rows.last().filter(|row| !row.kept).map(|row| row.stamp)
+        self.rows.last().filter(|row| !row.held_back).map(|row| row.stamp)
     }
 
-    /// The newest row that speaks for its run.
-    pub(super) fn speaker(&self, n: i64) -> Option<&Appended> {
-        self.rows.iter().rev().find(|row| row.n == n && !row.kept)
+    /// The newest row that holds a run's record.
+    pub(super) fn latest_for_run(&self, n: i64) -> Option<&Appended> {
+        self.rows.iter().rev().find(|row| row.n == n && !row.held_back)
     }
 
-    /// The runs that rows here speak for.
+    /// The runs whose newest record is here.
     pub(super) fn runs(&self) -> HashSet<i64> {
-        self.rows.iter().filter(|row| !row.kept).map(|row| row.n).collect()
+        self.rows.iter().filter(|row| !row.held_back).map(|row| row.n).collect()
     }
 
-    /// Whether there are enough rows to take them in.
+    /// Whether there are enough rows to merge them.
     pub(super) fn is_full(&self) -> bool {
-        let waiting = self.rows.iter().filter(|row| !row.kept);
+        let waiting = self.rows.iter().filter(|row| !row.held_back);
         let (rows, size) = waiting.fold((0, 0), |(rows, size), row| (rows + 1, size + row.size));
-        rows >= MOST || size >= LARGEST
+        rows >= MERGE_AT_ROWS || size >= MERGE_AT_BYTES
     }
 }
 
@@ -123,8 +125,8 @@ fn parse_drops(n: i64, stamp: u64, stored: &[u8]) -> Option<Vec<u64>> {
 }
 
 /// The run `run_id` as its newest row has it.
-pub(super) fn line(tx: &Connection, fresh: &Fresh, row: &Appended, run_id: &str) -> Result<RunLine> {
-    let select = "SELECT count, events, run_sum, record FROM fresh WHERE stamp = ?1";
+pub(super) fn run_line(tx: &Connection, log: &AppendLog, row: &Appended, run_id: &str) -> Result<RunLine> {
+    let select = "SELECT count, events, run_sum, record FROM append_log WHERE stamp = ?1";
     tx.prepare_cached(select)?.query_row([integer(row.stamp)], |found| {
         let line = RunLine {
             n: row.n,
@@ -137,7 +139,7 @@ pub(super) fn line(tx: &Connection, fresh: &Fresh, row: &Appended, run_id: &str)
             renamed: false,
         };
         let mut line = line.proven(&bytes(found, 2)?, &bytes(found, 3)?);
-        if fresh.rows.iter().any(|other| other.n == row.n && other.drops.is_none()) {
+        if log.rows.iter().any(|other| other.n == row.n && other.drops.is_none()) {
             line.record = Err(Damage::integrity(Part::Run, "an intact list of what was removed", "another"));
         }
         Ok(line)
@@ -146,14 +148,14 @@ pub(super) fn line(tx: &Connection, fresh: &Fresh, row: &Appended, run_id: &str)
 
 /// The header of a row.
 pub(super) fn entry(tx: &Connection, row: &Appended) -> Result<Row> {
-    let select = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL FROM fresh \
+    let select = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL FROM append_log \
                   WHERE stamp = ?1";
-    tx.prepare_cached(select)?.query_row([integer(row.stamp)], read::entry)
+    tx.prepare_cached(select)?.query_row([integer(row.stamp)], decode::entry)
 }
 
 /// The frame of a checkpoint's document and its checksum.
 pub(super) fn document(tx: &Connection, n: i64, sequence: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-    let select = "SELECT body, body_sum FROM fresh WHERE run_n = ?1 AND sequence = ?2";
+    let select = "SELECT body, body_sum FROM append_log WHERE run_n = ?1 AND sequence = ?2";
     let found = |row: &rusqlite::Row<'_>| Ok((bytes(row, 0)?, bytes(row, 1)?));
     tx.prepare_cached(select)?.query_row(params![n, integer(sequence)], found).optional()
 }
@@ -171,10 +173,10 @@ pub(super) fn append(
     let data = frame::newest(sealed.bytes()).map_err(frames::packing)?;
     let (text, sum) = rows::header_text(line.n, sealed)?;
     let (events, event) = (events.len() as u64, rows::json(&events)?);
-    let event_sum = read::event_checksum(line.n, line.stamp * EVENT_PLACES, events, event.as_bytes());
+    let event_sum = decode::event_checksum(line.n, line.stamp * EVENT_PLACES, events, event.as_bytes());
     let record_text = rows::json(record)?;
     tx.prepare_cached(
-        "INSERT INTO fresh (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
+        "INSERT INTO append_log (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
          header_sum, event_sum, body_sum, header, record, event, body) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?
@@ -187,7 +189,7 @@ pub(super) fn append(
         integer(line.events),
         integer(events),
         write_drops(line.n, line.stamp, drops),
-        read::run_checksum(line, record, &record_text),
+        decode::run_checksum(line, record, &record_text),
         sum,
         event_sum,
         frames::frame_checksum(line.n, header.sequence, 0, 0, &data),
@@ -199,20 +201,20 @@ pub(super) fn append(
     Ok(())
 }
 
-/// Takes every row into the other tables, byte for byte: what is damaged stays damaged, and named. A row whose header
+/// Merges every row into the other tables, byte for byte: what is damaged stays damaged, and named. A row whose header
 /// cannot be trusted to say where it belongs stays here with its document, for repair.
-pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
-    let waiting: Vec<_> = fresh.rows.iter().filter(|row| !row.kept).collect();
+pub(super) fn merge(tx: &Connection, log: &AppendLog) -> Result<()> {
+    let waiting: Vec<_> = log.rows.iter().filter(|row| !row.held_back).collect();
     if waiting.is_empty() {
         return Ok(());
     }
     tx.prepare_cached(
-        "INSERT INTO event SELECT run_n, stamp * ?1, event_count, event_sum, event FROM fresh WHERE event_count > 0",
+        "INSERT INTO event SELECT run_n, stamp * ?1, event_count, event_sum, event FROM append_log WHERE event_count > 0",
     )?
     .execute([integer(EVENT_PLACES)])?;
-    for n in fresh.runs() {
-        if let Some(row) = fresh.speaker(n) {
-            speak(tx, fresh, row)?;
+    for n in log.runs() {
+        if let Some(row) = log.latest_for_run(n) {
+            write_run_row(tx, log, row)?;
         }
     }
     let mut trusted = Vec::new();
@@ -220,61 +222,71 @@ pub(super) fn settle(tx: &Connection, fresh: &Fresh) -> Result<()> {
         match entry(tx, row)? {
             Row::Intact(_) => trusted.push((row.n, row.sequence)),
             Row::Damaged { .. } => {
-                let keep = "UPDATE fresh SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
+                let keep = "UPDATE append_log SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
                             WHERE stamp = ?1";
                 tx.execute(keep, [integer(row.stamp)])?;
             }
         }
     }
     for take in [
-        "INSERT INTO whole SELECT stamp, body_sum, body FROM fresh WHERE run_sum <> x''",
-        "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM fresh \
+        "INSERT INTO whole SELECT stamp, body_sum, body FROM append_log WHERE run_sum <> x''",
+        "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM append_log \
          WHERE run_sum <> x''",
-        "DELETE FROM fresh WHERE run_sum <> x''",
+        "DELETE FROM append_log WHERE run_sum <> x''",
     ] {
         tx.prepare_cached(take)?.execute([])?;
     }
     let mut last = None;
     for (n, sequence) in trusted {
-        frames::settle(tx, n, sequence, &mut last)?;
+        frames::pack_older(tx, n, sequence, &mut last)?;
     }
     // Many at once: those of one run mostly follow each other.
-    for n in fresh.runs() {
+    for n in log.runs() {
         let mut drops: Vec<_> =
-            fresh.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
+            log.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
         drops.sort_unstable();
-        rows::drop_checkpoints(tx, n, &drops)?;
+        drop_checkpoints(tx, n, &drops)?;
     }
     Ok(())
 }
 
 /// Writes a run's own row as its newest row here has it. All its events are in their table by now.
-fn speak(tx: &Connection, fresh: &Fresh, row: &Appended) -> Result<()> {
-    let Some(before) = read::own_line(tx, row.n)? else { return Ok(()) };
-    let added = "SELECT sum(event_count) FROM fresh WHERE run_n = ?1";
+fn write_run_row(tx: &Connection, log: &AppendLog, row: &Appended) -> Result<()> {
+    let Some(before) = runs::own_line(tx, row.n)? else { return Ok(()) };
+    let added = "SELECT sum(event_count) FROM append_log WHERE run_n = ?1";
     let events = match &before.record {
         Ok(_) => before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?,
-        Err(_) => read::events_of(tx, row.n)?,
+        Err(_) => runs::merged_event_count(tx, row.n)?,
     };
-    let mut line = line(tx, fresh, row, &before.run_id)?;
+    let mut line = run_line(tx, log, row, &before.run_id)?;
     // What was removed from the oldest is known to the run's own row only.
     line.events = events;
     rows::trim_events(tx, &mut line)?;
     let text = tx
-        .prepare_cached("SELECT record FROM fresh WHERE stamp = ?1")?
+        .prepare_cached("SELECT record FROM append_log WHERE stamp = ?1")?
         .query_row([integer(row.stamp)], |found| text(found, 0))?;
     let sum = match &line.record {
-        Ok(record) => read::run_checksum(&line, record, &text).to_vec(),
+        Ok(record) => decode::run_checksum(&line, record, &text).to_vec(),
         Err(_) => Vec::new(),
     };
     rows::set_run(tx, &line, &sum, &text)
 }
 
-/// Moves the document of a row that was kept back to where documents are, for a header that is written anew.
-pub(super) fn release(tx: &Connection, n: i64, sequence: u64, stamp: u64) -> Result<()> {
+/// Moves the document of a held-back row to where documents are, for a header that is written anew.
+pub(super) fn release_held_back(tx: &Connection, n: i64, sequence: u64, stamp: u64) -> Result<()> {
     let at = params![n, integer(sequence), integer(stamp)];
-    let row = "FROM fresh WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2 AND stamp = ?3";
+    let row = "FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2 AND stamp = ?3";
     tx.execute(&format!("INSERT OR IGNORE INTO whole SELECT stamp, body_sum, body {row}"), at)?;
     tx.execute(&format!("DELETE {row}"), at)?;
     Ok(())
+}
+
+/// Removes checkpoints from the tables, and those that were held back here. Gives their number.
+pub(super) fn drop_checkpoints(tx: &Connection, n: i64, sequences: &[u64]) -> Result<u64> {
+    let mut gone = rows::drop_checkpoints(tx, n, sequences)?;
+    let held_back = "DELETE FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";
+    for sequence in sequences {
+        gone += tx.prepare_cached(held_back)?.execute(params![n, integer(*sequence)])? as u64;
+    }
+    Ok(gone)
 }

@@ -1,0 +1,219 @@
+//! Decoding rows of the tables and proving each against its checksum. A row that fails is reported; the others are not
+//! affected. Runs no queries.
+
+use data_encoding::HEXLOWER;
+use rusqlite::types::ValueRef;
+use rusqlite::{Result, Row as SqlRow};
+
+use super::verified_cache;
+use crate::model::{Marks, RunRecord};
+use crate::seal::Header;
+use crate::store::check::checksum;
+use crate::store::{CheckpointEntry, Cursor, Damage, DamageKind, Part, Row};
+
+/// A row of `run`, proven or not.
+pub(super) struct RunLine {
+    pub(super) n: i64,
+    pub(super) run_id: String,
+    pub(super) stamp: u64,
+    pub(super) last_sequence: u64,
+    pub(super) count: u64,
+    pub(super) events: u64,
+    pub(super) record: std::result::Result<Box<RunRecord>, Damage>,
+    /// A damaged byte has changed the id in its row.
+    pub(super) renamed: bool,
+}
+
+impl RunLine {
+    /// This line with the record that belongs to it, if it proves itself.
+    pub(super) fn proven(mut self, stored: &[u8], value: &[u8]) -> Self {
+        let key = run_key(&self);
+        let key = [self.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
+        let record = verified_cache::recall(&verified_cache::RECORDS, &key, value, stored, || {
+            prove(Part::Run, &key, value, stored)?;
+            parse(Part::Run, value)
+        });
+        self.record = record.map(Box::new);
+        self
+    }
+}
+
+/// Bytes of a text or blob column, whatever a stray hand made of it.
+fn slice<'a>(row: &'a SqlRow<'_>, at: usize) -> Result<&'a [u8]> {
+    Ok(match row.get_ref(at)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        _ => &[],
+    })
+}
+
+/// The same, to keep.
+pub(super) fn bytes(row: &SqlRow<'_>, at: usize) -> Result<Vec<u8>> {
+    slice(row, at).map(<[u8]>::to_vec)
+}
+
+/// A text column that has to make sense.
+pub(super) fn parsed<T: std::str::FromStr>(row: &SqlRow<'_>, at: usize) -> Result<Option<T>> {
+    Ok(std::str::from_utf8(slice(row, at)?).ok().and_then(|text| text.parse().ok()))
+}
+
+pub(super) fn text(row: &SqlRow<'_>, at: usize) -> Result<String> {
+    bytes(row, at).map(|b| String::from_utf8_lossy(&b).into_owned())
+}
+
+pub(super) fn number(row: &SqlRow<'_>, at: usize) -> Result<u64> {
+    row.get::<_, i64>(at).map(|n| n as u64)
+}
+
+/// A number as SQLite stores it; beyond its range is beyond every row.
+pub(super) fn integer(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// Parses a proven value; what is proven and makes no sense was written wrong.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(
+    part: Part,
+    value: &[u8],
+) -> std::result::Result<T, Damage> {
+    let wrong =
+        |why: String| Damage { kind: DamageKind::Schema, ..Damage::integrity(part, "a readable value", why) };
+    let text = std::str::from_utf8(value).map_err(|e| wrong(e.to_string()))?;
+    serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
+}
+
+/// Compares a checksum.
+pub(super) fn prove(
+    part: Part,
+    key: &[&[u8]],
+    value: &[u8],
+    stored: &[u8],
+) -> std::result::Result<(), Damage> {
+    let expected = checksum(part, key, value);
+    if expected[..] == *stored {
+        return Ok(());
+    }
+    Err(Damage::integrity(part, HEXLOWER.encode(stored), HEXLOWER.encode(&expected)))
+}
+
+fn run_key(line: &RunLine) -> [[u8; 8]; 5] {
+    [line.n as u64, line.stamp, line.last_sequence, line.count, line.events].map(u64::to_le_bytes)
+}
+
+/// The checksum of a run's record. The record is remembered: the next write of the run begins with it.
+pub(super) fn run_checksum(line: &RunLine, record: &RunRecord, text: &str) -> [u8; 16] {
+    let key = run_key(line);
+    let key = [line.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
+    let sum = checksum(Part::Run, &key, text.as_bytes());
+    verified_cache::remember(&verified_cache::RECORDS, &key, text.as_bytes(), &sum, record);
+    sum
+}
+
+/// Columns of `run_line`.
+pub(super) const RUN: &str = "n, run_id, stamp, last_sequence, count, events, checksum, record";
+
+pub(super) fn run_line(row: &SqlRow<'_>) -> Result<RunLine> {
+    let line = RunLine {
+        n: row.get(0)?,
+        run_id: text(row, 1)?,
+        stamp: number(row, 2)?,
+        last_sequence: number(row, 3)?,
+        count: number(row, 4)?,
+        events: number(row, 5)?,
+        record: Err(Damage::integrity(Part::Run, "", "")),
+        renamed: false,
+    };
+    Ok(line.proven(&bytes(row, 6)?, &bytes(row, 7)?))
+}
+
+pub(super) fn header_key(n: i64, sequence: u64, stamp: u64) -> [[u8; 8]; 3] {
+    [n as u64, sequence, stamp].map(u64::to_le_bytes)
+}
+
+/// Columns of `entry`, and where they are.
+pub(super) const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
+                     m.revision, m.checksum, m.marks \
+                     FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
+
+/// A row that a writer may see again at its next write, and is remembered for it.
+pub(super) fn entry(row: &SqlRow<'_>) -> Result<Row> {
+    let header = |key: &[&[u8]], value: &[u8], stored: &[u8]| {
+        verified_cache::recall(&verified_cache::HEADERS, key, value, stored, || {
+            proven_header(key, value, stored)
+        })
+    };
+    in_list(row, proven(row, header)?)
+}
+
+/// A row of a list that may be long: remembering it would only push out what a writer needs.
+pub(super) fn listed(row: &SqlRow<'_>) -> Result<Row> {
+    in_list(row, proven(row, proven_header)?)
+}
+
+/// As much of a proven row as `T` takes from its header; `None` for a damaged one.
+pub(super) fn retention_fields<T: serde::de::DeserializeOwned>(
+    row: &SqlRow<'_>,
+) -> Result<Option<(T, Marks)>> {
+    Ok(proven(row, proven_header)?.ok())
+}
+
+/// The same without proof of the header.
+pub(super) fn unverified_fields<T>(
+    row: &SqlRow<'_>,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<(T, Marks)>> {
+    let unreadable = || Damage::integrity(Part::Header, "a readable header", "another");
+    let header = |_: &[&[u8]], value: &[u8], _: &[u8]| {
+        std::str::from_utf8(value).ok().and_then(read).ok_or_else(unreadable)
+    };
+    Ok(proven(row, header)?.ok())
+}
+
+fn proven_header<T: serde::de::DeserializeOwned>(
+    key: &[&[u8]],
+    value: &[u8],
+    stored: &[u8],
+) -> std::result::Result<T, Damage> {
+    prove(Part::Header, key, value, stored)?;
+    parse(Part::Header, value)
+}
+
+/// What a row says, if header and marks prove themselves.
+fn proven<T>(
+    row: &SqlRow<'_>,
+    header: impl FnOnce(&[&[u8]], &[u8], &[u8]) -> std::result::Result<T, Damage>,
+) -> Result<std::result::Result<(T, Marks), Damage>> {
+    let (n, sequence, stamp): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 3)?);
+    let id = slice(row, 2)?;
+    let key = header_key(n, sequence, stamp);
+    let header = match header(&[id, &key[0], &key[1], &key[2]], slice(row, 5)?, slice(row, 4)?) {
+        Ok(header) => header,
+        Err(damage) => return Ok(Err(damage)),
+    };
+    let marks = slice(row, 8)?;
+    if marks.is_empty() && matches!(row.get_ref(7)?, ValueRef::Null) {
+        return Ok(Ok((header, Marks::default())));
+    }
+    let revision = number(row, 6)?.to_le_bytes();
+    let proven = prove(Part::Marks, &[id, &key[0], &key[1], &revision], marks, slice(row, 7)?);
+    Ok(proven.and_then(|()| parse(Part::Marks, marks)).map(|marks| (header, marks)))
+}
+
+/// A row as lists show it: a damaged one by its name, as far as it still says one.
+fn in_list(row: &SqlRow<'_>, proven: std::result::Result<(Header, Marks), Damage>) -> Result<Row> {
+    let damage = match proven {
+        Ok((header, marks)) => return Ok(Row::Intact(CheckpointEntry { header, marks })),
+        Err(damage) => damage,
+    };
+    let cursor = Cursor { sequence: number(row, 1)?, stamp: number(row, 3)? };
+    let hint = serde_json::from_slice::<Header>(slice(row, 5)?).ok();
+    let damage = damage.at(hint.as_ref().map(|header| &header.run_id), Some(cursor.sequence));
+    let id = hint.map(|header| header.snapshot_id).or_else(|| text(row, 2).ok()?.parse().ok());
+    Ok(Row::Damaged { damage: damage.named(id), cursor })
+}
+
+/// Positions that one commit's events may take.
+pub(super) const EVENT_PLACES: u64 = 1024;
+
+pub(super) fn event_checksum(run_n: i64, n: u64, count: u64, events: &[u8]) -> [u8; 16] {
+    let key = [run_n as u64, n, count].map(u64::to_le_bytes);
+    checksum(Part::Event, &[&key[0], &key[1], &key[2]], events)
+}

@@ -1,0 +1,306 @@
+//! Checkpoints as a view shows them: rows of their own table and appended rows, without those that were removed.
+//! In: a query. Out: rows in order, intact or named as damaged. Reads no documents.
+
+use rusqlite::{Params, Result, params};
+
+use super::StoreView;
+use super::append_log::{self, Appended};
+use crate::store::sqlite::decode::{ENTRY, entry, integer, listed, number};
+use crate::store::{CheckpointEntry, CheckpointFilter, Cursor, HeaderQuery, Row};
+
+/// Columns of an entry that is in an appended row.
+const APPENDED: &str =
+    "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.header_sum, c.header, NULL, NULL, NULL FROM append_log c";
+
+const BY_ID: &str = "c.snapshot_id = ?1";
+/// Ids are ASCII: everything that starts with the prefix lies before the prefix and the last character.
+const BY_PREFIX: &str = "c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)";
+/// By the id in the header itself, which begins with `{"snapshot_id":"`; the expression is that of an index.
+const BY_HEADER_ID: &str = "substr(c.header, 17, 40) >= ?1 AND substr(c.header, 17, 40) < ?1 || char(1114111) \
+                             AND instr(c.header, ?2) > 0";
+/// Characters of the id, and what follows it, that the index has.
+const HEADER_ID: usize = 40;
+/// Joins a checkpoint's tags and imported id.
+const NAME: &str = "JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence";
+
+impl StoreView<'_> {
+    pub(in crate::store::sqlite) fn newest(&self, n: i64) -> Result<Option<Row>> {
+        let waiting = self.log.of(n).next_back();
+        if let Some(row) = waiting.filter(|row| !row.held_back) {
+            return append_log::entry(self.tx, row).map(Some);
+        }
+        let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 ORDER BY c.sequence DESC");
+        let mut statement = self.tx.prepare_cached(&sql)?;
+        let mut rows = statement.query([n])?;
+        while let Some(row) = rows.next()? {
+            let sequence = number(row, 1)?;
+            if waiting.is_some_and(|waiting| waiting.sequence > sequence) {
+                break;
+            }
+            if !self.log.has_removed(n, sequence) {
+                return entry(row).map(Some);
+            }
+        }
+        waiting.map(|row| append_log::entry(self.tx, row)).transpose()
+    }
+
+    /// The oldest entries up to the `unprotected`-th that no mark protects.
+    pub(in crate::store::sqlite) fn oldest(
+        &self,
+        n: i64,
+        unprotected: usize,
+    ) -> Result<Vec<CheckpointEntry>> {
+        let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 ORDER BY c.sequence");
+        let mut statement = self.tx.prepare_cached(&sql)?;
+        let mut rows = statement.query([n])?;
+        let (mut found, mut free) = (Vec::new(), 0);
+        // A damaged row ends the list; a held-back row is damaged.
+        let held_back = self.log.of(n).find(|row| row.held_back).map_or(u64::MAX, |row| row.sequence);
+        while free < unprotected
+            && let Some(row) = rows.next()?
+        {
+            let sequence = number(row, 1)?;
+            if self.log.has_removed(n, sequence) {
+                continue;
+            }
+            let Row::Intact(entry) = entry(row)? else { return Ok(found) };
+            if sequence > held_back {
+                return Ok(found);
+            }
+            free += usize::from(!entry.marks.protects());
+            found.push(entry);
+        }
+        for row in self.log.of(n).take(unprotected - free) {
+            let Row::Intact(entry) = append_log::entry(self.tx, row)? else { break };
+            found.push(entry);
+        }
+        Ok(found)
+    }
+}
+
+impl StoreView<'_> {
+    pub(in crate::store::sqlite) fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
+        let only = match query.run {
+            Some(run) => match self.run_n(run)? {
+                Some(n) => Some(n),
+                None => return Ok(Vec::new()),
+            },
+            None => None,
+        };
+        let rows = match query.find {
+            CheckpointFilter::All => match only {
+                Some(n) => self.of_run(n, query)?,
+                None => self.of_store(query)?,
+            },
+            CheckpointFilter::Orphaned => self.select("c.run_n NOT IN (SELECT n FROM run)", [])?,
+            CheckpointFilter::Sequence(sequence) => match only {
+                Some(n) => self.select("c.run_n = ?1 AND c.sequence = ?2", (n, integer(sequence)))?,
+                None => Vec::new(),
+            },
+            CheckpointFilter::Id(id) => {
+                let rows = self.select(BY_ID, [id])?;
+                if rows.is_empty() { self.renamed(id)? } else { rows }
+            }
+            CheckpointFilter::Prefix(prefix) => self.select(BY_PREFIX, [prefix])?,
+            CheckpointFilter::Name(name) => self.named(name)?,
+        };
+        Ok(pick(rows, only, query))
+    }
+
+    /// The rows of one table that fit, each with the number of its run.
+    fn select_from(&self, columns: &str, fitting: &str, params: impl Params) -> Result<Vec<(i64, Row)>> {
+        let mut statement = self.tx.prepare_cached(&format!("SELECT {columns} WHERE {fitting}"))?;
+        let mut rows = statement.query(params)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let n = row.get(0)?;
+            if !self.log.has_removed(n, number(row, 1)?) {
+                found.push((n, listed(row)?));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The rows of both tables that fit.
+    fn select(&self, fitting: &str, params: impl Params + Clone) -> Result<Vec<(i64, Row)>> {
+        let mut found = self.select_from(ENTRY, fitting, params.clone())?;
+        if self.log.rows().next().is_some() {
+            found.extend(self.select_from(APPENDED, fitting, params)?);
+        }
+        Ok(found)
+    }
+
+    /// Rows whose header names this id while their key does not: the key is damaged.
+    fn renamed(&self, id: &str) -> Result<Vec<(i64, Row)>> {
+        let start: String = format!("{id}\"").chars().take(HEADER_ID).collect();
+        let mut rows = self.select(BY_HEADER_ID, [start, format!("\"snapshot_id\":\"{id}\"")])?;
+        rows.retain(|(_, row)| matches!(row, Row::Damaged { .. }));
+        Ok(rows)
+    }
+
+    /// What has a tag, or was imported under a name; appended rows have neither.
+    fn named(&self, name: &str) -> Result<Vec<(i64, Row)>> {
+        let joined = format!("{ENTRY} {NAME}");
+        let mut rows = self.select_from(&joined, "t.name = ?1", [name])?;
+        rows.retain(|(_, row)| match row {
+            Row::Intact(e) => {
+                e.marks.tags.iter().any(|tag| tag == name) || e.header.imported_id.as_deref() == Some(name)
+            }
+            Row::Damaged { .. } => true,
+        });
+        Ok(rows)
+    }
+
+    /// Appended rows among those that a list asks for, and whether nothing else is needed.
+    fn appended(
+        &self,
+        query: &HeaderQuery<'_>,
+        fits: impl Fn(&Appended) -> bool,
+    ) -> Result<(Vec<(i64, Row)>, bool)> {
+        let rows: Vec<_> = self.log.rows().filter(|row| fits(row)).collect();
+        // What is held back for repair may be older than what is in the other tables.
+        let newest = rows.iter().filter(|row| !row.held_back).count();
+        let enough = query.limit > 0 && !query.oldest_first && newest >= query.limit;
+        let most = if enough { query.limit } else { rows.len() };
+        let found = rows.iter().rev().take(most).map(|row| Ok((row.n, append_log::entry(self.tx, row)?)));
+        Ok((found.collect::<Result<_>>()?, enough))
+    }
+
+    fn of_run(&self, n: i64, query: &HeaderQuery<'_>) -> Result<Vec<(i64, Row)>> {
+        let after = query.after.map(|cursor| cursor.sequence);
+        let (mut found, enough) = self.appended(query, |row| {
+            let beyond = |after| if query.oldest_first { row.sequence > after } else { row.sequence < after };
+            row.n == n && after.is_none_or(beyond)
+        })?;
+        if !enough {
+            let (order, start, beyond) =
+                if query.oldest_first { ("ASC", -1, ">") } else { ("DESC", i64::MAX, "<") };
+            let fitting =
+                format!("c.run_n = ?1 AND c.sequence {beyond} ?2 ORDER BY c.sequence {order} LIMIT ?3");
+            let after = after.map_or(start, integer);
+            found.extend(self.select_from(ENTRY, &fitting, params![n, after, self.sql_limit(query)])?);
+        }
+        Ok(found)
+    }
+
+    /// Merges runs by stamp, newest first, opening only runs that can still contribute.
+    fn of_store(&self, query: &HeaderQuery<'_>) -> Result<Vec<(i64, Row)>> {
+        let before = query.after.map_or(u64::MAX, |cursor| cursor.stamp);
+        let newest_first = &HeaderQuery { oldest_first: false, ..*query };
+        let (mut found, enough) = self.appended(newest_first, |row| row.stamp < before)?;
+        if enough {
+            return Ok(found);
+        }
+        let mut runs = self.tx.prepare_cached("SELECT n, stamp FROM run ORDER BY stamp DESC")?;
+        let mut rows = runs.query([])?;
+        let fitting = "c.run_n = ?1 AND c.stamp < ?2 ORDER BY c.sequence DESC LIMIT ?3";
+        while let Some(row) = rows.next()? {
+            let (n, stamp): (i64, u64) = (row.get(0)?, number(row, 1)?);
+            if query.limit > 0
+                && found.len() >= query.limit
+                && found[query.limit - 1].1.cursor().stamp > stamp
+            {
+                break;
+            }
+            found.extend(self.select_from(
+                ENTRY,
+                fitting,
+                params![n, integer(before), self.sql_limit(query)],
+            )?);
+            found.sort_by_key(|(_, row)| std::cmp::Reverse(row.cursor().stamp));
+            if query.limit > 0 {
+                found.truncate(query.limit);
+            }
+        }
+        Ok(found)
+    }
+
+    /// As many as are asked for, and as many more as appended rows have removed.
+    fn sql_limit(&self, query: &HeaderQuery<'_>) -> i64 {
+        if query.limit == 0 { -1 } else { (query.limit + self.log.removed()) as i64 }
+    }
+}
+
+/// Orders and limits a short list by hand. Within a run, position is by sequence, as in any list of a run.
+fn pick(rows: Vec<(i64, Row)>, only: Option<i64>, query: &HeaderQuery<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n)).map(|(_, row)| row).collect();
+    let oldest_first = query.oldest_first && only.is_some();
+    let place = |cursor: Cursor| if only.is_some() { cursor.sequence } else { cursor.stamp };
+    rows.sort_by_key(|row| place(row.cursor()));
+    if !oldest_first {
+        rows.reverse();
+    }
+    if let Some(after) = query.after.map(place) {
+        rows.retain(|row| {
+            let at = place(row.cursor());
+            if oldest_first { at > after } else { at < after }
+        });
+    }
+    if query.limit > 0 {
+        rows.truncate(query.limit);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::store::sqlite::schema;
+
+    /// A database with the tables and `count` checkpoints of one run.
+    fn database(count: u64) -> rusqlite::Connection {
+        let db = rusqlite::Connection::open_in_memory().unwrap();
+        db.execute_batch(schema::TABLES).unwrap();
+        for n in 1..=count {
+            let id = format!("cp_20260102T030405006Z_{n:012}");
+            let header = format!("{{\"snapshot_id\":\"{id}\",\"run_id\":\"r\"}}");
+            let put = "INSERT INTO checkpoint VALUES (1, ?1, ?2, ?1, x'', ?3)";
+            db.execute(put, (n as i64, &id, header)).unwrap();
+            db.execute("INSERT INTO name VALUES (?1, 1, ?2)", (format!("tag-{n}"), n as i64)).unwrap();
+        }
+        db
+    }
+
+    #[test]
+    fn no_lookup_by_name_scans_the_headers() {
+        let db = database(3);
+        let named = format!("{ENTRY} {NAME}");
+        for (columns, condition) in
+            [(ENTRY, BY_ID), (ENTRY, BY_PREFIX), (ENTRY, BY_HEADER_ID), (&*named, "t.name = ?1")]
+        {
+            let sql = format!("EXPLAIN QUERY PLAN SELECT {columns} WHERE {condition}");
+            let mut statement = db.prepare(&sql).unwrap();
+            let plan: Vec<String> =
+                statement.raw_query().mapped(|row| row.get(3)).collect::<Result<_>>().unwrap();
+            assert!(plan.iter().all(|step| !step.starts_with("SCAN")), "{condition}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_costs_the_same_in_a_large_store() {
+        let steps = |count: u64| {
+            let mut db = database(count);
+            let counter = Arc::new(AtomicU64::new(0));
+            let counted = Arc::clone(&counter);
+            let count_step = move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                false
+            };
+            db.progress_handler(1, Some(count_step)).unwrap();
+            let view = StoreView::load(&db).unwrap();
+            for find in [
+                CheckpointFilter::Id("cp_20260102T030405006Z_unknown"),
+                CheckpointFilter::Prefix("cp_2027"),
+                CheckpointFilter::Name("unknown"),
+            ] {
+                assert_eq!(view.headers(&HeaderQuery::default().find(find)).unwrap(), []);
+            }
+            counter.load(Ordering::Relaxed)
+        };
+        assert_eq!(steps(5), steps(2000));
+    }
+}

@@ -1,0 +1,58 @@
+//! Events as a view shows them: those in their own table and those of appended rows.
+
+use data_encoding::HEXLOWER;
+use rusqlite::{Result, params};
+
+use super::StoreView;
+use crate::model::Event;
+use crate::store::sqlite::decode::{EVENT_PLACES, bytes, event_checksum, integer, number, parse};
+use crate::store::{Damage, EventPage, EventQuery, Part};
+
+impl StoreView<'_> {
+    pub(in crate::store::sqlite) fn events(&self, query: &EventQuery<'_>) -> Result<EventPage> {
+        let only = match query.run {
+            Some(run) => match self.run_n(run)? {
+                Some(n) => Some(n),
+                None => return Ok(EventPage::default()),
+            },
+            None => None,
+        };
+        // A row holds several events, from position `n` on.
+        let select = format!(
+            "SELECT run_n, n, count, checksum, events FROM event \
+             WHERE (?1 IS NULL OR run_n = ?1) AND n + count > ?2 UNION ALL \
+             SELECT run_n, stamp * {EVENT_PLACES}, event_count, event_sum, event FROM append_log \
+             WHERE (?1 IS NULL OR run_n = ?1) AND event_count <> 0 \
+             AND stamp * {EVENT_PLACES} + event_count > ?2 ORDER BY 2 DESC"
+        );
+        let mut page = EventPage::default();
+        let mut statement = self.tx.prepare_cached(&select)?;
+        let mut rows = statement.query(params![only, integer(query.after)])?;
+        while let Some(row) = rows.next()? {
+            let (run_n, n, count): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 2)?);
+            let value = bytes(row, 4)?;
+            let proven = event_checksum(run_n, n, count, &value);
+            let stored = bytes(row, 3)?;
+            if proven[..] != stored[..] {
+                page.damaged.push(
+                    Damage::integrity(Part::Event, HEXLOWER.encode(&stored), HEXLOWER.encode(&proven))
+                        .at(query.run, None),
+                );
+                continue;
+            }
+            match parse::<Vec<Event>>(Part::Event, &value) {
+                Ok(events) => {
+                    let places = (n..).zip(events).filter(|(at, _)| *at > query.after);
+                    page.events.extend(places.collect::<Vec<_>>().into_iter().rev());
+                }
+                Err(damage) => page.damaged.push(damage.at(query.run, None)),
+            }
+            if query.limit > 0 && page.events.len() >= query.limit {
+                page.events.truncate(query.limit);
+                break;
+            }
+        }
+        page.events.reverse();
+        Ok(page)
+    }
+}

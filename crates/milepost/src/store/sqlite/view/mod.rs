@@ -1,0 +1,178 @@
+//! One consistent view of the tables, through which every read of runs, checkpoints, documents and events goes.
+//! In: an open transaction. Out: rows as if each kind were in one table. The append log, which holds the latest saves
+//! until they are merged, is private to this module; writers add to it and merge it through the view.
+
+mod append_log;
+mod checkpoints;
+mod events;
+mod retention;
+mod runs;
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, Result, params};
+
+use self::append_log::AppendLog;
+use super::decode::{RunLine, integer, number, prove};
+use super::{frames, rows};
+use crate::model::{CheckpointId, Event, RunRecord};
+use crate::seal::Sealed;
+use crate::store::{Damage, Part};
+
+/// The tables within one transaction.
+pub(super) struct StoreView<'a> {
+    tx: &'a Connection,
+    log: AppendLog,
+}
+
+/// A checkpoint by the number of its run, its sequence and its stamp.
+pub(super) type Place = (i64, u64, u64);
+
+impl<'a> StoreView<'a> {
+    pub(super) fn load(tx: &'a Connection) -> Result<Self> {
+        Ok(Self { tx, log: AppendLog::load(tx)? })
+    }
+
+    /// A view of a damaged file, as far as it can be read.
+    pub(super) fn load_readable(tx: &'a Connection) -> Self {
+        Self { tx, log: AppendLog::load(tx).unwrap_or_default() }
+    }
+
+    /// Reads one document; `None` if there is no such checkpoint.
+    pub(super) fn document(
+        &self,
+        n: i64,
+        sequence: u64,
+    ) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
+        if self.log.has_removed(n, sequence) {
+            return Ok(None);
+        }
+        self.any_document(n, sequence)
+    }
+
+    /// Reads one document, also one that a save has removed and that is still in a table.
+    pub(super) fn any_document(
+        &self,
+        n: i64,
+        sequence: u64,
+    ) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
+        let Some((data, sum)) = append_log::document(self.tx, n, sequence)? else {
+            return frames::read(self.tx, n, sequence);
+        };
+        let key = [n as u64, sequence, 0, 0].map(u64::to_le_bytes);
+        let proven = prove(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], &data, &sum);
+        Ok(Some(proven.and_then(|()| frames::unpack(&data, &[]))))
+    }
+
+    /// Whether a checkpoint of this run or another has this id.
+    pub(super) fn is_id_taken(&self, id: &CheckpointId) -> Result<bool> {
+        let taken = "SELECT 1 FROM checkpoint WHERE snapshot_id = ?1 \
+                     UNION ALL SELECT 1 FROM append_log WHERE snapshot_id = ?1";
+        self.tx.prepare_cached(taken)?.exists([id.as_str()])
+    }
+
+    /// Whether a run has a checkpoint of this number.
+    pub(super) fn has_checkpoint(&self, n: i64, sequence: u64) -> Result<bool> {
+        if self.log.has_removed(n, sequence) {
+            return Ok(false);
+        }
+        let merged = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
+        Ok(self.log.of(n).any(|row| row.sequence == sequence)
+            || self.tx.prepare_cached(merged)?.exists(params![n, integer(sequence)])?)
+    }
+
+    /// The newest stamp: that of the newest write of any run, or of what deleted runs had.
+    pub(super) fn newest_stamp(&self) -> Result<u64> {
+        if let Some(stamp) = self.log.newest() {
+            return Ok(stamp);
+        }
+        let newest = "SELECT ifnull(max(stamp), 0) FROM run";
+        let newest = self.tx.prepare_cached(newest)?.query_row([], |row| number(row, 0))?;
+        Ok(newest.max(rows::stamp_floor(self.tx)?))
+    }
+
+    /// Every place that any index of the file still leads to, and whether appended rows may be missing among them.
+    pub(super) fn survey(tx: &'a Connection) -> (BTreeSet<Place>, bool) {
+        let mut places = BTreeSet::new();
+        for scan in [
+            "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n, sequence",
+            "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n DESC, sequence DESC",
+            "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id",
+            "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id DESC",
+            "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp",
+            "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp DESC",
+        ] {
+            // Each scan goes as far as the damage lets it.
+            let _ = collect_places(tx, scan, &mut places);
+        }
+        let log = AppendLog::load(tx);
+        let incomplete = log.is_err();
+        let log = log.unwrap_or_default();
+        places.retain(|(n, sequence, _)| !log.has_removed(*n, *sequence));
+        (places, incomplete)
+    }
+
+    /// The runs that have a checkpoint of this number and stamp.
+    pub(super) fn runs_at(&self, sequence: u64, stamp: u64) -> Result<Vec<i64>> {
+        let places = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
+                      UNION ALL SELECT run_n FROM append_log WHERE sequence = ?1 AND stamp = ?2";
+        let mut statement = self.tx.prepare(places)?;
+        statement.query_map(params![integer(sequence), integer(stamp)], |row| row.get(0))?.collect()
+    }
+
+    /// The stamp of a checkpoint.
+    pub(super) fn stamp_of(&self, n: i64, sequence: u64) -> Result<u64> {
+        let stamp = "SELECT stamp FROM checkpoint WHERE run_n = ?1 AND sequence = ?2 \
+                     UNION ALL SELECT stamp FROM append_log WHERE run_n = ?1 AND sequence = ?2";
+        self.tx.query_row(stamp, params![n, integer(sequence)], |row| number(row, 0))
+    }
+
+    /// Whether enough saves were appended to merge them.
+    pub(super) fn is_merge_due(&self) -> bool {
+        self.log.is_full()
+    }
+
+    /// Appends one save: the checkpoint, the run's record from now on, what it removed, and its events.
+    pub(super) fn append(
+        &self,
+        line: &RunLine,
+        record: &RunRecord,
+        sealed: &Sealed,
+        drops: &[u64],
+        events: &[Event],
+    ) -> Result<()> {
+        append_log::append(self.tx, line, record, sealed, drops, events)
+    }
+
+    /// Merges what was appended into the tables, before they are changed by hand. Gives the view of the result.
+    pub(super) fn merge(&self) -> Result<Self> {
+        append_log::merge(self.tx, &self.log)?;
+        Self::load(self.tx)
+    }
+
+    /// Removes checkpoints of a run, after a merge; gives their number.
+    pub(super) fn drop_checkpoints(&self, n: i64, sequences: &[u64]) -> Result<u64> {
+        append_log::drop_checkpoints(self.tx, n, sequences)
+    }
+
+    /// Removes everything of a run, after a merge.
+    pub(super) fn delete_run(&self, n: i64) -> Result<()> {
+        rows::delete_run(self.tx, n)?;
+        self.tx.execute("DELETE FROM append_log WHERE run_n = ?1", [n])?;
+        Ok(())
+    }
+
+    /// Moves a document whose header was damaged to its table, so that the header can be written anew.
+    pub(super) fn release_held_back(&self, n: i64, sequence: u64, stamp: u64) -> Result<()> {
+        append_log::release_held_back(self.tx, n, sequence, stamp)
+    }
+}
+
+fn collect_places(tx: &Connection, scan: &str, places: &mut BTreeSet<Place>) -> Result<()> {
+    let mut statement = tx.prepare(scan)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        places.insert((row.get(0)?, number(row, 1)?, number(row, 2)?));
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! The few facts of each checkpoint that retention decides by.
+
+use jiff::Timestamp;
+use rusqlite::Result;
+use serde::Deserialize;
+
+use super::StoreView;
+use crate::model::{RunId, Status};
+use crate::store::RetentionEntry;
+use crate::store::sqlite::decode::{self, number};
+
+/// What retention needs of a header: reading no more is a good part of its speed.
+#[derive(Deserialize)]
+struct RetentionFields {
+    created_at: Timestamp,
+    status: Option<Status>,
+    holds_state: bool,
+    unseen: Option<serde::de::IgnoredAny>,
+}
+
+impl RetentionFields {
+    /// The time alone, of a header that nothing else is asked of: it has to begin as the row's own columns say.
+    fn unverified(row: &rusqlite::Row<'_>, run: &RunId, header: &str) -> Option<Self> {
+        let (id, sequence, stamp) = (decode::text(row, 2).ok()?, number(row, 1).ok()?, number(row, 3).ok()?);
+        let start = format!(
+            "{{\"snapshot_id\":\"{id}\",\"run_id\":\"{run}\",\"sequence\":{sequence},\"stamp\":{stamp},\"created_at\":\""
+        );
+        let (at, _) = header.strip_prefix(&start)?.split_once('"')?;
+        Some(Self { created_at: at.parse().ok()?, status: None, holds_state: false, unseen: None })
+    }
+}
+
+impl StoreView<'_> {
+    /// What retention needs of a run's checkpoints, oldest first. The size of each is that of its rows, without the
+    /// pages around them.
+    pub(in crate::store::sqlite) fn retention_entries(
+        &self,
+        run: &RunId,
+        newest: Option<u64>,
+    ) -> Result<Vec<RetentionEntry>> {
+        let Some(line) = self.find_run(run)? else { return Ok(Vec::new()) };
+        let merged = "SELECT c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
+                   m.revision, m.checksum, m.marks, octet_length(c.header) + ifnull(octet_length(m.marks), 0) + \
+                   ifnull(ifnull(octet_length(d.data), \
+                       (SELECT octet_length(w.data) FROM whole w WHERE w.stamp = c.stamp)), 0) \
+                   FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence \
+                   LEFT JOIN delta d ON d.stamp = c.stamp WHERE c.run_n = ?1 ORDER BY c.sequence";
+        let appended = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL, \
+                   octet_length(header) + octet_length(body) FROM append_log WHERE run_n = ?1";
+        // Where the count is wrong, more or fewer are proven than were asked for.
+        let mut unproven = newest.map_or(0, |newest| line.count.saturating_sub(newest));
+        let mut found = Vec::new();
+        for sql in [merged, appended] {
+            let mut statement = self.tx.prepare_cached(sql)?;
+            let mut rows = statement.query([line.n])?;
+            while let Some(row) = rows.next()? {
+                let sequence = number(row, 1)?;
+                if self.log.has_removed(line.n, sequence) {
+                    continue;
+                }
+                let fields = if unproven > 0 {
+                    decode::unverified_fields(row, |header| RetentionFields::unverified(row, run, header))?
+                } else {
+                    decode::retention_fields(row)?
+                };
+                unproven = unproven.saturating_sub(1);
+                let (
+                    Some((RetentionFields { created_at, status, holds_state, unseen }, marks)),
+                    Some(snapshot_id),
+                ) = (fields, decode::parsed(row, 2)?)
+                else {
+                    continue;
+                };
+                // Frames are compressed as they are.
+                let (bytes, packed) = (number(row, 9)?, true);
+                let (pinned, tagged) = (marks.pinned, !marks.tags.is_empty());
+                found.push(RetentionEntry {
+                    sequence,
+                    snapshot_id,
+                    created_at,
+                    status,
+                    holds_state,
+                    holds_workspace: unseen.is_some(),
+                    pinned,
+                    tagged,
+                    bytes,
+                    packed,
+                });
+            }
+        }
+        // One that is held back for repair may be older than what is in the other tables.
+        found.sort_by_key(|entry| entry.sequence);
+        Ok(found)
+    }
+}
