@@ -18,7 +18,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,6 +33,7 @@ fn main() -> Result<()> {
         ["deny"] => deny::run(false),
         ["deny", "--full"] => deny::run(true),
         ["dist"] => dist::run(),
+        ["api"] => architecture::api::run(),
         ["architecture"] => architecture::run(),
         ["faults", "--short", cases @ ..] => faults::run(faults::Size::Short, cases),
         ["faults", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {

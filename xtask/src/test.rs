@@ -28,6 +28,7 @@ pub fn run(size: faults::Size) -> Result<()> {
         ]))
     })?;
     step("features", features)?;
+    step("api", architecture::api::run)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
     // The clients and the agents come from the network, and are large: not for every run.
@@ -40,7 +41,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 13 } else { 11 };
+    let steps = if is_full { 14 } else { 12 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

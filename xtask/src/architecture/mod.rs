@@ -1,6 +1,7 @@
 //! What the code's shape must be, checked on every test run: the map, the edges between crates and modules, the sources.
 //! In: the files that git knows. Out: every violation, each in one line that says what to do.
 
+pub mod api;
 mod edges;
 mod map;
 mod sources;
@@ -14,11 +15,12 @@ use crate::shell::{read_output, root};
 /// A check gives its violations.
 type Check = fn(&Tree) -> Result<Vec<String>>;
 
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("ARCHITECTURE.md names what is there", map::check),
     ("crates depend in one direction", edges::crates),
     ("the library needs no async runtime and no network", edges::no_runtime),
-    ("modules of the library know only what they may", edges::modules),
+    ("modules of the library know only what they may", edges::library_modules),
+    ("modules of the command line know only what they may", edges::command_line_modules),
     ("sources keep the rules", sources::check),
     ("nothing of a machine is in the repository", sources::machine_paths),
 ];

@@ -74,7 +74,7 @@ fn a_spec_is_all_that_an_install_needs() {
     assert!(plan.is_possible() && plan.has_changes());
     assert!(apply(&mut plan, &mut records).is_empty());
     let setup = inspect(agent, Scope::User, &roots);
-    assert!(setup.is_current(), "{setup:?}");
+    assert!(setup.is_current());
     assert_eq!(setup.user_steps, ["wind it up"]);
     assert!(fs::read_to_string(&settings).unwrap().contains("milepost hook toy"));
 
