@@ -20,6 +20,7 @@ pub mod clock {
 
 /// The engine's helpers for commands.
 pub mod engine {
+    pub use crate::engine::agent_session::{AgentSession, InterruptedRuns};
     pub use crate::engine::capture::SaveOptions;
     pub use crate::engine::compose::OUTCOME_SUMMARY;
     pub use crate::engine::current::{Caller, RunResolution};

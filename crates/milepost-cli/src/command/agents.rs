@@ -152,7 +152,7 @@ pub(crate) struct AgentSetup<'a> {
 impl<'a> AgentSetup<'a> {
     pub(crate) fn open(context: &'a Context<'a>) -> Self {
         let environment = AgentEnvironment::read();
-        let project = context.config.place.root.clone();
+        let project = context.config.paths.root.clone();
         let roots = Roots { project, user: environment.user.clone() };
         Self { context, environment, roots }
     }

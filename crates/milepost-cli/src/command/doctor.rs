@@ -30,7 +30,7 @@ pub(crate) fn execute(args: &DoctorArgs, context: &Context<'_>) -> Result<Doctor
         let fix = "mend what it names; --fix forgets them";
         warnings.push(Warning { message, fix });
         if args.fix {
-            failures::forget();
+            failures::clear();
         }
     }
     let mut bytes = 0;

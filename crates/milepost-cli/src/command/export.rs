@@ -51,7 +51,7 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Export
     let mp = context.open_existing()?;
     let (run, reference) = resolve(&args.what, &mp, context)?;
     let patch = if args.with_patch {
-        let (head, diff) = uncommitted(&context.config.place.root).map_err(CommandError::usage)?;
+        let (head, diff) = uncommitted(&context.config.paths.root).map_err(CommandError::usage)?;
         Some(Patch { head: Some(head), diff })
     } else {
         None

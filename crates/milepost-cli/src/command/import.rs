@@ -92,7 +92,7 @@ pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Import
     };
     drop(progress);
     let patch = write_patch(args, &report)?;
-    Ok(ImportDocument::new(report, patch, args.dry_run, &context.config.place.root))
+    Ok(ImportDocument::new(report, patch, args.dry_run, &context.config.paths.root))
 }
 
 /// Writes the uncommitted changes of a bundle into a file, where that was asked for.

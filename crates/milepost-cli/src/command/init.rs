@@ -122,9 +122,9 @@ pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<InitDocu
 fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
     let config = &context.config;
     let Ok(state) = &config.trust.state else { return Ok(()) };
-    let (_, record) = config.trust.judge(&context.url(), &config.place);
+    let (_, record) = config.trust.judge(&context.url(), &config.paths);
     if let Some(mut record) = record
-        && record.add_project(trusted_entry(&config.place, &guarded_in(&config.file)?))
+        && record.add_project(trusted_entry(&config.paths, &guarded_in(&config.file)?))
     {
         // Without a record the settings are ignored, and every command says so.
         let _ = state.put(&record);
@@ -184,7 +184,7 @@ fn template(context: &Context<'_>) -> String {
 fn store_from_root(context: &Context<'_>) -> String {
     let from_root = |path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        path.strip_prefix(&context.config.place.root).map_or(path.clone(), Path::to_owned)
+        path.strip_prefix(&context.config.paths.root).map_or(path.clone(), Path::to_owned)
     };
     context.url().map_path(from_root).to_string()
 }

@@ -222,7 +222,7 @@ pub(crate) fn change_directory(global: &Global) -> Result<(), CommandError> {
 /// Refuses to write to a symbolic link inside the project, which may have come with it.
 fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), CommandError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match milepost::internal::store::identity::link_below(&context.config.place.root, &absolute) {
+    match milepost::internal::store::identity::link_below(&context.config.paths.root, &absolute) {
         Some(link) => Err(CommandError::usage(format!("{} is a symbolic link", link.display()))
             .with_hint("name the file or folder that it leads to")),
         None => Ok(()),

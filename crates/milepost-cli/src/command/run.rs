@@ -78,7 +78,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
     if let Some(saved) = &first {
         reporter.checkpoint(saved);
     }
-    let every = every.or(context.config.watching.interval).unwrap_or_else(|| recorder.interval());
+    let every = every.or(context.config.capture.interval).unwrap_or_else(|| recorder.interval());
     let memory = recorder.memory();
     let saver =
         Arc::new(PeriodicSaver { recorder: Mutex::new(recorder), reporter, failed: AtomicBool::new(false) });
@@ -92,7 +92,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
     // Beside the command, which does not wait for it.
     let ended = supervise::run(command, |pid| {
         drop(memory.set(PeakWatch::start(pid)));
-        timer = context.config.watching.session.then(|| saver.start_timer(every)).flatten();
+        timer = context.config.capture.session.then(|| saver.start_timer(every)).flatten();
     });
     if let Some(timer) = timer {
         timer.stop();

@@ -103,7 +103,7 @@ pub(crate) fn execute(_: &StatusArgs, context: &Context<'_>) -> Result<StatusDoc
         url: context.url().to_string(),
         unsigned,
         runs: Runs::default(),
-        outbox: context.config.place.outbox(),
+        outbox: context.config.paths.outbox(),
         here: context.here(),
         now: Timestamp::MIN,
     };

@@ -132,7 +132,7 @@ fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandErro
     context.config.trust.state.as_ref().map_err(|why| {
         CommandError::new(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
             .with_exit(crate::error_advice::Exit::Untrusted)
-            .with_hint(format!("set MILEPOST_TRUST={}", context.config.place.root.display()))
+            .with_hint(format!("set MILEPOST_TRUST={}", context.config.paths.root.display()))
     })
 }
 
@@ -147,7 +147,7 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Comman
         drop(Milepost::at(&url, &options)?);
     }
     let mut record = identity::adopt(&url, state).map_err(file)?;
-    record.add_project(trusted_entry(&config.place, &config.guarded));
+    record.add_project(trusted_entry(&config.paths, &config.guarded));
     state.put(&record).map_err(file)?;
     Ok(record)
 }
@@ -188,7 +188,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
     context.config.check()?;
     let state = user_state(context)?;
     // The record of a copy's original is not the copy's to remove.
-    let (_, record) = context.config.trust.judge(&context.url(), &context.config.place);
+    let (_, record) = context.config.trust.judge(&context.url(), &context.config.paths);
     let revoked = record
         .map(|record| state.remove(&record.id))
         .transpose()

@@ -2,12 +2,12 @@
 
 use milepost::ResumePolicy;
 
-use super::{Files, Raw, Settings, value};
+use super::{ConfigFiles, RawValue, Settings, value};
 use crate::error::CommandError;
 
 /// How much of what a person says to an agent is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Prompts {
+pub(crate) enum PromptDetail {
     /// Nothing.
     None,
     /// Its first line.
@@ -16,8 +16,8 @@ pub(crate) enum Prompts {
     Full,
 }
 
-impl Prompts {
-    pub(super) fn parse(raw: Raw) -> Result<Self, String> {
+impl PromptDetail {
+    pub(super) fn parse(raw: RawValue) -> Result<Self, String> {
         match value::text(raw)?.as_str() {
             "full" => Ok(Self::Full),
             "first_line" => Ok(Self::FirstLine),
@@ -27,7 +27,7 @@ impl Prompts {
     }
 }
 
-impl std::fmt::Display for Prompts {
+impl std::fmt::Display for PromptDetail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Full => "full",
@@ -41,27 +41,27 @@ impl std::fmt::Display for Prompts {
 #[derive(Debug)]
 pub(crate) struct Agents {
     pub(crate) resume: ResumePolicy,
-    pub(crate) prompts: Prompts,
+    pub(crate) prompts: PromptDetail,
 }
 
 impl Agents {
-    pub(super) fn load(files: &Files<'_>, settings: &mut Settings) -> Result<Self, CommandError> {
+    pub(super) fn load(files: &ConfigFiles<'_>, settings: &mut Settings) -> Result<Self, CommandError> {
         let usual = ResumePolicy::default();
-        let attempts = settings.take(
+        let attempts = settings.resolve(
             "resume.attempts",
             files.find("resume.attempts"),
             usual.attempts.to_string(),
             |raw, _| value::count(raw),
         )?;
         let cooldown =
-            settings.take("resume.cooldown", files.find("resume.cooldown"), "0".into(), |raw, _| {
+            settings.resolve("resume.cooldown", files.find("resume.cooldown"), "0".into(), |raw, _| {
                 value::seconds(raw).map(value::Seconds)
             })?;
-        let prompts = settings.take(
+        let prompts = settings.resolve(
             "hooks.prompts",
             files.find("hooks.prompts"),
-            Prompts::Full.to_string(),
-            |raw, _| Prompts::parse(raw),
+            PromptDetail::Full.to_string(),
+            |raw, _| PromptDetail::parse(raw),
         )?;
         Ok(Self {
             resume: ResumePolicy {
@@ -69,7 +69,7 @@ impl Agents {
                 cooldown: cooldown.map_or(usual.cooldown, |cooldown| cooldown.0),
                 ..usual
             },
-            prompts: prompts.unwrap_or(Prompts::Full),
+            prompts: prompts.unwrap_or(PromptDetail::Full),
         })
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn agent_variable() -> Option<&'static str> {
 }
 
 /// The run that `resume --with` started this agent for.
-pub(crate) fn resuming() -> Option<String> {
+pub(crate) fn resumed_run() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()
 }
 

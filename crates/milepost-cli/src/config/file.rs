@@ -1,4 +1,5 @@
-//! One configuration file: its values by dotted key, and which of its keys nobody knows.
+//! One configuration file: its values by dotted key, and warnings about unknown keys.
+//! In: a path. Out: the values, or why the file is not used. Links, devices and other users' files are refused.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use crate::error::CommandError;
 
 /// Maximum size of a configuration file.
 const LIMIT: u64 = 64 << 10;
-/// Unknown keys that are named.
-const SHOWN: usize = 20;
+/// Maximum number of unknown keys that are named.
+const NAMED_KEYS: usize = 20;
 
 /// A file and what it holds.
 #[derive(Debug)]
@@ -22,10 +23,8 @@ pub(super) struct File {
 
 /// What was found at a configuration file's path.
 #[derive(Debug)]
-pub(super) enum Found {
-    /// Nothing.
-    Nothing,
-    /// A file.
+pub(super) enum FileLookup {
+    Missing,
     File(File),
     /// Something that is not used, and why: a link, a device, a file of another user's.
     Refused(String),
@@ -33,20 +32,20 @@ pub(super) enum Found {
 
 impl File {
     /// Reads a file that belongs to this user or to root; with `any_owner`, to anybody.
-    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<Found, CommandError> {
+    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<FileLookup, CommandError> {
         let (bytes, about) = match bounded::read_with_metadata(&path, LIMIT) {
             Ok(read) => read,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Found::Nothing);
+                return Ok(FileLookup::Missing);
             }
             Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) => {
-                return Ok(Found::Refused(format!("it is {e}")));
+                return Ok(FileLookup::Refused(format!("it is {e}")));
             }
             Err(source) => return Err(milepost::Error::File { path, what: "read", source }.into()),
         };
         let owner = bounded::owner(&about);
         if let Some(owner) = owner.filter(|owner| *owner != 0 && Some(*owner) != user_id() && !any_owner) {
-            return Ok(Found::Refused(format!("it belongs to another user (uid {owner})")));
+            return Ok(FileLookup::Refused(format!("it belongs to another user (uid {owner})")));
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| CommandError::usage(format!("{} is not valid UTF-8", path.display())))?;
@@ -56,7 +55,7 @@ impl File {
         })?;
         let mut values = Vec::new();
         flatten(String::new(), toml::Value::Table(table), &mut values);
-        Ok(Found::File(Self { path, values }))
+        Ok(FileLookup::File(Self { path, values }))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&toml::Value> {
@@ -71,9 +70,9 @@ impl File {
     /// One line for each key that is not known, with the nearest that is.
     pub(super) fn warnings(&self, known: &[&str]) -> Vec<String> {
         let is_unknown = |(name, _): &&(String, toml::Value)| !known.contains(&name.as_str());
-        let more = self.values.iter().filter(is_unknown).count().saturating_sub(SHOWN);
+        let more = self.values.iter().filter(is_unknown).count().saturating_sub(NAMED_KEYS);
         let more = (more > 0).then(|| format!("{more} more unknown keys in {}", self.path.display()));
-        let unknown = self.values.iter().filter(is_unknown).take(SHOWN);
+        let unknown = self.values.iter().filter(is_unknown).take(NAMED_KEYS);
         unknown
             .map(|(name, _)| {
                 let nearest = known.iter().min_by_key(|key| distance(name, key));

@@ -1,14 +1,14 @@
 //! Settings, and where each comes from: flag, environment, `milepost.toml`, the user's file, default.
-//! The only room that reads the environment. Unknown keys are warnings; wrong values are errors that name their place.
+//! The only room that reads the environment. Unknown keys are warnings; wrong values are errors that name their paths.
 
 mod agents;
+mod capture;
 mod environment;
 mod file;
-mod guard;
+mod guarded;
 mod retain;
 mod trust;
 mod value;
-mod watching;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,14 +23,14 @@ use milepost::model::{Profile, RunId, SizeLimits, ValidationError};
 use milepost::store::{ForeignReason, StoreUrl};
 use milepost::{AllowList, Error};
 
-pub(crate) use self::agents::{Agents, Prompts};
+pub(crate) use self::agents::{Agents, PromptDetail};
+pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
-pub(crate) use self::environment::{AgentEnvironment, agent_variable, resuming, state_folder};
-use self::file::{File, Found as FoundFile};
+pub(crate) use self::environment::{AgentEnvironment, agent_variable, resumed_run, state_folder};
+use self::file::{File, FileLookup};
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::trust::{Trust, entry as trusted_entry};
 pub(crate) use self::value::duration;
-pub(crate) use self::watching::Watching;
 use crate::cli::Global;
 use crate::error::CommandError;
 
@@ -102,7 +102,7 @@ pub(crate) struct Setting {
 /// Everything a command needs to know before it opens the store.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) place: ProjectPaths,
+    pub(crate) paths: ProjectPaths,
     /// The store's address, where one is given.
     pub(crate) store: Option<StoreUrl>,
     /// Whether a flag or the environment names the store: then it is the user's own choice.
@@ -131,16 +131,16 @@ pub(crate) struct Config {
     /// The person's folder.
     pub(crate) home: Option<PathBuf>,
     /// The profile that a flag asks for.
-    pub(crate) asked_profile: Option<Profile>,
+    pub(crate) requested_profile: Option<Profile>,
     /// The profile of new runs.
     pub(crate) profile: Option<Profile>,
     pub(crate) wait: Duration,
     pub(crate) limits: SizeLimits,
     pub(crate) retain: Retain,
     pub(crate) pointer: Option<Pointer>,
-    pub(crate) watching: Watching,
+    pub(crate) capture: CaptureSettings,
     pub(crate) agents: Agents,
-    /// Values that redaction leaves in place.
+    /// Values that redaction leaves in paths.
     pub(crate) redact_allow: AllowList,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
@@ -148,23 +148,23 @@ pub(crate) struct Config {
     pub(crate) file: PathBuf,
 }
 
-/// A raw value of a key, and where it was found.
-type Found = Option<(Raw, Origin)>;
+/// A value as it was written, and where.
+type RawSetting = Option<(RawValue, Origin)>;
 
 /// A value as it was written: text from a flag or a variable, or whatever a file holds.
-enum Raw {
+enum RawValue {
     Text(String),
     Toml(toml::Value),
 }
 
 /// The files in the order they are asked.
-struct Files<'f>(Vec<&'f File>);
+struct ConfigFiles<'f>(Vec<&'f File>);
 
-impl Files<'_> {
-    fn find(&self, key: &str) -> Found {
+impl ConfigFiles<'_> {
+    fn find(&self, key: &str) -> RawSetting {
         self.0.iter().find_map(|file| {
             let value = file.get(key)?.clone();
-            Some((Raw::Toml(value), Origin::File(file.path.clone())))
+            Some((RawValue::Toml(value), Origin::File(file.path.clone())))
         })
     }
 }
@@ -173,16 +173,16 @@ impl Config {
     /// Reads the environment and the files.
     pub(crate) fn load(global: &Global) -> Result<Self, CommandError> {
         let here = Path::new(".");
-        let place = ProjectPaths::find(here).map_err(|source| Error::File {
+        let paths = ProjectPaths::find(here).map_err(|source| Error::File {
             path: here.to_owned(),
             what: "read",
             source,
         })?;
         let environment = Environment::read()?;
-        let file = place.config.clone();
+        let file = paths.config.clone();
         // Paths in the project's file start at its own folder, others at the root.
         let own_folder = |origin: &Origin| match origin {
-            Origin::File(path) if *path == place.config => place.config_folder(),
+            Origin::File(path) if *path == paths.config => paths.config_folder(),
             _ => Path::new(""),
         };
         let mut warnings = Vec::new();
@@ -190,53 +190,55 @@ impl Config {
         let user_file =
             environment.user_file.clone().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
         let user = match user_file.map(|path| File::read(path, false)).transpose()? {
-            Some(FoundFile::File(file)) => Some(file),
-            Some(FoundFile::Refused(why)) => {
+            Some(FileLookup::File(file)) => Some(file),
+            Some(FileLookup::Refused(why)) => {
                 let path = environment.user_file.as_deref().unwrap_or(here).display();
                 warnings.push(format!("{path} is ignored: {why}"));
                 None
             }
-            Some(FoundFile::Nothing) | None => None,
+            Some(FileLookup::Missing) | None => None,
         };
         let home = environment.home.as_deref();
         let trust = Trust::load(environment.trust, home, user.as_ref(), &mut warnings)?;
-        let covered = trust.covers(&place.root.join(place.config_folder()));
+        let covered = trust.covers(&paths.root.join(paths.config_folder()));
         let mut refusal = None;
         let mut project = match File::read(file.clone(), covered)? {
-            FoundFile::File(file) => Some(file),
-            FoundFile::Refused(why) => {
+            FileLookup::File(file) => Some(file),
+            FileLookup::Refused(why) => {
                 refusal = Some(why);
                 None
             }
-            FoundFile::Nothing => None,
+            FileLookup::Missing => None,
         };
         warnings.extend(project.iter().flat_map(|file| file.warnings(&KEYS)));
         warnings.extend(user.iter().flat_map(|file| file.warnings(&[&KEYS[..], &[trust::PATHS]].concat())));
-        let flag = |value: &Option<String>, name| value.clone().map(|v| (Raw::Text(v), Origin::Flag(name)));
+        let flag =
+            |value: &Option<String>, name| value.clone().map(|v| (RawValue::Text(v), Origin::Flag(name)));
 
         let run = global.run.clone().or(environment.run).map(|id| id.parse::<RunId>()).transpose()?;
-        let asked_profile =
+        let requested_profile =
             global.profile.as_deref().map(|p| word(p, "--profile", "/profile")).transpose()?;
         let mut settings = Settings(Vec::new());
         let chosen = flag(&global.store, "--store")
-            .or(environment.store.map(|v| (Raw::Text(v), Origin::Environment("MILEPOST_STORE"))));
+            .or(environment.store.map(|v| (RawValue::Text(v), Origin::Environment("MILEPOST_STORE"))));
         let store_is_chosen = chosen.is_some();
-        let in_files = |key: &str| Files(project.iter().chain(&user).collect()).find(key);
-        let default_store = StoreUrl::sqlite(place.database.clone());
-        let parse_store = |raw: Raw, origin: &Origin| {
+        let in_files = |key: &str| ConfigFiles(project.iter().chain(&user).collect()).find(key);
+        let default_store = StoreUrl::sqlite(paths.database.clone());
+        let parse_store = |raw: RawValue, origin: &Origin| {
             let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
-            let base = place.root.join(own_folder(origin));
+            let base = paths.root.join(own_folder(origin));
             Ok(if matches!(origin, Origin::File(_)) { url.map_path(|path| base.join(path)) } else { url })
         };
         let found_store = chosen.or(in_files("store"));
-        let store = settings.take("store", found_store, default_store.to_string(), parse_store)?;
+        let store = settings.resolve("store", found_store, default_store.to_string(), parse_store)?;
         // What `run` tells its command is where the store is anyway, and then it has its outbox.
         let store = store.filter(|url| *url != default_store);
-        let (store_trust, record) = trust.judge(store.as_ref().unwrap_or(&default_store), &place);
-        let guarded = project.as_ref().map(|file| guard::guarded(file, user.as_ref())).unwrap_or_default();
+        let (store_trust, record) = trust.judge(store.as_ref().unwrap_or(&default_store), &paths);
+        let guarded =
+            project.as_ref().map(|file| guarded::guarded_values(file, user.as_ref())).unwrap_or_default();
         let untrusted = match covered {
             true => BTreeMap::new(),
-            false => trust::untrusted(record.as_ref(), &place, &guarded, &trust.state),
+            false => trust::untrusted(record.as_ref(), &paths, &guarded, &trust.state),
         };
         if !store_is_chosen && untrusted.contains_key("store") {
             // Without the value, which may be meant for an agent that reads the message; `trust` shows it.
@@ -254,21 +256,22 @@ impl Config {
                 ignored.join(", ")
             ));
         }
-        let files = Files(project.iter().chain(&user).collect());
+        let files = ConfigFiles(project.iter().chain(&user).collect());
         let found_profile = flag(&global.profile, "--profile").or(files.find("profile"));
-        let profile = settings.take("profile", found_profile, Profile::Run.to_string(), |raw, _| {
+        let profile = settings.resolve("profile", found_profile, Profile::Run.to_string(), |raw, _| {
             value::text(raw)?.parse::<Profile>().map_err(|e| e.message)
         })?;
         let found_wait = flag(&global.wait, "--wait").or(files.find("wait"));
         let wait =
-            settings.take("wait", found_wait, value::Seconds(DEFAULT_WAIT).to_string(), |raw, _| {
+            settings.resolve("wait", found_wait, value::Seconds(DEFAULT_WAIT).to_string(), |raw, _| {
                 value::seconds(raw).map(value::Seconds)
             })?;
         let standard = SizeLimits::default();
         let mut limit = |key, default: u64| -> Result<u64, CommandError> {
-            let found = settings.take(key, files.find(key), value::Size(default).to_string(), |raw, _| {
-                value::raw_size(raw).map(value::Size)
-            })?;
+            let found =
+                settings.resolve(key, files.find(key), value::Size(default).to_string(), |raw, _| {
+                    value::raw_size(raw).map(value::Size)
+                })?;
             Ok(found.map_or(default, |size| size.0))
         };
         let limits = SizeLimits {
@@ -277,28 +280,29 @@ impl Config {
         };
         let mut retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
         if let (false, Some(file)) = (covered, &project) {
-            guard::as_minimum(&mut retain, file, user.as_ref(), &guarded);
+            guarded::apply_as_minimum(&mut retain, file, user.as_ref(), &guarded);
         }
-        let watching = Watching::load(&files, &mut settings, own_folder)?;
+        let capture = CaptureSettings::load(&files, &mut settings, own_folder)?;
         let agents = Agents::load(&files, &mut settings)?;
         let none = || "none".to_owned();
-        let redact_allow = settings
-            .take("redact.allow", files.find("redact.allow"), none(), |raw, _| value::allowed(raw))?;
+        let redact_allow =
+            settings
+                .resolve("redact.allow", files.find("redact.allow"), none(), |raw, _| value::allowed(raw))?;
         let pointer_file =
-            settings.take("pointer.file", files.find("pointer.file"), none(), |raw, origin| {
+            settings.resolve("pointer.file", files.find("pointer.file"), none(), |raw, origin| {
                 Ok(own_folder(origin).join(value::text(raw)?).to_string_lossy().into_owned())
             })?;
-        let pointer_key = settings.take("pointer.key", files.find("pointer.key"), none(), |raw, _| {
+        let pointer_key = settings.resolve("pointer.key", files.find("pointer.key"), none(), |raw, _| {
             value::text(raw).and_then(value::key_path)
         })?;
         let commit =
-            settings.take("pointer.commit", files.find("pointer.commit"), "false".into(), |raw, _| {
+            settings.resolve("pointer.commit", files.find("pointer.commit"), "false".into(), |raw, _| {
                 value::flag(&raw)
             })?;
         let pointer = match (pointer_file, pointer_key) {
             (Some(name), Some(key)) => {
                 let commit = commit.unwrap_or_default();
-                Some(Pointer { file: place.root.join(name), key: key.0, commit, place: place.clone() })
+                Some(Pointer { file: paths.root.join(name), key: key.0, commit, place: paths.clone() })
             }
             (None, None) => None,
             _ => {
@@ -308,7 +312,7 @@ impl Config {
             }
         };
         Ok(Self {
-            place,
+            paths,
             store,
             store_is_chosen,
             refusal,
@@ -323,13 +327,13 @@ impl Config {
             agent_session: environment.agent_session,
             user: environment.user,
             home: environment.home,
-            asked_profile,
+            requested_profile,
             profile,
             wait: wait.map_or(DEFAULT_WAIT, |wait| wait.0),
             limits,
             retain,
             pointer,
-            watching,
+            capture,
             agents,
             redact_allow: redact_allow.map(|allowed| allowed.0).unwrap_or_default(),
             warnings,
@@ -340,7 +344,7 @@ impl Config {
 
     /// The store's address.
     pub(crate) fn url(&self) -> StoreUrl {
-        self.store.clone().unwrap_or_else(|| StoreUrl::sqlite(self.place.database.clone()))
+        self.store.clone().unwrap_or_else(|| StoreUrl::sqlite(self.paths.database.clone()))
     }
 
     /// Why the store is foreign, if it is.
@@ -368,22 +372,22 @@ impl Config {
 struct Settings(Vec<Setting>);
 
 impl Settings {
-    fn take<T: std::fmt::Display>(
+    fn resolve<T: std::fmt::Display>(
         &mut self,
         key: &'static str,
-        found: Found,
+        found: RawSetting,
         default: String,
-        parse: impl Fn(Raw, &Origin) -> Result<T, String>,
+        parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
     ) -> Result<Option<T>, CommandError> {
-        self.take_from(key, found, (default, Origin::Default), parse)
+        self.resolve_or(key, found, (default, Origin::Default), parse)
     }
 
-    fn take_from<T: std::fmt::Display>(
+    fn resolve_or<T: std::fmt::Display>(
         &mut self,
         key: &'static str,
-        found: Found,
+        found: RawSetting,
         default: (String, Origin),
-        parse: impl Fn(Raw, &Origin) -> Result<T, String>,
+        parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
     ) -> Result<Option<T>, CommandError> {
         let Some((raw, origin)) = found else {
             self.0.push(Setting { key, value: default.0, origin: default.1 });
@@ -402,8 +406,8 @@ impl Settings {
 /// The guarded values of a file that this program has just written.
 pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>, CommandError> {
     Ok(match File::read(path.to_owned(), false)? {
-        FoundFile::File(file) => guard::guarded(&file, None),
-        FoundFile::Nothing | FoundFile::Refused(_) => BTreeMap::new(),
+        FileLookup::File(file) => guarded::guarded_values(&file, None),
+        FileLookup::Missing | FileLookup::Refused(_) => BTreeMap::new(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use milepost::model::{KeepCount, Profile, StoreLimits};
 
-use super::{Files, Origin, Raw, Settings, value};
+use super::{ConfigFiles, Origin, RawValue, Settings, value};
 use crate::error::CommandError;
 
 /// What is kept, as far as anybody said.
@@ -50,7 +50,7 @@ pub(crate) struct RetainFlags {
 
 impl Retain {
     pub(super) fn load(
-        files: &Files<'_>,
+        files: &ConfigFiles<'_>,
         settings: &mut Settings,
         profile: Profile,
     ) -> Result<Self, CommandError> {
@@ -58,14 +58,14 @@ impl Retain {
         let retention = profile.retention();
         let store_limits = StoreLimits::default();
         let mut retain = Self {
-            keep_last: settings.take_from(
+            keep_last: settings.resolve_or(
                 "retain.keep_last",
                 files.find("retain.keep_last"),
                 (retention.keep_last.to_string(), by_profile.clone()),
                 |raw, _| value::keep(raw),
             )?,
             max_age: settings
-                .take_from(
+                .resolve_or(
                     "retain.max_age",
                     files.find("retain.max_age"),
                     (value::Age(retention.max_age).to_string(), by_profile),
@@ -80,7 +80,7 @@ impl Retain {
             ("retain.keep_daily", &mut retain.keep_daily),
             ("retain.keep_weekly", &mut retain.keep_weekly),
         ] {
-            let found = settings.take(key, files.find(key), "0".into(), |raw, _| value::count(raw))?;
+            let found = settings.resolve(key, files.find(key), "0".into(), |raw, _| value::count(raw))?;
             *count = found.unwrap_or_default();
         }
         for (key, span) in [
@@ -90,11 +90,11 @@ impl Retain {
         ] {
             let default = value::Age(*span).to_string();
             let found =
-                settings.take(key, files.find(key), default, |raw, _| value::age(raw).map(value::Age))?;
+                settings.resolve(key, files.find(key), default, |raw, _| value::age(raw).map(value::Age))?;
             *span = found.map_or(*span, |age| age.0);
         }
         let key = "retain.max_store";
-        let found = settings.take(
+        let found = settings.resolve(
             key,
             files.find(key),
             value::Size(store_limits.max_bytes).to_string(),
@@ -135,8 +135,8 @@ impl Retain {
 fn parsed<T>(
     name: &str,
     flag: &Option<String>,
-    parse: fn(Raw) -> Result<T, String>,
+    parse: fn(RawValue) -> Result<T, String>,
 ) -> Result<Option<T>, CommandError> {
-    let text = flag.as_ref().map(|text| parse(Raw::Text(text.clone())));
+    let text = flag.as_ref().map(|text| parse(RawValue::Text(text.clone())));
     text.transpose().map_err(|why| CommandError::usage(format!("{name}: {why}")))
 }

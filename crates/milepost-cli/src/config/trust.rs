@@ -10,8 +10,8 @@ use milepost::internal::trust::{StoreRecord, TrustedProject, UserState};
 use milepost::store::{ForeignReason, StoreUrl};
 
 use super::file::File;
-use super::guard::Guarded;
-use super::{Raw, value};
+use super::guarded::Guarded;
+use super::{RawValue, value};
 use crate::error::CommandError;
 
 /// How the keys of the pointer begin.
@@ -38,7 +38,7 @@ impl Trust {
         let from_file = user.and_then(|file| Some((file.get(PATHS)?.clone(), &file.path)));
         let from_file = from_file.map(|(raw, path)| {
             let why = |why| CommandError::usage(format!("{PATHS} in {}: {why}", path.display()));
-            value::folders(Raw::Toml(raw)).map_err(why)
+            value::folders(RawValue::Toml(raw)).map_err(why)
         });
         let from_file = from_file.transpose()?.map(|folders| folders.0).unwrap_or_default();
         let expanded = from_file.into_iter().map(|path| match (path.strip_prefix("~"), home) {

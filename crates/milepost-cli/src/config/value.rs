@@ -7,7 +7,7 @@ use std::time::Duration;
 use milepost::AllowList;
 use milepost::model::KeepCount;
 
-use super::Raw;
+use super::RawValue;
 
 /// A time to wait.
 pub(super) struct Seconds(pub(super) Duration);
@@ -70,10 +70,10 @@ pub(super) fn key_path(text: String) -> Result<KeyPath, String> {
     Ok(KeyPath(names))
 }
 
-pub(super) fn text(raw: Raw) -> Result<String, String> {
+pub(super) fn text(raw: RawValue) -> Result<String, String> {
     match raw {
-        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => Ok(text),
-        Raw::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
+        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => Ok(text),
+        RawValue::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
     }
 }
 
@@ -95,10 +95,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Seconds as a number, or a duration.
-pub(super) fn seconds(raw: Raw) -> Result<Duration, String> {
+pub(super) fn seconds(raw: RawValue) -> Result<Duration, String> {
     let text = match raw {
-        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
-        Raw::Toml(other) => other.to_string(),
+        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => text,
+        RawValue::Toml(other) => other.to_string(),
     };
     let plain = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
     match plain {
@@ -125,25 +125,25 @@ fn size(text: &str) -> Result<u64, String> {
     text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).ok_or_else(wrong)
 }
 
-pub(super) fn raw_size(raw: Raw) -> Result<u64, String> {
+pub(super) fn raw_size(raw: RawValue) -> Result<u64, String> {
     match raw {
-        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => size(&text),
-        Raw::Toml(other) => size(&other.to_string()),
+        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => size(&text),
+        RawValue::Toml(other) => size(&other.to_string()),
     }
 }
 
-pub(super) fn keep(raw: Raw) -> Result<KeepCount, String> {
+pub(super) fn keep(raw: RawValue) -> Result<KeepCount, String> {
     let text = match raw {
-        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
-        Raw::Toml(other) => other.to_string(),
+        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => text,
+        RawValue::Toml(other) => other.to_string(),
     };
     text.parse::<KeepCount>().map_err(|e| e.message)
 }
 
 /// Yes or no.
-pub(super) fn flag(raw: &Raw) -> Result<bool, String> {
+pub(super) fn flag(raw: &RawValue) -> Result<bool, String> {
     match raw {
-        Raw::Toml(toml::Value::Boolean(value)) => Ok(*value),
+        RawValue::Toml(toml::Value::Boolean(value)) => Ok(*value),
         _ => Err("true or false is needed".into()),
     }
 }
@@ -159,22 +159,22 @@ impl fmt::Display for Folders {
 }
 
 /// Folders, in a list or alone.
-pub(super) fn folders(raw: Raw) -> Result<Folders, String> {
+pub(super) fn folders(raw: RawValue) -> Result<Folders, String> {
     let one = |value: toml::Value| match value {
         toml::Value::String(text) if !text.is_empty() => Ok(PathBuf::from(text)),
         other => Err(format!("{other} where the name of a folder in quotes is needed")),
     };
     Ok(Folders(match raw {
-        Raw::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
-        Raw::Toml(value) => vec![one(value)?],
-        Raw::Text(text) => vec![text.into()],
+        RawValue::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
+        RawValue::Toml(value) => vec![one(value)?],
+        RawValue::Text(text) => vec![text.into()],
     }))
 }
 
 /// Values that redaction leaves in place.
-pub(super) struct Allowed(pub(super) AllowList);
+pub(super) struct AllowedValues(pub(super) AllowList);
 
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.entries() {
             [] => f.write_str("none"),
@@ -184,35 +184,35 @@ impl fmt::Display for Allowed {
 }
 
 /// A list of values that redaction leaves in place.
-pub(super) fn allowed(raw: Raw) -> Result<Allowed, String> {
+pub(super) fn allowed(raw: RawValue) -> Result<AllowedValues, String> {
     let one = |value: toml::Value| match value {
         toml::Value::String(text) => Ok(text),
         other => Err(format!("{other} where a text in quotes is needed")),
     };
     let entries: Vec<String> = match raw {
-        Raw::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
-        Raw::Toml(other) => return Err(format!("{other} where a list of texts is needed")),
-        Raw::Text(text) => vec![text],
+        RawValue::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
+        RawValue::Toml(other) => return Err(format!("{other} where a list of texts is needed")),
+        RawValue::Text(text) => vec![text],
     };
-    AllowList::new(entries).map(Allowed).map_err(|e| e.message)
+    AllowList::new(entries).map(AllowedValues).map_err(|e| e.message)
 }
 
 /// How often something happens: never without a pause.
-pub(super) fn interval(raw: Raw) -> Result<Duration, String> {
+pub(super) fn interval(raw: RawValue) -> Result<Duration, String> {
     let every = duration(&text(raw)?)?;
     if every.is_zero() { Err("an interval must be longer than 0".into()) } else { Ok(every) }
 }
 
 /// A number of things, 0 or more.
-pub(super) fn count(raw: Raw) -> Result<u64, String> {
+pub(super) fn count(raw: RawValue) -> Result<u64, String> {
     let text = match raw {
-        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
-        Raw::Toml(other) => other.to_string(),
+        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => text,
+        RawValue::Toml(other) => other.to_string(),
     };
     text.parse().map_err(|_| format!("\"{text}\" is not a number of 0 or more"))
 }
 
-pub(super) fn age(raw: Raw) -> Result<Option<Duration>, String> {
+pub(super) fn age(raw: RawValue) -> Result<Option<Duration>, String> {
     match text(raw)?.as_str() {
         "none" => Ok(None),
         text => duration(text).map(Some).map_err(|e| format!("{e}, nor \"none\"")),

@@ -123,9 +123,9 @@ impl<'a> Context<'a> {
 
     /// Where to look at the workspace; `None` where that is turned off.
     pub(crate) fn scope(&self) -> Option<CaptureOptions> {
-        let watching = &self.config.watching;
+        let watching = &self.config.capture;
         watching.capture.then(|| CaptureOptions {
-            root: self.config.place.root.clone(),
+            root: self.config.paths.root.clone(),
             watch: watching.watch.clone(),
             store: Some(self.url()),
             home: self.config.home.clone(),
@@ -147,7 +147,7 @@ impl<'a> Context<'a> {
         source: Source,
     ) -> Result<Option<Box<WorkspaceCapture>>, Error> {
         let Some(scope) = self.scope_of_owner() else { return Ok(None) };
-        Ok(mp.capture_if_due(run, &scope, source, self.config.asked_profile)?.map(Box::new))
+        Ok(mp.capture_if_due(run, &scope, source, self.config.requested_profile)?.map(Box::new))
     }
 
     /// Looks at the workspace where no store tells what the run knows.
@@ -298,15 +298,15 @@ impl<'a> Context<'a> {
 
     /// The worktree, or the project's root outside repositories.
     pub(crate) fn here(&self) -> String {
-        let place = &self.config.place;
+        let place = &self.config.paths;
         place.worktree.as_ref().unwrap_or(&place.root).to_string_lossy().into_owned()
     }
 
     /// What a run is opened with.
     pub(crate) fn run_options(&self) -> RunOptions {
-        let place = &self.config.place;
+        let place = &self.config.paths;
         RunOptions {
-            profile: self.config.asked_profile,
+            profile: self.config.requested_profile,
             location: RunLocation {
                 project: Some(place.root.to_string_lossy().into_owned()),
                 worktree: place.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),

@@ -112,7 +112,7 @@ impl Context<'_> {
     /// Whether git tracks the store.
     pub(crate) fn is_tracked(&self) -> bool {
         let url = self.url();
-        let place = &self.config.place;
+        let place = &self.config.paths;
         let need_not_ask = self.config.store_trust == StoreTrust::New
             || self.config.trust.covers_store(&url)
             || url == StoreUrl::sqlite(place.database.clone());
@@ -146,7 +146,7 @@ impl Context<'_> {
         let state = self.config.trust.state.as_ref().ok();
         // Entries that are made without a key are marked as such, and every command says so.
         let key = state.and_then(|state| state.create_key().ok());
-        Some(Outbox::new(self.config.place.outbox(), &self.url(), key))
+        Some(Outbox::new(self.config.paths.outbox(), &self.url(), key))
     }
 
     /// Whether there is a store to write to, or what waits for one.
@@ -156,7 +156,7 @@ impl Context<'_> {
 
     fn has_deliverable_saves(&self) -> bool {
         // Most projects have no such folder, and need no key.
-        self.config.place.outbox().exists() && self.outbox().is_some_and(|outbox| outbox.is_ready())
+        self.config.paths.outbox().exists() && self.outbox().is_some_and(|outbox| outbox.is_ready())
     }
 
     fn open(&self, create: bool, outbox: OutboxAction) -> Result<Milepost, Error> {
@@ -170,7 +170,7 @@ impl Context<'_> {
         if create && self.config.store_trust == StoreTrust::New {
             self.record_new_store();
         }
-        if outbox == OutboxAction::Deliver && !foreign && self.config.place.outbox().exists() {
+        if outbox == OutboxAction::Deliver && !foreign && self.config.paths.outbox().exists() {
             self.deliver(&mp);
         }
         Ok(mp)
@@ -198,10 +198,10 @@ impl Context<'_> {
     /// Notes the project in the record of a store that was just made, or says that there is no record.
     fn record_new_store(&self) {
         let config = &self.config;
-        let (trust, record) = config.trust.judge(&self.url(), &config.place);
+        let (trust, record) = config.trust.judge(&self.url(), &config.paths);
         match (trust, record, &config.trust.state) {
             (_, Some(mut record), Ok(state)) => {
-                let is_new = record.add_project(trusted_entry(&config.place, &Default::default()));
+                let is_new = record.add_project(trusted_entry(&config.paths, &Default::default()));
                 if is_new {
                     // The store is recorded; its project is only for lists.
                     let _ = state.put(&record);
@@ -212,7 +212,7 @@ impl Context<'_> {
                 self.output.message(&format!(
                     "Warning: there is no record that this store is yours ({why}). Set MILEPOST_TRUST={} for later \
                      commands",
-                    config.place.root.display()
+                    config.paths.root.display()
                 ));
             }
             _ => {}

@@ -24,7 +24,7 @@ pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     let foreign = is_foreign(from) || context.foreign().is_some();
     let record = from.detail.summary.intact().filter(|_| !foreign);
     let recorded = record.and_then(|record| record.project.as_ref().or(record.worktree.as_ref()));
-    recorded.map_or_else(|| context.config.place.root.clone(), PathBuf::from)
+    recorded.map_or_else(|| context.config.paths.root.clone(), PathBuf::from)
 }
 
 /// Whether a run came from elsewhere.

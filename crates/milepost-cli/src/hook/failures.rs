@@ -1,22 +1,22 @@
-//! What went wrong in hooks, in a small file of the user's: the store may be what failed, and nobody reads a hook's stderr.
+//! Failures of hooks, in a small file of the user's state: the store may be what failed, and nobody reads a hook's stderr.
+
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use milepost::internal::trust::UserState;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::Agent;
-use crate::agents::event::HookEvent;
 use crate::config;
 use crate::error::CommandError;
 
-/// Bytes of the file at most; the newest lines are kept.
-const LARGEST: usize = 64 * 1024;
-/// Bytes that are read at most: a line may come on top.
+/// Maximum size of the file; the newest lines are kept.
+const SIZE_LIMIT: usize = 64 * 1024;
+/// Maximum size that is read: one line may exceed the other limit.
 const READ_LIMIT: u64 = 4 << 20;
 
-/// One failure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Noted {
+pub(crate) struct HookFailure {
     pub(crate) at: Timestamp,
     pub(crate) agent: String,
     pub(crate) event: Option<String>,
@@ -31,29 +31,36 @@ fn state() -> Option<UserState> {
     UserState::at(config::state_folder()?).ok()
 }
 
-/// Writes one down. Where even that fails there is nobody left to tell.
-pub(super) fn note(agent: Agent, event: Option<&HookEvent>, failure: &CommandError) {
-    let mut message = failure.to_string();
-    let mut cause = std::error::Error::source(failure);
+/// What is known about an event that could not be handled.
+#[derive(Debug, Default)]
+pub(super) struct EventOrigin {
+    pub(super) name: Option<String>,
+    pub(super) cwd: Option<PathBuf>,
+}
+
+/// Records a failure. A failure to do so is ignored: there is nobody left to tell.
+pub(super) fn record(agent: Agent, origin: EventOrigin, error: &CommandError) {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         message.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    let noted = Noted {
+    let failure = HookFailure {
         at: milepost::Clock::now(&milepost::SystemClock),
         agent: agent.name.to_owned(),
-        event: event.map(|event| event.name.clone()),
-        folder: event.and_then(|event| Some(event.cwd.as_ref()?.to_string_lossy().into_owned())),
+        event: origin.name,
+        folder: origin.cwd.map(|folder| folder.to_string_lossy().into_owned()),
         message,
     };
-    let _ = append(&noted);
+    let _ = append(&failure);
 }
 
-fn append(noted: &Noted) -> std::io::Result<()> {
+fn append(failure: &HookFailure) -> std::io::Result<()> {
     let Some(state) = state() else { return Ok(()) };
-    let Ok(line) = serde_json::to_string(noted) else { return Ok(()) };
+    let Ok(line) = serde_json::to_string(failure) else { return Ok(()) };
     let before = state.read_file(FILE, READ_LIMIT).unwrap_or_default();
-    if before.len() > LARGEST {
+    if before.len() > SIZE_LIMIT {
         let text = String::from_utf8_lossy(&before);
         let half = text.len() / 2;
         let rest = text.get(half..).unwrap_or_default().split_once('\n').map_or("", |(_, rest)| rest);
@@ -67,15 +74,15 @@ fn append(noted: &Noted) -> std::io::Result<()> {
     state.append(FILE, format!("{line}\n").as_bytes())
 }
 
-/// What was written down, oldest first; lines that make no sense are left out.
-pub(crate) fn read() -> Vec<Noted> {
+/// The recorded failures, oldest first; lines that cannot be parsed are skipped.
+pub(crate) fn read() -> Vec<HookFailure> {
     let bytes = state().and_then(|state| state.read_file(FILE, READ_LIMIT).ok()).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Forgets all of them, once somebody was told.
-pub(crate) fn forget() {
+/// Removes the record of all failures.
+pub(crate) fn clear() {
     if let Some(state) = state() {
         let _ = std::fs::remove_file(state.folder().join(FILE));
     }

@@ -1,31 +1,32 @@
-//! What a run keeps of an agent's events. One run for one session of an agent, named after it, so that a hook needs to
-//! look for nothing.
+//! Handles an agent's event: records it in the run of the agent's session, and builds the answer.
+//! In: a parsed event. Out: the text to print, if any. The run's id is derived from the session's, so that a hook does not
+//! search; what is recorded and when checkpoints are made is decided by the library's `AgentSession`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use milepost::Due;
-use milepost::internal::capture::WorkspaceCapture;
+use milepost::internal::engine::AgentSession;
 use milepost::internal::owner;
-use milepost::model::{
-    Change, FileRef, Interruption, InterruptionKind, Owner, RunId, RunRecord, Source, Status,
-};
-use milepost::{Error, FinishOptions, Milepost, ReasonCode, RunOptions, Save, StartOptions};
+use milepost::model::{Change, InterruptionKind, Owner, RunId};
+use milepost::{Error, Milepost, ReasonCode, RunAssessment, RunOptions, Save, StartOptions};
 
-use super::offer;
+use super::offer::{self, Offer};
 use crate::agents::Agent;
+use crate::agents::event::tool::ToolUse;
 use crate::agents::event::{HookEvent, HookKind, SessionSource};
-use crate::config::Prompts;
+use crate::config::PromptDetail;
 use crate::context::{Context, SaveResult, save_or_enqueue};
 use crate::error::CommandError;
 
-/// Bytes of a prompt that are kept.
-const PROMPT: usize = 16 * 1024;
-/// How long a hook may read the workspace and the agent's record of the conversation.
-const LOOK: Duration = Duration::from_secs(1);
+/// Maximum size of a recorded prompt, in bytes.
+const PROMPT_LIMIT: usize = 16 * 1024;
+/// Maximum size of the recorded reason of an interruption, in bytes.
+const DETAIL_LIMIT: usize = 500;
+/// How long a hook may read the workspace and the transcript.
+const READ_TIME: Duration = Duration::from_secs(1);
 
-/// One event on its way into a run.
-struct Hook<'a> {
+/// Handles one event.
+struct EventHandler<'a> {
     agent: Agent,
     event: HookEvent,
     context: &'a Context<'a>,
@@ -34,61 +35,49 @@ struct Hook<'a> {
     deadline: Instant,
 }
 
-/// Acts on an event; gives what the agent is answered.
+/// Handles an event; returns what the agent is answered.
 pub(super) fn handle(
     agent: Agent,
-    event: HookEvent,
+    mut event: HookEvent,
     context: &Context<'_>,
 ) -> Result<Option<String>, CommandError> {
-    let run = run_of(agent, &event.session);
-    let hook = Hook { agent, event, context, run, deadline: Instant::now() + LOOK };
-    match hook.event.kind.clone() {
-        HookKind::SessionStarted(SessionSource::Resume) => {
-            hook.open(&context.open_or_create()?).map(|_| None)
+    let run = RunId::for_session(agent.name, &event.session);
+    let kind = std::mem::replace(&mut event.kind, HookKind::Continued);
+    let handler = EventHandler { agent, event, context, run, deadline: Instant::now() + READ_TIME };
+    match kind {
+        HookKind::SessionStarted(SessionSource::Resume) => handler.start_run(&context.open_or_create()?)?,
+        HookKind::SessionStarted(SessionSource::Compact) => return handler.repeat_brief(),
+        HookKind::SessionStarted(SessionSource::Startup | SessionSource::Clear) => {
+            return handler.begin_session(false);
         }
-        HookKind::SessionStarted(SessionSource::Compact) => hook.again(),
-        HookKind::SessionStarted(SessionSource::Startup | SessionSource::Clear)
-        | HookKind::ContextRequested => hook.begin(),
+        HookKind::ContextRequested => return handler.begin_session(true),
         HookKind::Prompt(text) => {
             let text = match context.config.agents.prompts {
-                Prompts::Full => bounded(&text, PROMPT),
-                Prompts::FirstLine => bounded(text.trim().lines().next().unwrap_or_default(), PROMPT),
-                Prompts::None => "",
+                PromptDetail::Full => truncate(&text, PROMPT_LIMIT),
+                PromptDetail::FirstLine => {
+                    truncate(text.trim().lines().next().unwrap_or_default(), PROMPT_LIMIT)
+                }
+                PromptDetail::None => "",
             };
-            if text.trim().is_empty() {
-                return hook.keep(Vec::new()).map(|()| None);
-            }
-            hook.keep(vec![Change::Prompt(text.to_owned())]).map(|()| None)
+            let is_blank = text.trim().is_empty();
+            handler.record(if is_blank { Vec::new() } else { vec![Change::Prompt(text.to_owned())] })?;
         }
-        HookKind::ToolUsed(mut tool) => {
-            if let (Some(command_end), Some(transcript), Some(call), true) =
-                (agent.command_end, &hook.event.transcript, &tool.call_id, tool.lacks_exit_code())
-                && let Some(end) = command_end(transcript, call)
-            {
-                tool.set_end(&end);
-            }
-            let root = context.config.place.root.clone();
-            hook.keep(tool.into_changes(|path| relative(&root, path))).map(|()| None)
+        HookKind::ToolUsed(tool) => handler.record_tool(*tool)?,
+        HookKind::Continued => handler.record(Vec::new())?,
+        HookKind::Compacting { accepts_context } => return handler.save_before_compaction(accepts_context),
+        HookKind::TurnEnded => handler.interrupt(InterruptionKind::WaitingForUser, None)?,
+        HookKind::Interrupted(kind, detail) => handler.interrupt(kind, detail)?,
+        HookKind::SessionEnded => {
+            let mp = context.open_or_create()?;
+            let complete = |save| handler.with_transcript(handler.with_capture(&mp, save)?);
+            handler.session(&mp).end(handler.save(), complete)?;
         }
-        HookKind::Continued => hook.keep(Vec::new()).map(|()| None),
-        HookKind::Compacting { accepts_context } => hook.compaction(accepts_context),
-        HookKind::TurnEnded => hook.rest(InterruptionKind::WaitingForUser, None).map(|()| None),
-        HookKind::Interrupted(class, detail) => hook.rest(class, detail).map(|()| None),
-        HookKind::SessionEnded => hook.end().map(|()| None),
     }
+    Ok(None)
 }
 
-/// The run of an agent's session.
-pub(super) fn run_of(agent: Agent, session: &str) -> RunId {
-    RunId::for_session(agent.name, session)
-}
-
-fn bounded(text: &str, most: usize) -> &str {
-    if text.len() <= most {
-        return text;
-    }
-    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    &text[..end]
+fn truncate(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
 }
 
 fn relative(root: &Path, path: &str) -> String {
@@ -96,16 +85,16 @@ fn relative(root: &Path, path: &str) -> String {
     inside.map_or_else(|| path.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// The agent: the nearest ancestor that only passes nothing on.
+/// The agent's process: the nearest ancestor that is not a shell or wrapper.
 fn agent_process() -> Option<Owner> {
-    const BETWEEN: [&str; 17] = [
+    const WRAPPERS: [&str; 17] = [
         "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "tcsh", "csh", "pwsh", "busybox", "env", "nice",
         "timeout", "setsid", "sudo", "milepost",
     ];
-    owner::nearest_ancestor_but(&BETWEEN)
+    owner::nearest_ancestor_but(&WRAPPERS)
 }
 
-impl Hook<'_> {
+impl EventHandler<'_> {
     fn run_options(&self) -> RunOptions {
         RunOptions {
             owner: agent_process(),
@@ -114,7 +103,7 @@ impl Hook<'_> {
         }
     }
 
-    fn start(&self) -> StartOptions {
+    fn start_options(&self) -> StartOptions {
         StartOptions {
             run_id: Some(self.run.clone()),
             session_id: Some(self.event.session.clone()),
@@ -130,71 +119,89 @@ impl Hook<'_> {
         save
     }
 
-    /// Opens the run of the session, or a new session of it. One that another process of the agent still holds stays its.
-    fn open(&self, mp: &Milepost) -> Result<Option<RunRecord>, CommandError> {
-        match mp.start(self.start()) {
-            Ok(started) => Ok(Some(started.record)),
-            Err(Error::OwnerAlive { .. }) => Ok(None),
+    fn session<'m>(&self, mp: &'m Milepost) -> AgentSession<'m> {
+        AgentSession::new(mp, self.run.clone())
+    }
+
+    /// Starts the run of the session, or a new session of it, unless another process of the agent still owns it.
+    fn start_run(&self, mp: &Milepost) -> Result<(), CommandError> {
+        match mp.start(self.start_options()) {
+            Ok(_) | Err(Error::OwnerAlive { .. }) => Ok(()),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// A session begins: opens its run, and offers it what was interrupted here.
-    fn begin(&self) -> Result<Option<String>, CommandError> {
+    /// Starts the run of a session that begins, and offers it what was interrupted here.
+    fn begin_session(&self, may_have_begun: bool) -> Result<Option<String>, CommandError> {
         let mp = self.context.open_or_create()?;
-        if self.event.kind == HookKind::ContextRequested && self.has_begun(&mp)? {
+        if may_have_begun && self.session(&mp).has_begun()? {
             return Ok(None);
         }
-        // `resume --with` has chosen, and has given the brief already.
-        let chosen = crate::config::resuming().and_then(|run| run.parse::<RunId>().ok());
-        let told = chosen.is_some();
-        let found = offer::look(&mp, self.context, &self.run)?;
-        let offered = match chosen.or_else(|| found.only()) {
-            Some(candidate) => match mp.continue_run(&candidate, self.start(), told) {
-                Ok(_) if told => None,
-                Ok(continued) => offer::whole(&mp, self.agent, &continued.from, self.context)?,
-                // Somebody else was faster, or it does not hold what it seemed to.
+        // `resume --with` has chosen the run, and has given the brief already.
+        let chosen = crate::config::resumed_run().and_then(|run| run.parse::<RunId>().ok());
+        let has_brief = chosen.is_some();
+        let branch = self.context.config.paths.branch.as_deref();
+        // What came from elsewhere is given to an agent only if a person asks for it.
+        let may_show = |record: &_| self.context.may_show(Some(record));
+        let interrupted = self.session(&mp).interrupted_runs(&self.context.here(), branch, may_show)?;
+        let offer = match chosen.as_ref().or(interrupted.sole_candidate()) {
+            Some(candidate) => match mp.continue_run(candidate, self.start_options(), has_brief) {
+                Ok(_) if has_brief => None,
+                Ok(continued) => self.offer_brief(&mp, &continued.from)?,
+                // Another session was faster, or the run has no intact checkpoint.
                 Err(e @ Error::NotResumable { .. }) => {
-                    self.open(&mp)?;
-                    Some(offer::Text::short(e.to_string()))
+                    self.start_run(&mp)?;
+                    Some(Offer::line(&e.to_string()))
                 }
                 Err(Error::OwnerAlive { .. }) => None,
                 Err(e) => return Err(e.into()),
             },
             None => {
-                self.open(&mp)?;
-                found.short()
+                self.start_run(&mp)?;
+                Offer::list(interrupted.all(), mp.now())
             }
         };
-        Ok(offer::answer(self.agent, &self.event.name, offered, &mp, self.context))
+        Ok(self.answer(&mp, offer))
     }
 
-    /// Whether the run is known and holds something: then it was offered what there was.
-    fn has_begun(&self, mp: &Milepost) -> Result<bool, CommandError> {
-        let Some(state) = mp.store().run(&self.run)? else { return Ok(false) };
-        let continues = state.row.record.as_ref().is_ok_and(|record| record.parent.is_some());
-        Ok(state.row.count > 0 || continues)
+    fn offer_brief(&self, mp: &Milepost, from: &RunAssessment) -> Result<Option<Offer>, CommandError> {
+        Offer::brief(mp, self.agent, from, self.context)
     }
 
-    /// The context was made smaller: what the run itself holds goes in again.
-    fn again(&self) -> Result<Option<String>, CommandError> {
+    fn answer(&self, mp: &Milepost, offer: Option<Offer>) -> Option<String> {
+        offer::answer(self.agent, &self.event.name, offer, mp, self.context)
+    }
+
+    /// Gives a session whose context was made smaller the brief of its own run.
+    fn repeat_brief(&self) -> Result<Option<String>, CommandError> {
         let mp = self.context.open_or_create()?;
-        let known = mp.store().run(&self.run)?.is_some();
-        if !known {
-            self.open(&mp)?;
+        if !self.session(&mp).exists()? {
+            self.start_run(&mp)?;
             return Ok(None);
         }
-        let text = offer::whole(&mp, self.agent, &mp.assess(&self.run, false)?, self.context)?;
-        Ok(offer::answer(self.agent, &self.event.name, text, &mp, self.context))
+        let brief = self.offer_brief(&mp, &mp.assess(&self.run, false)?)?;
+        Ok(self.answer(&mp, brief))
     }
 
-    /// Keeps changes; where the store cannot be written, they wait in the outbox.
-    fn keep(&self, changes: Vec<Change>) -> Result<(), CommandError> {
-        let stored = self.keep_in_store(&changes);
+    fn record_tool(&self, mut tool: ToolUse) -> Result<(), CommandError> {
+        if let (Some(command_end), Some(transcript), Some(call), true) =
+            (self.agent.command_end, &self.event.transcript, &tool.call_id, tool.lacks_exit_code())
+            && let Some(end) = command_end(transcript, call)
+        {
+            tool.set_end(&end);
+        }
+        self.record(tool.into_changes(|path| relative(&self.context.config.paths.root, path)))
+    }
+
+    /// Records changes; where the store cannot be written, they wait in the outbox.
+    fn record(&self, changes: Vec<Change>) -> Result<(), CommandError> {
+        let stored = self.context.open_or_create().and_then(|mp| {
+            self.session(&mp).record(&changes, self.save(), |save| self.with_capture(&mp, save))
+        });
         let (outbox, settings) = (self.context.outbox(), self.context.settings());
         let pending = || (self.run.clone(), self.save().with_changes(changes));
         match save_or_enqueue(stored, outbox.as_ref(), &settings, pending)? {
-            // It is kept, but somebody has to be told.
+            // It is kept, but the user has to accept it.
             SaveResult::Queued(_, queued) if !queued.signed => Err(CommandError::new(
                 ReasonCode::StoreUntrusted,
                 "your key could not be read, so that a save waits unsigned: `milepost trust --outbox` accepts it",
@@ -203,93 +210,44 @@ impl Hook<'_> {
         }
     }
 
-    /// Keeps changes, and saves where a checkpoint is due, so that a long turn has checkpoints.
-    fn keep_in_store(&self, changes: &[Change]) -> Result<(), Error> {
-        let mp = self.context.open_or_create()?;
-        let mut save = self.save();
-        match mp.record_changes(&self.run, changes, &save.run_options)? {
-            // The first thing that happens makes a session worth resuming.
-            Due::First => {
-                mp.save(&self.run, save.reason("session_start"))?;
-            }
-            Due::Yes => {
-                save.draft.source = Some(Source::Timer);
-                save.capture = self.capture_workspace(&mp)?;
-                mp.save(&self.run, save)?;
-            }
-            Due::No => {}
+    /// Adds what the workspace looks like now, within the time that the agent waits.
+    fn with_capture(&self, mp: &Milepost, mut save: Save) -> Result<Save, Error> {
+        if let Some(mut options) = self.context.scope() {
+            options.bounds.time = self.deadline.saturating_duration_since(Instant::now());
+            save.capture = Some(Box::new(mp.capture_workspace(&self.run, &options)?));
         }
-        Ok(())
+        Ok(save)
     }
 
-    /// Looks at the workspace, but not for long: the agent waits.
-    fn capture_workspace(&self, mp: &Milepost) -> Result<Option<Box<WorkspaceCapture>>, Error> {
-        let Some(mut scope) = self.context.scope() else { return Ok(None) };
-        scope.bounds.time = self.deadline.saturating_duration_since(Instant::now());
-        Ok(Some(Box::new(mp.capture_workspace(&self.run, &scope)?)))
+    /// Adds a reference to the agent's own record of the conversation.
+    fn with_transcript(&self, mut save: Save) -> Result<Save, Error> {
+        let path = self.event.transcript.as_ref();
+        save.draft
+            .files
+            .extend(path.and_then(|path| milepost::internal::capture::reference(path, self.deadline).ok()));
+        Ok(save)
     }
 
-    /// The context is about to be made smaller. Gemini says so before every call of its model.
-    fn compaction(&self, ask: bool) -> Result<Option<String>, CommandError> {
+    /// Saves before the context is made smaller; returns the brief if the agent accepts text for what is left.
+    fn save_before_compaction(&self, accepts_context: bool) -> Result<Option<String>, CommandError> {
         let mp = self.context.open_or_create()?;
         if self.agent.announces_every_call && !mp.is_due(&self.run, None)? {
             return Ok(None);
         }
-        let mut save = self.save().reason("pre_compaction");
-        save.capture = self.capture_workspace(&mp)?;
-        save.draft.files.extend(self.transcript());
-        mp.save(&self.run, save)?;
-        if !ask {
+        let save = self.with_capture(&mp, self.save().reason("pre_compaction"))?;
+        mp.save(&self.run, self.with_transcript(save)?)?;
+        if !accepts_context {
             return Ok(None);
         }
-        let text = offer::whole(&mp, self.agent, &mp.assess(&self.run, false)?, self.context)?;
-        Ok(offer::answer(self.agent, &self.event.name, text, &mp, self.context))
+        let brief = self.offer_brief(&mp, &mp.assess(&self.run, false)?)?;
+        Ok(self.answer(&mp, brief))
     }
 
-    /// The turn is over, or does not go on: who looks at the run is told why it stands still.
-    fn rest(&self, class: InterruptionKind, detail: Option<String>) -> Result<(), CommandError> {
+    /// Records why the session does not go on.
+    fn interrupt(&self, kind: InterruptionKind, detail: Option<String>) -> Result<(), CommandError> {
         let mp = self.context.open_or_create()?;
-        let Some(state) = mp.store().run(&self.run)? else { return Ok(()) };
-        let detail = detail.map(|detail| bounded(&detail, 500).to_owned());
-        let interruption = Interruption { class, at: mp.now(), detail };
-        if state.row.count > 0 && (mp.is_due(&self.run, None)? || class != InterruptionKind::WaitingForUser) {
-            let mut save = self.save();
-            save.draft.source = (class != InterruptionKind::WaitingForUser).then_some(Source::ErrorBoundary);
-            save.interruption = Some(interruption);
-            save.capture = self.capture_workspace(&mp)?;
-            mp.save(&self.run, save)?;
-            return Ok(());
-        }
-        let same = state.row.record.as_ref().ok().and_then(|record| record.interruption.as_ref());
-        if same.is_none_or(|noted| noted.class != class) {
-            mp.interrupt(&self.run, &interruption)?;
-        }
-        Ok(())
-    }
-
-    /// The session is over. One in which nothing happened leaves nothing behind.
-    fn end(&self) -> Result<(), CommandError> {
-        let mp = self.context.open_or_create()?;
-        if mp.store().run(&self.run)?.is_none() || mp.abandon(&self.run)? {
-            return Ok(());
-        }
-        let detail = mp.run_detail(&self.run)?;
-        let open = detail
-            .summary
-            .record
-            .as_ref()
-            .is_ok_and(|record| record.working.tasks.iter().any(|task| !task.has_ended()));
-        let mut save = self.save();
-        save.capture = self.capture_workspace(&mp)?;
-        save.draft.files.extend(self.transcript());
-        let status = if open { Status::Paused } else { Status::Completed };
-        mp.finish(&self.run, FinishOptions { status, save })?;
-        Ok(())
-    }
-
-    /// The agent's own record of the conversation, by reference.
-    fn transcript(&self) -> Option<FileRef> {
-        let path = self.event.transcript.as_ref()?;
-        milepost::internal::capture::reference(path, self.deadline).ok()
+        let detail = detail.map(|detail| truncate(&detail, DETAIL_LIMIT).to_owned());
+        let complete = |save| self.with_capture(&mp, save);
+        Ok(self.session(&mp).interrupt(kind, detail, self.save(), complete)?)
     }
 }

@@ -1,6 +1,6 @@
-//! Hooks: an agent says what happens, and its run keeps what must survive.
-//! In: one JSON document on stdin. Out: what the agent's protocol allows, mostly nothing. Whatever goes wrong here, the
-//! agent goes on: the failure is written down where people will see it, and the exit code is 0 unless asked otherwise.
+//! Hooks: an agent reports an event, and its run records what must survive.
+//! In: one JSON document on stdin. Out: what the agent's protocol allows, mostly nothing. A failure never disturbs the agent:
+//! it is recorded for `milepost status`, and the exit code is 0 unless `--strict` asks otherwise.
 
 pub(crate) mod failures;
 mod handle;
@@ -8,63 +8,60 @@ mod offer;
 
 use milepost::store::ForeignReason;
 
+use self::failures::EventOrigin;
 use crate::agents::Agent;
-use crate::agents::event::{self, HookEvent, payload};
+use crate::agents::event::{self, payload};
 use crate::cli::Global;
 use crate::config::Config;
 use crate::context::{Audience, Context};
 use crate::error::CommandError;
 use crate::present::{Output, format};
 
-/// Reads one event and acts on it.
+/// Reads one event and handles it.
 pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<(), CommandError> {
-    let mut told = None;
-    let result = attend(agent, global, output, &mut told);
-    match result {
-        Ok(()) => Ok(()),
-        Err(failure) => {
-            failures::note(agent, told.as_ref(), &failure);
-            if strict { Err(failure) } else { Ok(()) }
-        }
-    }
+    let mut origin = EventOrigin::default();
+    let Err(error) = read_and_handle(agent, global, output, &mut origin) else { return Ok(()) };
+    failures::record(agent, origin, &error);
+    if strict { Err(error) } else { Ok(()) }
 }
 
-fn attend(
+/// Notes in `origin` what is known about the event, for the record of a failure.
+fn read_and_handle(
     agent: Agent,
     global: &Global,
     output: &Output,
-    told: &mut Option<HookEvent>,
+    origin: &mut EventOrigin,
 ) -> Result<(), CommandError> {
     let payload = payload::read(std::io::stdin().lock())
-        .map_err(|e| CommandError::usage(format!("{} sent what is no JSON: {e}", agent)))?;
+        .map_err(|e| CommandError::usage(format!("{agent} sent invalid JSON: {e}")))?;
     let Some(event) = event::parse(agent, &payload) else { return Ok(()) };
     drop(payload);
-    *told = Some(event.clone());
-    // -C decides; without it the folder counts in which the agent works, wherever it starts its hooks.
+    *origin = EventOrigin { name: Some(event.name.clone()), cwd: event.cwd.clone() };
+    // Without -C it is the agent's folder that counts, wherever the agent starts its hooks.
     match (&global.directory, &event.cwd) {
         (Some(_), _) => crate::command::change_directory(global)?,
-        // A folder that is gone is no reason to keep nothing.
+        // The event is recorded even if the folder was removed.
         (None, Some(folder)) => drop(std::env::set_current_dir(folder)),
         (None, None) => {}
     }
-    let begins = event.starts_session();
+    let starts_session = event.starts_session();
     let config = match Config::load(global) {
         Ok(config) => config,
-        Err(failure) => {
-            // The person is told, without the value at fault: it may be meant for an agent.
+        Err(error) => {
+            // The message leaves the value at fault out: it may be meant for an agent.
             let message = "milepost: a configuration file cannot be used; nothing is recorded. Run `milepost config show` \
                            to see why";
-            if begins && let Some(answer) = offer::message(agent, message) {
-                output.write_json_text(&answer)?;
+            if starts_session {
+                output.write_json_text(&offer::user_message(agent, message))?;
             }
-            return Err(failure);
+            return Err(error);
         }
     };
     let context = Context::for_audience(config, output, Audience::Hook);
-    // Where nothing may be read or written, the person is told when a session begins, and the agent is told nothing.
-    if let Some(message) = refused(&context, begins) {
-        if begins && let Some(answer) = offer::message(agent, &message) {
-            output.write_json_text(&answer)?;
+    // A refusal is shown to the user when a session begins, and never given to the agent.
+    if let Some(message) = refusal(&context, starts_session) {
+        if starts_session {
+            output.write_json_text(&offer::user_message(agent, &message))?;
         }
         return Ok(());
     }
@@ -77,14 +74,14 @@ fn attend(
     Ok(())
 }
 
-/// Why the hook does nothing, in one line for the person.
-fn refused(context: &Context<'_>, begins: bool) -> Option<String> {
+/// Why the hook does nothing, in one line for the user.
+fn refusal(context: &Context<'_>, starts_session: bool) -> Option<String> {
     if let Err(e) = context.config.check() {
         let message = format!("milepost: {e}; nothing is recorded. Run `milepost trust` to review it");
         return Some(format::clean(&message));
     }
-    // Git is asked only when a session begins: each event would have to wait for it.
-    let tracked = begins && context.is_tracked();
+    // Git is asked only when a session begins, because it is slow.
+    let tracked = starts_session && context.is_tracked();
     if tracked {
         context.forget_record();
     }

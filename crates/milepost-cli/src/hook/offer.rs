@@ -1,10 +1,10 @@
-//! What a session that begins is offered: the brief of the one run that was interrupted here, or two lines about several.
+//! What a session is offered when it begins, and the answer in the form that the agent reads: the brief of the one run
+//! that was interrupted here, or two lines about several.
 
-use std::time::Duration;
-
+use jiff::Timestamp;
 use milepost::internal::brief::one_line;
-use milepost::model::{RunId, RunRecord};
-use milepost::{Milepost, ResumeCandidate, RunAssessment, RunState};
+use milepost::model::RunRecord;
+use milepost::{Milepost, RunAssessment};
 use serde_json::json;
 
 use super::failures;
@@ -14,125 +14,66 @@ use crate::error::CommandError;
 use crate::handover::{self, Overview};
 use crate::present::format;
 
-/// What is older is offered in two lines, not in full.
-const YOUNG: Duration = Duration::from_secs(48 * 3600);
 /// Maximum size of the text that every agent lets through.
-const BYTES: usize = 9_000;
+const TEXT_LIMIT: usize = 9_000;
 
-/// What was interrupted here.
-pub(super) struct Found {
-    /// In this worktree, on this branch, not long ago.
-    here: Vec<RunId>,
-    /// All that may be continued.
-    all: Vec<(RunId, String)>,
+/// Text for the agent, and a line for the user.
+pub(super) struct Offer {
+    agent_text: String,
+    user_line: String,
 }
 
-/// Text for the agent, and a line for the person.
-pub(super) struct Text {
-    pub(super) agent: String,
-    pub(super) person: String,
-}
-
-impl Text {
-    /// A line that says why there is no more.
-    pub(super) fn short(text: String) -> Self {
-        let text = one_line(&text);
-        Self { agent: format!("Milepost: {text}."), person: format!("milepost: {text}") }
-    }
-}
-
-/// Looks for runs that were interrupted in this project.
-pub(super) fn look(mp: &Milepost, context: &Context<'_>, own: &RunId) -> Result<Found, CommandError> {
-    let mut found = Found { here: Vec::new(), all: Vec::new() };
-    for candidate in mp.candidates()? {
-        let ResumeCandidate { summary, decision, .. } = &candidate;
-        let Ok(record) = &summary.record else { continue };
-        // What came from elsewhere is given to an agent only if a person asks for it.
-        if !context.may_show(Some(record)) {
-            continue;
-        }
-        // A session that was killed before anything happened in it is nothing to keep.
-        let empty = summary.checkpoints == 0 && record.agent.is_some() && summary.run_id != *own;
-        if empty && decision.run_state == RunState::Stopped {
-            mp.abandon(&summary.run_id)?;
-            continue;
-        }
-        if !decision.eligible || !decision.run_state.is_stopped() || summary.run_id == *own {
-            continue;
-        }
-        // A run by hand may still be somebody's, and a supervised command is started again, not talked about.
-        let interrupted = decision.run_state == RunState::Stopped && record.command.is_none();
-        if interrupted && is_here(record, context) && is_young(record, mp) {
-            found.here.push(summary.run_id.clone());
-        }
-        found.all.push((summary.run_id.clone(), format::ago(record.updated_at, mp.now())));
-    }
-    Ok(found)
-}
-
-fn is_here(record: &RunRecord, context: &Context<'_>) -> bool {
-    let worktree = record.place();
-    let branch = &context.config.place.branch;
-    worktree == Some(&context.here())
-        && (record.branch.is_none() || branch.is_none() || record.branch == *branch)
-}
-
-fn is_young(record: &RunRecord, mp: &Milepost) -> bool {
-    milepost::internal::clock::age(record.updated_at, mp.now()).is_none_or(|age| age < YOUNG)
-}
-
-impl Found {
-    /// The run to continue, where there is no doubt which.
-    pub(super) fn only(&self) -> Option<RunId> {
-        match &self.here[..] {
-            [only] => Some(only.clone()),
-            _ => None,
-        }
+impl Offer {
+    /// One line that says why there is no more.
+    pub(super) fn line(text: &str) -> Self {
+        let text = one_line(text);
+        Self { agent_text: format!("Milepost: {text}."), user_line: format!("milepost: {text}") }
     }
 
-    /// Two lines about what could be continued.
-    pub(super) fn short(&self) -> Option<Text> {
-        let (first, ago) = self.all.first()?;
-        let n = format::counted(self.all.len() as u64, "interrupted run");
-        let agent = format!(
-            "Milepost has {n} in this project, the newest {first}, {ago}.\n\
-             If the user wants to go on with one of them: `milepost resume {first}` prints its brief, `milepost status` lists all."
+    /// Two lines about runs that could be continued, the last written first.
+    pub(super) fn list(runs: &[RunRecord], now: Timestamp) -> Option<Self> {
+        let RunRecord { run_id, updated_at, .. } = runs.first()?;
+        let n = format::counted(runs.len() as u64, "interrupted run");
+        let ago = format::ago(*updated_at, now);
+        let agent_text = format!(
+            "Milepost has {n} in this project, the newest {run_id}, {ago}.\n\
+             If the user wants to go on with one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."
         );
-        Some(Text { agent, person: format!("milepost: {n}; `milepost status` lists them") })
+        Some(Self { agent_text, user_line: format!("milepost: {n}; `milepost status` lists them") })
+    }
+
+    /// The brief of a run, as much of it as the agent lets through.
+    pub(super) fn brief(
+        mp: &Milepost,
+        agent: Agent,
+        from: &RunAssessment,
+        context: &Context<'_>,
+    ) -> Result<Option<Self>, CommandError> {
+        if from.shown.is_none() {
+            return Ok(None);
+        }
+        let lead = Overview::of(mp, from);
+        let (head, facts) = (lead.introduction(), lead.facts());
+        let room = TEXT_LIMIT.saturating_sub(head.len() + facts.len() + handover::OVERHEAD);
+        let brief = handover::brief(mp, from, context, agent.brief_tokens, room)?;
+        let record = handover::wrapped(
+            &format!("{facts}\n{}", brief.markdown),
+            handover::RecordOrigin::of(handover::is_foreign(from)),
+        );
+        Ok(Some(Self { agent_text: format!("{head}{record}"), user_line: lead.for_a_person() }))
     }
 }
 
-/// The whole brief of a run, as much of it as the agent lets through.
-pub(super) fn whole(
-    mp: &Milepost,
-    agent: Agent,
-    from: &RunAssessment,
-    context: &Context<'_>,
-) -> Result<Option<Text>, CommandError> {
-    if from.shown.is_none() {
-        return Ok(None);
-    }
-    let lead = Overview::of(mp, from);
-    let (head, facts) = (lead.introduction(), lead.facts());
-    let room = BYTES.saturating_sub(head.len() + facts.len() + handover::OVERHEAD);
-    let brief = handover::brief(mp, from, context, agent.brief_tokens, room)?;
-    let record = handover::wrapped(
-        &format!("{facts}\n{}", brief.markdown),
-        handover::RecordOrigin::of(handover::is_foreign(from)),
-    );
-    Ok(Some(Text { agent: format!("{head}{record}"), person: lead.for_a_person() }))
+/// A line for the user alone, in the form that the agent reads.
+pub(super) fn user_message(agent: Agent, line: &str) -> String {
+    format_answer(agent, "", None, line.to_owned())
 }
 
-/// A line for the person alone, in the form that the agent reads.
-pub(super) fn message(agent: Agent, person: &str) -> Option<String> {
-    document(agent, "", None, person.to_owned())
-}
-
-/// What is printed, in the form that the agent reads.
+/// The answer to an event, in the form that the agent reads: an offer, and what went wrong since the last session.
 pub(super) fn answer(
     agent: Agent,
     event: &str,
-    text: Option<Text>,
+    offer: Option<Offer>,
     mp: &Milepost,
     context: &Context<'_>,
 ) -> Option<String> {
@@ -149,20 +90,20 @@ pub(super) fn answer(
     });
     let trouble: Vec<_> = failed.into_iter().chain(lost).chain(ignored).collect();
     let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));
-    let (context, person) = match (text, trouble) {
-        (Some(text), Some(trouble)) => (Some(text.agent), format!("{}; {trouble}", text.person)),
-        (Some(text), None) => (Some(text.agent), text.person),
+    let (context, line) = match (offer, trouble) {
+        (Some(offer), Some(trouble)) => (Some(offer.agent_text), format!("{}; {trouble}", offer.user_line)),
+        (Some(offer), None) => (Some(offer.agent_text), offer.user_line),
         (None, Some(trouble)) => (None, trouble),
         (None, None) => return None,
     };
-    document(agent, event, context, person)
+    Some(format_answer(agent, event, context, line))
 }
 
-fn document(agent: Agent, event: &str, context: Option<String>, person: String) -> Option<String> {
+fn format_answer(agent: Agent, event: &str, context: Option<String>, line: String) -> String {
     let document = match agent.answer {
-        AnswerFormat::Plugin => json!({ "context": context, "message": person }),
+        AnswerFormat::Plugin => json!({ "context": context, "message": line }),
         AnswerFormat::HookSpecificOutput => {
-            let mut document = json!({ "systemMessage": person });
+            let mut document = json!({ "systemMessage": line });
             if let Some(context) = context {
                 document["hookSpecificOutput"] =
                     json!({ "hookEventName": event, "additionalContext": context });
@@ -170,5 +111,5 @@ fn document(agent: Agent, event: &str, context: Option<String>, person: String) 
             document
         }
     };
-    Some(format!("{document}\n"))
+    format!("{document}\n")
 }

@@ -15,7 +15,7 @@ use super::{Document, Output};
 use crate::command::status::Runs;
 use crate::error::CommandError;
 use crate::error_advice::Exit;
-use crate::hook::failures::Noted;
+use crate::hook::failures::HookFailure;
 
 /// Names of unsigned saves that are listed.
 const LISTED: usize = 5;
@@ -34,7 +34,7 @@ pub(crate) struct StatusDocument {
     pub(crate) waiting: u64,
     /// Of those, how many wait for somebody to accept them.
     pub(crate) waiting_unsigned: u64,
-    pub(crate) hook_failures: Vec<Noted>,
+    pub(crate) hook_failures: Vec<HookFailure>,
     pub(crate) next: String,
     /// The address of the store, also of one that is not there.
     #[serde(skip)]

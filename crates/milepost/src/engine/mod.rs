@@ -1,6 +1,7 @@
 //! The only orchestration: one file a verb. The command line, hooks, servers and bindings call this and nothing below.
 //! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
 
+pub(crate) mod agent_session;
 mod bookkeeping;
 #[cfg(feature = "brief")]
 pub(crate) mod brief;

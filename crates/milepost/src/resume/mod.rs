@@ -1,6 +1,7 @@
 //! Resume, the pure part: why a run does not go on, and whether it may be continued.
 //! In: a run's record, what is known of its owner and of who has taken it over. Out: a decision with its reason.
 
+pub(crate) mod session;
 #[cfg(test)]
 mod tests;
 

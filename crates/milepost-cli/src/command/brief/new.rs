@@ -11,7 +11,7 @@ use crate::present::damage::Fallback;
 
 pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDocument, CommandError> {
     const SCHEMA: &str = "milepost.brief_new/1";
-    let manifests = manifests(&context.config.place.root);
+    let manifests = manifests(&context.config.paths.root);
     let made = match (continued(from, &manifests, context), from) {
         (Ok(made), _) => made,
         // The first brief of a project continues nothing.

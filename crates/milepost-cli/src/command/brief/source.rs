@@ -39,7 +39,7 @@ impl Source {
         let reference: Reference = name.parse()?;
         let mp = context.open_existing()?;
         let run = context.run_of_reference(&mp, &reference)?;
-        let of = mp.brief(&reference, run.as_ref(), &manifests(&context.config.place.root))?;
+        let of = mp.brief(&reference, run.as_ref(), &manifests(&context.config.paths.root))?;
         let header = &of.entry.header;
         context.ensure_visible(&mp, &header.run_id)?;
         let command = Some(format!("milepost brief show {}@{}", header.run_id, header.sequence));

@@ -26,7 +26,7 @@ pub(super) fn execute(
     let args = ResumeArgs { budget: given.budget, check: given.check, ..ResumeArgs::default() };
     let decision = |document| Ok(ResumeDocument::Decision(Box::new(document)));
     if let Some(file) = &given.from {
-        let text = project_file::read(&context.config.place.root, file, &context.config.redact_allow)?;
+        let text = project_file::read(&context.config.paths.root, file, &context.config.redact_allow)?;
         return decision(resume::from_brief(Path::new(file), text.into_bytes(), &args, context)?);
     }
     let changes = given.start || given.dismiss;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use milepost::model::Profile;
 
-use super::{Files, Origin, Settings, value};
+use super::{ConfigFiles, Origin, Settings, value};
 use crate::error::CommandError;
 
 /// What is looked at, and how often.
 #[derive(Debug)]
-pub(crate) struct Watching {
+pub(crate) struct CaptureSettings {
     /// Whether checkpoints look at the workspace.
     pub(crate) capture: bool,
     /// Folders to watch, from the project's root.
@@ -23,24 +23,25 @@ pub(crate) struct Watching {
     pub(crate) interval: Option<Duration>,
 }
 
-impl Watching {
+impl CaptureSettings {
     /// `own_folder` is where relative paths of a file start, from the project's root.
     pub(super) fn load<'p>(
-        files: &Files<'_>,
+        files: &ConfigFiles<'_>,
         settings: &mut Settings,
         own_folder: impl Fn(&Origin) -> &'p Path,
     ) -> Result<Self, CommandError> {
         let capture = flag(files, settings, "capture.enabled", true)?;
         let usual = milepost::internal::capture::WATCHED.to_owned();
-        let watch = settings.take("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
-            let folders = value::folders(raw)?.0;
-            Ok(value::Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))
-        })?;
+        let watch =
+            settings.resolve("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
+                let folders = value::folders(raw)?.0;
+                Ok(value::Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))
+            })?;
         let allow_home = flag(files, settings, "capture.allow_home", false)?;
         let session = flag(files, settings, "session.enabled", true)?;
         let usual = value::Age(Profile::Session.interval()).to_string();
         let interval =
-            settings.take("session.interval", files.find("session.interval"), usual, |raw, _| {
+            settings.resolve("session.interval", files.find("session.interval"), usual, |raw, _| {
                 value::interval(raw).map(|every| value::Age(Some(every)))
             })?;
         Ok(Self {
@@ -54,11 +55,11 @@ impl Watching {
 }
 
 fn flag(
-    files: &Files<'_>,
+    files: &ConfigFiles<'_>,
     settings: &mut Settings,
     key: &'static str,
     default: bool,
 ) -> Result<bool, CommandError> {
-    let found = settings.take(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
+    let found = settings.resolve(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
     Ok(found.unwrap_or(default))
 }

@@ -11,13 +11,13 @@ use milepost::model::{Profile, SizeLimits, StoreLimits};
 use milepost::{ResumePolicy, Settings};
 
 use super::file::File;
-use super::{Prompts, Raw, Retain, value};
+use super::{PromptDetail, RawValue, Retain, value};
 
 /// Guarded values by key, as TOML.
 pub(super) type Guarded = BTreeMap<String, String>;
 
 /// The values in the project's file that need trust, compared with what the user's own settings say.
-pub(super) fn guarded(project: &File, user: Option<&File>) -> Guarded {
+pub(super) fn guarded_values(project: &File, user: Option<&File>) -> Guarded {
     let mut found = Guarded::new();
     for key in super::KEYS {
         let Some(theirs) = project.get(key) else { continue };
@@ -43,7 +43,7 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         "store" | "pointer.file" | "pointer.key" | "pointer.commit" => true,
         "capture.allow_home" => theirs.as_bool() == Some(true) && !own_flag(ours, false),
         "capture.enabled" => theirs.as_bool() == Some(true) && !own_flag(ours, true),
-        "capture.watch" => value::folders(Raw::Toml(theirs.clone()))
+        "capture.watch" => value::folders(RawValue::Toml(theirs.clone()))
             .is_ok_and(|folders| folders.0.iter().any(|folder| leads_outside(folder))),
         "profile" => {
             let theirs = theirs.as_str().and_then(|name| name.parse::<Profile>().ok());
@@ -83,12 +83,12 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         }
         "redact.allow" => {
             let entries =
-                |value: &toml::Value| value::allowed(Raw::Toml(value.clone())).ok().map(|list| list.0);
+                |value: &toml::Value| value::allowed(RawValue::Toml(value.clone())).ok().map(|list| list.0);
             let ours = ours.and_then(entries).unwrap_or_default();
             let is_own = |entry: &String| ours.entries().contains(entry);
             entries(theirs).is_some_and(|theirs| !theirs.entries().iter().all(is_own))
         }
-        "hooks.prompts" => compare(Prompts::parse, theirs, ours, Prompts::Full, |a, b| a != b),
+        "hooks.prompts" => compare(PromptDetail::parse, theirs, ours, PromptDetail::Full, |a, b| a != b),
         _ => false,
     }
 }
@@ -113,14 +113,14 @@ fn keeps_less(theirs: Profile, ours: Profile, user: Option<&File>) -> bool {
 
 /// Compares the project's value with the user's, or with what holds without one.
 fn compare<T>(
-    parse: impl Fn(Raw) -> Result<T, String>,
+    parse: impl Fn(RawValue) -> Result<T, String>,
     theirs: &toml::Value,
     ours: Option<&toml::Value>,
     usual: T,
     needs_trust: impl Fn(T, T) -> bool,
 ) -> bool {
-    let ours = ours.and_then(|value| parse(Raw::Toml(value.clone())).ok()).unwrap_or(usual);
-    parse(Raw::Toml(theirs.clone())).is_ok_and(|theirs| needs_trust(theirs, ours))
+    let ours = ours.and_then(|value| parse(RawValue::Toml(value.clone())).ok()).unwrap_or(usual);
+    parse(RawValue::Toml(theirs.clone())).is_ok_and(|theirs| needs_trust(theirs, ours))
 }
 
 /// An age without a limit is the longest.
@@ -140,8 +140,8 @@ fn leads_outside(path: &Path) -> bool {
 
 /// Applies a project's retention as a lower bound: it must not take away from what the user's own settings and the profiles
 /// of runs keep. Values that were guarded and are still there have been trusted.
-pub(super) fn as_minimum(retain: &mut Retain, project: &File, user: Option<&File>, guarded: &Guarded) {
-    let own = |key: &str| user.and_then(|file| file.get(key).cloned()).map(Raw::Toml);
+pub(super) fn apply_as_minimum(retain: &mut Retain, project: &File, user: Option<&File>, guarded: &Guarded) {
+    let own = |key: &str| user.and_then(|file| file.get(key).cloned()).map(RawValue::Toml);
     let unguarded = |key: &str| project.get(key).is_some() && !guarded.contains_key(key);
     if unguarded("retain.keep_last") {
         retain.keep_last_at_least = retain.keep_last.take();
