@@ -115,7 +115,7 @@ fn what_is_hostile_is_left_out_with_its_reason() {
     for word in [
         "leads out of the folder",
         "leads nowhere",
-        "2147483648 bytes",
+        "larger than 64 MiB",
         "twice",
         "an array",
         "not a regular file",
