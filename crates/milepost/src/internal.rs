@@ -3,9 +3,15 @@
 
 /// Briefs: composing them from facts, and text that goes onto one line.
 pub mod brief {
+    pub use crate::brief::check::{Check, Finding};
     pub use crate::brief::compose::{BriefFacts, compose};
     pub use crate::brief::line::{is_unsafe, one_line};
-    pub use crate::engine::brief::fresh_id;
+    pub use crate::brief::merge::Merged;
+    pub use crate::brief::parse::{NotText, Section};
+    pub use crate::brief::section::{Kind, ORDER, REQUIRED};
+    pub use crate::brief::tokens::QUARTERS;
+    pub use crate::engine::brief::{CheckpointBrief, fresh_id};
+    pub use crate::front_matter::{Field, FrontMatter, Warning};
 }
 
 /// What git, the watched folders and the process say about a workspace.
@@ -24,10 +30,15 @@ pub mod engine {
     pub use crate::engine::capture::SaveOptions;
     pub use crate::engine::compose::OUTCOME_SUMMARY;
     pub use crate::engine::current::{Caller, RunResolution};
+    pub use crate::engine::doctor::{CLOCK_TOLERANCE, Diagnosis, DoctorReport, FutureCheckpoint};
+    pub use crate::engine::due::Due;
     pub use crate::engine::lineage::{LineageRow, ParentLink, lineage};
     pub use crate::engine::outbox::{DeliveryReport, Outbox, PendingSave, PendingState, QueuedSave};
     pub use crate::engine::pointer::Pointer;
+    pub use crate::engine::resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
     pub use crate::engine::show::source_details;
+    pub use crate::engine::start::{StartOptions, StartedRun};
+    pub use crate::resume::{ClaimState, ResumeDecision, RunState};
 }
 
 /// Atomic writes and bounded reads.

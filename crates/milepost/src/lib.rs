@@ -57,16 +57,12 @@ mod trust;
 
 pub use clock::{Clock, FrozenClock, SystemClock};
 pub use diff::{FieldChange, FileChanges};
-#[cfg(feature = "brief")]
-pub use engine::CheckpointBrief;
 pub use engine::{
-    Action, CLOCK_TOLERANCE, CheckpointList, CheckpointState, CompareReport, ContinueOptions, ContinuedRun,
-    CopyProgress, CopyReport, DeleteReport, Diagnosis, Diff, DoctorReport, Due, EventList, FailedOutcome,
-    FinishOptions, FutureCheckpoint, GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost,
-    PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, ResumeCandidate,
-    RunAssessment, RunDetail, RunLocation, RunOptions, RunSummary, RunsQuery, Save, Saved, SessionSummary,
-    Settings, ShownCheckpoint, StartOptions, StartedRun, Summary, SummaryLine, TouchedFile, VerifyReport,
-    VerifyScope,
+    CheckpointList, CheckpointState, CompareReport, CopyProgress, CopyReport, DeleteReport, Diff, EventList,
+    FailedOutcome, FinishOptions, GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction,
+    PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunLocation,
+    RunOptions, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings, ShownCheckpoint, Summary,
+    SummaryLine, TouchedFile, VerifyReport, VerifyScope,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport, ImportStage};
@@ -74,7 +70,7 @@ pub use error::{Error, ReasonCode};
 pub use model::{Profile, Source, Status};
 pub use owner::Liveness;
 pub use redact::{AllowList, Redaction};
-pub use resume::{ClaimState, ResumeDecision, ResumePolicy, RunState};
+pub use resume::ResumePolicy;
 pub use run::{
     Autosave, Heartbeat, Run, RunBuilder, Session, SessionEvent, SessionOptions, SessionOverrides, TaskGuard,
     TickError, TimerGuard, format_duration, recommended_interval,

@@ -1,6 +1,7 @@
 //! Plain ways to cut a text to a budget, counted as the brief is.
 
-use milepost::brief::{Brief, Kind, TokenCounter};
+use milepost::brief::{Brief, TokenCounter};
+use milepost::internal::brief::Kind;
 
 fn fits(text: &str, budget: u64) -> bool {
     TokenCounter::default().tokens(text) <= budget

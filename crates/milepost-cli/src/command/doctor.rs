@@ -1,7 +1,8 @@
 //! `doctor`: what is wrong with the store and what can be done; with `--fix`, does it.
 
+use milepost::Error;
+use milepost::internal::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
 use milepost::store::StoreError;
-use milepost::{Diagnosis, DoctorReport, Error, FutureCheckpoint};
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -4,8 +4,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use milepost::internal::engine::RunAssessment;
 use milepost::model::RunId;
-use milepost::{Error, ReasonCode, RunAssessment};
+use milepost::{Error, ReasonCode};
 
 use super::resume::{cannot_start, ensure_eligible, set_working_directory};
 use crate::context::Context;

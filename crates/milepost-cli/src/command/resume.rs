@@ -4,8 +4,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use milepost::internal::engine::{ResumeCandidate, RunAssessment, StartOptions};
 use milepost::model::RunId;
-use milepost::{Error, Milepost, ReasonCode, ResumeCandidate, RunAssessment, StartOptions};
+use milepost::{Error, Milepost, ReasonCode};
 
 use super::rerun;
 use crate::agents::{Agent, agent_names, find_agent};

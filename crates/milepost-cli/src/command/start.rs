@@ -1,8 +1,9 @@
 //! `start`: opens a run by hand, or a new session of one that is there.
 
+use milepost::Error;
+use milepost::internal::engine::StartOptions;
 use milepost::internal::owner;
 use milepost::model::ValidationError;
-use milepost::{Error, StartOptions};
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use milepost::internal::engine::PendingState;
+use milepost::internal::engine::RunState;
 use milepost::model::RunId;
 use milepost::store::StoreError;
-use milepost::{Error, Milepost, RunState, RunsQuery, Status};
+use milepost::{Error, Milepost, RunsQuery, Status};
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -6,8 +6,9 @@ mod wrap;
 
 use std::path::PathBuf;
 
+use milepost::Milepost;
 use milepost::brief::{Brief, Fit, Fitted, HeuristicTokenizer, Overflow, TokenCounter};
-use milepost::{Milepost, RunAssessment};
+use milepost::internal::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
 #[cfg(feature = "mcp")]

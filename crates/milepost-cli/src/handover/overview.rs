@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use milepost::Milepost;
 use milepost::internal::brief::one_line;
 use milepost::internal::capture::distance::Distance;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions};
+use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
-use milepost::{Milepost, RunAssessment};
 use serde::Serialize;
 
 use crate::present::format;

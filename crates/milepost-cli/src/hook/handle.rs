@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use milepost::internal::engine::AgentSession;
+use milepost::internal::engine::{RunAssessment, StartOptions};
 use milepost::internal::owner;
 use milepost::model::{Change, InterruptionKind, Owner, RunId};
-use milepost::{Error, Milepost, ReasonCode, RunAssessment, RunOptions, Save, StartOptions};
+use milepost::{Error, Milepost, ReasonCode, RunOptions, Save};
 
 use super::offer::{self, Offer};
 use crate::agents::Agent;

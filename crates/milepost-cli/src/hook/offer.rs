@@ -2,9 +2,10 @@
 //! that was interrupted here, or two lines about several.
 
 use jiff::Timestamp;
+use milepost::Milepost;
 use milepost::internal::brief::one_line;
+use milepost::internal::engine::RunAssessment;
 use milepost::model::RunRecord;
-use milepost::{Milepost, RunAssessment};
 use serde_json::json;
 
 use super::failures;

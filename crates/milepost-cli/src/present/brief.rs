@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use milepost::brief;
-use milepost::brief::{Check, Omitted};
+use milepost::brief::Omitted;
+use milepost::internal::brief::Check;
 use milepost::model::CheckpointId;
 use serde::Serialize;
 
@@ -108,8 +108,8 @@ pub(crate) struct Finding {
     message: String,
 }
 
-impl From<&brief::Finding> for Finding {
-    fn from(finding: &brief::Finding) -> Self {
+impl From<&milepost::internal::brief::Finding> for Finding {
+    fn from(finding: &milepost::internal::brief::Finding) -> Self {
         Self { section: finding.section.clone(), message: finding.message.clone() }
     }
 }
@@ -123,7 +123,8 @@ impl Finding {
 
 impl CheckDocument {
     pub(crate) fn new(found: &[(PathBuf, Check)]) -> Self {
-        let findings = |all: &[brief::Finding]| all.iter().map(Finding::from).collect::<Vec<_>>();
+        let findings =
+            |all: &[milepost::internal::brief::Finding]| all.iter().map(Finding::from).collect::<Vec<_>>();
         let files: Vec<_> = found
             .iter()
             .map(|(path, check)| CheckedFile {

@@ -1,8 +1,9 @@
 //! What `doctor` found and repaired.
 
 use jiff::Timestamp;
+use milepost::ReasonCode;
+use milepost::internal::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
 use milepost::model::{CheckpointId, RunId};
-use milepost::{Diagnosis, DoctorReport, FutureCheckpoint, ReasonCode};
 use serde::Serialize;
 
 use super::format::{bytes, clean, counted, green, red, yellow};

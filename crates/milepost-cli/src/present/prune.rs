@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use jiff::Timestamp;
-use milepost::Action;
+use milepost::PruneAction;
 use milepost::model::{CheckpointId, RunId};
 use milepost::store::StoreError;
 use milepost::{Error, PruneReport, PruneStep, ReasonCode};
@@ -51,7 +51,7 @@ struct Step {
     run_id: RunId,
     sequence: u64,
     created_at: Timestamp,
-    action: Action,
+    action: PruneAction,
     reasons: Vec<String>,
     bytes: u64,
 }
@@ -175,11 +175,11 @@ pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> Str
     let mut text = String::new();
     let mut shown = table(output, &["CHECKPOINT", "RUN", "SAVED", "BYTES", "", "WHY"]);
     let verb = |action| match (action, report.dry_run) {
-        (Action::Remove, true) => "goes",
-        (Action::Remove, false) => "gone",
-        (Action::Compress, true) => "is compressed",
-        (Action::Compress, false) => "compressed",
-        (Action::Keep, _) => "stays",
+        (PruneAction::Remove, true) => "goes",
+        (PruneAction::Remove, false) => "gone",
+        (PruneAction::Compress, true) => "is compressed",
+        (PruneAction::Compress, false) => "compressed",
+        (PruneAction::Keep, _) => "stays",
     };
     let rows = rows(report, output.is_verbose());
     let most = if output.is_verbose() { usize::MAX } else { SHOWN };
@@ -217,7 +217,7 @@ struct Line<'a> {
 fn rows(report: &PruneReport, all: bool) -> Vec<Line<'_>> {
     let mut rows: Vec<Line<'_>> = Vec::new();
     let mut whole: Option<&RunId> = None;
-    for step in report.plan.iter().filter(|step| all || step.action != Action::Keep) {
+    for step in report.plan.iter().filter(|step| all || step.action != PruneAction::Keep) {
         let goes_whole = report.runs_removed.contains(&step.run_id) && !all;
         if let (true, Some(row)) = (goes_whole && whole == Some(&step.run_id), rows.last_mut()) {
             row.bytes += step.bytes;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use milepost::brief::{Fitted, Omitted};
 use milepost::internal::capture::distance::Distance;
+use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
-use milepost::{ReasonCode, RunAssessment, Status};
+use milepost::{ReasonCode, Status};
 use serde::Serialize;
 
 use super::damage::Fallback;

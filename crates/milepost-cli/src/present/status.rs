@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use milepost::internal::engine::{ResumeDecision, RunState};
 use milepost::model::{InterruptionKind, LogLine, RunId, RunRecord};
-use milepost::{ReasonCode, ResumeDecision, RunState, RunSummary};
+use milepost::{ReasonCode, RunSummary};
 use serde::Serialize;
 
 use super::format::{self, ago, bold, clean};

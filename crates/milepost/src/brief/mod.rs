@@ -4,41 +4,34 @@
 
 mod artifact;
 mod blocks;
-mod check;
+pub(crate) mod check;
 pub(crate) mod compose;
 mod fit;
 mod headings;
 pub(crate) mod line;
-mod merge;
-mod parse;
-mod section;
+pub(crate) mod merge;
+pub(crate) mod parse;
+pub(crate) mod section;
 mod section_names;
-mod tokens;
+pub(crate) mod tokens;
 
 #[cfg(feature = "exact-tokens")]
 mod exact;
 #[cfg(test)]
 mod tests;
 
-pub use crate::front_matter::{Field, FrontMatter, Warning};
+pub(crate) use crate::front_matter::{FrontMatter, Warning};
+pub(crate) use check::Check;
 pub(crate) use check::created;
-pub use check::{Check, Finding};
 pub(crate) use compose::{BriefFacts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]
 pub use exact::ExactTokenizer;
 pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};
-pub use merge::Merged;
-pub use parse::Section;
-pub use section::{Kind, ORDER, REQUIRED};
-pub use tokens::{HeuristicTokenizer, QUARTERS, TokenCounter, Tokenizer};
-
-/// Bytes that are no text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid UTF-8 at byte {at}")]
-pub struct NotText {
-    /// The first byte that is wrong.
-    pub at: usize,
-}
+pub(crate) use merge::Merged;
+pub(crate) use parse::{NotText, Section};
+pub(crate) use section::{Kind, ORDER, REQUIRED};
+pub(crate) use tokens::QUARTERS;
+pub use tokens::{HeuristicTokenizer, TokenCounter, Tokenizer};
 
 /// A brief, read and not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +49,8 @@ impl Brief {
     }
 
     /// Reads a file's bytes, which have to be UTF-8.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotText> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotText> {
         let text = String::from_utf8(bytes).map_err(|e| NotText { at: e.utf8_error().valid_up_to() })?;
         Ok(Self::parse(text))
     }
@@ -75,7 +69,8 @@ impl Brief {
     }
 
     /// The front matter.
-    pub fn front_matter(&self) -> Option<&FrontMatter> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn front_matter(&self) -> Option<&FrontMatter> {
         self.layout.front.as_ref()
     }
 
@@ -90,37 +85,44 @@ impl Brief {
     }
 
     /// The sections, in their order, those of deltas last.
-    pub fn sections(&self) -> &[Section] {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn sections(&self) -> &[Section] {
         &self.layout.sections
     }
 
     /// The sections of a kind, deltas left aside.
-    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Section> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Section> {
         self.sections().iter().filter(move |section| section.kind == kind && !section.in_delta)
     }
 
     /// A section's heading and content, as they stand.
-    pub fn source(&self, section: &Section) -> &str {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn source(&self, section: &Section) -> &str {
         self.slice(section.range.clone())
     }
 
     /// A section's content, as it stands.
-    pub fn content(&self, section: &Section) -> &str {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn content(&self, section: &Section) -> &str {
         self.slice(section.content.clone())
     }
 
     /// What read oddly.
-    pub fn warnings(&self) -> &[Warning] {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn warnings(&self) -> &[Warning] {
         &self.layout.warnings
     }
 
     /// What is wrong with it, and what is thin.
-    pub fn check(&self) -> Check {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn check(&self) -> Check {
         check::check(self)
     }
 
     /// Carries this brief forward by an update of it.
-    pub fn merge(&self, update: &Self) -> Merged {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn merge(&self, update: &Self) -> Merged {
         merge::merge(self, update)
     }
 

@@ -7,6 +7,14 @@ use super::headings::{Heading, headings};
 use super::{Kind, Warning};
 use crate::front_matter::{self, FrontMatter, lines};
 
+/// Bytes that are no text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid UTF-8 at byte {at}")]
+pub struct NotText {
+    /// The first byte that is wrong.
+    pub at: usize,
+}
+
 /// One section: a heading and all that follows it up to the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {

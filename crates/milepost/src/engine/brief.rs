@@ -27,7 +27,8 @@ const PAGE: usize = 256;
 
 impl Milepost {
     /// The brief of a checkpoint, as it was saved or made of what is known.
-    pub fn brief(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn brief(
         &self,
         reference: &Reference,
         run: Option<&RunId>,
@@ -58,7 +59,12 @@ impl Milepost {
     }
 
     /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
-    pub fn current_brief(&self, from: &RunAssessment, manifests: &[Manifest]) -> Result<String, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn current_brief(
+        &self,
+        from: &RunAssessment,
+        manifests: &[Manifest],
+    ) -> Result<String, Error> {
         let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
         let saved = body.clone();
@@ -87,7 +93,8 @@ impl Milepost {
     }
 
     /// A new brief that continues a checkpoint: its brief carried forward, or one made of facts, under a new id.
-    pub fn new_brief(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn new_brief(
         &self,
         reference: &Reference,
         run: Option<&RunId>,

@@ -40,7 +40,8 @@ pub struct SaveOptions {
 
 impl Milepost {
     /// Saves a checkpoint with what depends on its run; `None` where none is due. Reads the run once before the write.
-    pub fn save_with(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn save_with(
         &self,
         run: &RunId,
         mut save: Save,
@@ -66,7 +67,8 @@ impl Milepost {
 
     /// Looks at the workspace for a checkpoint of this source, if the run's profile wants that; `profile` is that of a run
     /// that is not there yet. Give the result to the save.
-    pub fn capture_if_due(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn capture_if_due(
         &self,
         run: &RunId,
         options: &CaptureOptions,
@@ -77,7 +79,8 @@ impl Milepost {
     }
 
     /// Looks at the workspace for a run, whatever its profile.
-    pub fn capture_workspace(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn capture_workspace(
         &self,
         run: &RunId,
         options: &CaptureOptions,

@@ -19,7 +19,13 @@ const OPEN_STEPS: usize = 100;
 impl Milepost {
     /// Changes a run, which is opened if it is not there. With a boundary among the changes, such as a step that begins or
     /// a task that ends, they are a checkpoint at once, with what else `save` holds; else they wait for the next one.
-    pub fn apply(&self, run: &RunId, changes: Vec<Change>, save: Save) -> Result<Option<Saved>, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn apply(
+        &self,
+        run: &RunId,
+        changes: Vec<Change>,
+        save: Save,
+    ) -> Result<Option<Saved>, Error> {
         if changes.iter().any(|change| trigger::boundary(change).is_some()) {
             return self.save(run, save.with_changes(changes)).map(Some);
         }

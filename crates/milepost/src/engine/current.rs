@@ -29,7 +29,8 @@ pub enum RunResolution {
 impl Milepost {
     /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here. A run that
     /// came from elsewhere is meant only by its name: what it says of its session and folder is a stranger's.
-    pub fn current_run(&self, asker: &Caller) -> Result<RunResolution, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn current_run(&self, asker: &Caller) -> Result<RunResolution, Error> {
         if let Some(run) = &asker.named {
             return Ok(RunResolution::Run(run.clone()));
         }

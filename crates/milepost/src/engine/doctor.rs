@@ -59,12 +59,14 @@ impl DoctorReport {
 impl Milepost {
     /// How many writes were acknowledged and are missing from the store: its write-ahead log was damaged, or an older copy
     /// was put in its place. `doctor` with `fix` recovers what it can; after that it is 0 again.
-    pub fn lost_writes(&self) -> Result<u64, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn lost_writes(&self) -> Result<u64, Error> {
         Ok(self.store.lost_writes()?)
     }
 
     /// Examines the store, and mends what can be mended without losing anything.
-    pub fn doctor(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn doctor(
         &self,
         fix: bool,
         outbox: Option<&Outbox>,

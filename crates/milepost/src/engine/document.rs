@@ -17,7 +17,8 @@ const LOOKUPS: usize = 64;
 impl Milepost {
     /// Reads and verifies the document of an entry. Fails with `NoCheckpoint` if the checkpoint was removed since it was
     /// listed, and with `Damaged` if it is still listed and its document is missing or damaged.
-    pub fn read(&self, entry: &CheckpointEntry) -> Result<Verified, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn read(&self, entry: &CheckpointEntry) -> Result<Verified, Error> {
         let header = &entry.header;
         let mut looked_again = false;
         loop {
@@ -63,7 +64,8 @@ impl Milepost {
 
     /// Looks something up and reads it, again while what was found is removed before it is read. A name that means one
     /// checkpoint and no other is then not found.
-    pub fn retry_if_removed<T>(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn retry_if_removed<T>(
         &self,
         mut find_and_read: impl FnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {

@@ -36,7 +36,8 @@ impl Milepost {
     }
 
     /// The same, and whether it would be the first.
-    pub fn due(&self, run: &RunId, profile: Option<Profile>) -> Result<Due, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn due(&self, run: &RunId, profile: Option<Profile>) -> Result<Due, Error> {
         Ok(self.due_for(self.store.run(run)?.as_ref(), profile))
     }
 

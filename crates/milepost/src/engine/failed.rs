@@ -11,7 +11,8 @@ const RUNS: usize = 4;
 
 impl Milepost {
     /// The last outcome that failed, unless one of the same name has passed since.
-    pub fn last_failed_outcome(&self, run: &RunId) -> Result<Option<Outcome>, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn last_failed_outcome(&self, run: &RunId) -> Result<Option<Outcome>, Error> {
         let mut passed = Vec::new();
         let mut run = run.clone();
         for _ in 0..RUNS {

@@ -12,9 +12,9 @@ pub(crate) mod compose;
 pub(crate) mod current;
 mod delete;
 mod diff;
-mod doctor;
+pub(crate) mod doctor;
 mod document;
-mod due;
+pub(crate) mod due;
 mod events;
 #[cfg(feature = "interop")]
 mod export;
@@ -33,12 +33,12 @@ mod record;
 mod reference;
 mod report;
 mod request;
-mod resume;
+pub(crate) mod resume;
 mod run_options;
 mod runs;
 mod save;
 pub(crate) mod show;
-mod start;
+pub(crate) mod start;
 mod state;
 mod summary;
 mod transfer;
@@ -48,12 +48,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-#[cfg(feature = "brief")]
-pub use brief::CheckpointBrief;
 pub use delete::DeleteReport;
 pub use diff::Diff;
-pub use doctor::{CLOCK_TOLERANCE, Diagnosis, DoctorReport, FutureCheckpoint};
-pub use due::Due;
+pub(crate) use due::Due;
 pub use events::EventList;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, ExportReport};
@@ -62,16 +59,16 @@ pub use finish::FinishOptions;
 pub use import::{ImportOptions, ImportReport, ImportStage};
 pub use list::{CheckpointList, ListQuery, ListedCheckpoint};
 pub use mark::MarkChange;
-pub use prune::{Action, PruneFailure, PruneOptions, PruneReport, PruneStep};
+pub use prune::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
 pub use reference::Reference;
 pub use request::Save;
 pub(crate) use request::SaveCondition;
-pub use resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
+pub(crate) use resume::{ContinueOptions, RunAssessment};
 pub use run_options::{RunLocation, RunOptions};
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::Saved;
 pub use show::ShownCheckpoint;
-pub use start::{StartOptions, StartedRun};
+pub(crate) use start::{StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
 pub use transfer::{CompareReport, CopyProgress, CopyReport};
@@ -220,7 +217,8 @@ impl Milepost {
     }
 
     /// The store.
-    pub fn store(&self) -> &dyn Store {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
     }
 

@@ -17,13 +17,15 @@ const MAX_PENDING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
     /// Adds items to a run, which is opened if it is not there.
-    pub fn record(&self, run: &RunId, items: &[Item], run_options: &RunOptions) -> Result<(), Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn record(&self, run: &RunId, items: &[Item], run_options: &RunOptions) -> Result<(), Error> {
         let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();
         self.record_changes(run, &changes, run_options).map(|_| ())
     }
 
     /// Records changes, whatever they are, and says whether a timer save of the run is due.
-    pub fn record_changes(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn record_changes(
         &self,
         run: &RunId,
         changes: &[Change],

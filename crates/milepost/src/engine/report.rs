@@ -9,7 +9,8 @@ use crate::store::{Commit, WriteDecision};
 
 impl Milepost {
     /// Adds an event that says what failed; nothing where the run is not there.
-    pub fn report(&self, run: &RunId, what: &str, message: &str, times: u64) -> Result<(), Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn report(&self, run: &RunId, what: &str, message: &str, times: u64) -> Result<(), Error> {
         let now = self.now();
         let token = WriteToken::generate();
         let clean = (self.settings.redaction == Redaction::On)

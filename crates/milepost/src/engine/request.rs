@@ -165,7 +165,8 @@ impl Save {
 
     /// Adds what was seen of the workspace.
     #[must_use]
-    pub fn capture(mut self, capture: WorkspaceCapture) -> Self {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn capture(mut self, capture: WorkspaceCapture) -> Self {
         self.capture = Some(Box::new(capture));
         self
     }

@@ -71,7 +71,8 @@ struct Hold {
 
 impl Milepost {
     /// Every run as it stands, the last written first. No document is read.
-    pub fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
         let runs = self.runs(&super::RunsQuery::default())?;
         let policy = &self.settings.resume;
         let mut found = Vec::new();
@@ -94,7 +95,8 @@ impl Milepost {
     }
 
     /// Looks at one run: its newest intact checkpoint, and whether it may be continued from there.
-    pub fn assess(&self, run: &RunId, take_over: bool) -> Result<RunAssessment, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn assess(&self, run: &RunId, take_over: bool) -> Result<RunAssessment, Error> {
         let detail = self.run_detail(run)?;
         let shown = match self.newest_intact(Some(run), |_| true) {
             Ok(shown) => Some(shown),
@@ -122,7 +124,8 @@ impl Milepost {
     }
 
     /// Continues a run in a new one, which starts from the newest intact checkpoint. Of several who try, one does.
-    pub fn continue_run(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn continue_run(
         &self,
         run: &RunId,
         mut start: StartOptions,
@@ -234,7 +237,8 @@ impl Milepost {
     }
 
     /// Removes a run in which nothing happened, and gives back what it had taken over. Says whether it did.
-    pub fn abandon(&self, run: &RunId) -> Result<bool, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn abandon(&self, run: &RunId) -> Result<bool, Error> {
         let Some(state) = self.store.run(run)? else { return Ok(false) };
         if state.row.count > 0 || !state.items.is_empty() {
             return Ok(false);
@@ -251,12 +255,14 @@ impl Milepost {
     }
 
     /// No longer offers a run. Saving into it, or opening it again, offers it anew.
-    pub fn dismiss(&self, run: &RunId) -> Result<(), Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn dismiss(&self, run: &RunId) -> Result<(), Error> {
         self.update_record(run, EventType::Dismissed, serde_json::json!({}), |record| record.dismissed = true)
     }
 
     /// Notes why a run does not go on; the next thing that is recorded takes it back.
-    pub fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
         let (interruption, _) = match self.settings.redaction {
             Redaction::On => {
                 self.settings.redaction_allow.redact_value(interruption.clone(), "interruption")?

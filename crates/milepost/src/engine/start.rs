@@ -35,7 +35,8 @@ pub struct StartedRun {
 
 impl Milepost {
     /// Opens a run. One that is there gets a new session, unless its owner is alive.
-    pub fn start(&self, start: StartOptions) -> Result<StartedRun, Error> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn start(&self, start: StartOptions) -> Result<StartedRun, Error> {
         self.start_holding(start, false)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use milepost::FrozenClock;
 use milepost::internal::engine::Pointer;
+use milepost::internal::engine::StartOptions;
 use milepost::internal::engine::source_details;
 use milepost::internal::store::FilesStore;
 use milepost::internal::store::ProjectPaths;
@@ -13,9 +14,7 @@ use milepost::internal::store::SqliteStore;
 use milepost::model::{Item, LogLine, Profile, RunId, Source, Status, Task};
 use milepost::store::{OpenOptions, Store};
 use milepost::{Error, Milepost, ReasonCode, Save};
-use milepost::{
-    FinishOptions, ListQuery, MarkChange, Reference, RestoreOptions, Settings, StartOptions, VerifyScope,
-};
+use milepost::{FinishOptions, ListQuery, MarkChange, Reference, RestoreOptions, Settings, VerifyScope};
 use milepost_testkit::fault::Faults;
 use rstest::rstest;
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use milepost::internal::engine::Pointer;
 use milepost::internal::store::ProjectPaths;
 use milepost::model::{KeepCount, Profile, Status, StoreLimits};
-use milepost::{Action, ListQuery, MarkChange, PruneOptions, PruneReport, Reference, Settings, VerifyScope};
+use milepost::{
+    ListQuery, MarkChange, PruneAction, PruneOptions, PruneReport, Reference, Settings, VerifyScope,
+};
 use milepost::{Milepost, Save};
 use rstest::rstest;
 
@@ -82,7 +84,7 @@ fn ages_are_by_the_hour_and_a_failed_one_never_ages(#[values(Kind::Sqlite, Kind:
     let report = pruned(&world.mp);
     assert_eq!(report.removed, 1);
     let why: Vec<_> = report.plan.iter().map(|s| (s.action, s.reasons[0].to_string())).collect();
-    assert_eq!(why[1], (Action::Remove, "older than 14 days".into()));
+    assert_eq!(why[1], (PruneAction::Remove, "older than 14 days".into()));
     assert_eq!(summaries(&world.mp, "r"), ["13d23h", "failed"]);
     let failed = world.mp.show(&Reference::Numbered(run("r"), 1), None).unwrap();
     assert_eq!(failed.verified.body().unwrap().status, Status::Failed);
@@ -192,7 +194,7 @@ fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!(plan.runs_removed, [run("done")]);
     let report = pruned(mp);
     assert_eq!(report.runs_removed, [run("done")]);
-    let gone: Vec<_> = report.plan.iter().filter(|step| step.action == Action::Remove).collect();
+    let gone: Vec<_> = report.plan.iter().filter(|step| step.action == PruneAction::Remove).collect();
     assert!(gone.iter().all(|s| s.run_id == run("done") && s.reasons[0].to_string().contains("90 days ago")));
     assert!(mp.run_detail(&run("done")).is_err());
     assert_eq!((world.count("pinned"), world.count("brief"), world.count("open")), (1, 4, 1));
@@ -229,7 +231,7 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     let store_limits = StoreLimits { max_bytes: bytes - 30_000, ..StoreLimits::default() };
     let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
     let goes = |report: &PruneReport| -> Vec<String> {
-        let gone = report.plan.iter().filter(|step| step.action == Action::Remove);
+        let gone = report.plan.iter().filter(|step| step.action == PruneAction::Remove);
         gone.map(|step| format!("{}@{}", step.run_id, step.sequence)).collect()
     };
     assert_eq!(goes(&planned(&mp)), ["a@1"]);

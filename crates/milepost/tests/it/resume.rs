@@ -2,12 +2,14 @@
 
 use std::process::{Child, Command};
 
+use milepost::ResumePolicy;
+use milepost::Settings;
+use milepost::internal::engine::RunState;
+use milepost::internal::engine::StartOptions;
 use milepost::model::{
     Change, EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus,
 };
 use milepost::{Error, Milepost, ReasonCode, Save};
-use milepost::{ResumePolicy, RunState};
-use milepost::{Settings, StartOptions};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run};

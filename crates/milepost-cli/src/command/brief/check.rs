@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use milepost::brief::{Brief, Check};
+use milepost::brief::Brief;
+use milepost::internal::brief::Check;
 
 use crate::error::CommandError;
 use crate::input::read_text;
@@ -37,7 +38,10 @@ fn unreadable(error: &CommandError) -> Check {
         message = format!("{message}: {e}");
         cause = e.source();
     }
-    Check { errors: vec![milepost::brief::Warning { section: None, message }], warnings: Vec::new() }
+    Check {
+        errors: vec![milepost::internal::brief::Warning { section: None, message }],
+        warnings: Vec::new(),
+    }
 }
 
 /// Every Markdown file of a folder, by name.

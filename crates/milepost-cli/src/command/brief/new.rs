@@ -1,8 +1,9 @@
 //! `brief new`: a brief that continues a checkpoint, or the first one of a project.
 
+use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::brief::{BriefFacts, compose, fresh_id};
 use milepost::internal::capture::manifests;
-use milepost::{CheckpointBrief, Error, ReasonCode, Reference, SystemClock};
+use milepost::{Error, ReasonCode, Reference, SystemClock};
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use milepost::Reference;
 use milepost::brief::Brief;
+use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::capture::manifests;
-use milepost::{CheckpointBrief, Reference};
 
 use crate::context::Context;
 use crate::error::CommandError;

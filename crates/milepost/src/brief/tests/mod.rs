@@ -24,7 +24,7 @@ pub(super) const COUNTED: [(&str, u64); 8] = [
 
 fn errors(text: &str) -> Vec<String> {
     let check = Brief::parse(text).check();
-    let one = |e: &Finding| {
+    let one = |e: &super::check::Finding| {
         format!("{}{}", e.section.as_ref().map_or(String::new(), |s| format!("{s}: ")), e.message)
     };
     check.errors.iter().map(one).collect()

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-pub use self::report::{Action, PruneFailure, PruneOptions, PruneReport, PruneStep};
+pub use self::report::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
 use self::report::{bytes_freed, step_for};
 use super::{Milepost, Saved};
 use crate::Error;
@@ -106,12 +106,12 @@ impl Milepost {
         report.runs_removed = removed.map(|plan| plan.record.run_id.clone()).collect();
         report.plan = plans.into_iter().flat_map(|plan| plan.steps).collect();
         let count = |action| report.plan.iter().filter(|step| step.action == action).count() as u64;
-        report.removed = count(Action::Remove);
+        report.removed = count(PruneAction::Remove);
         report.kept = report.plan.len() as u64 - report.removed;
         if request.dry_run {
-            report.compressed = count(Action::Compress);
+            report.compressed = count(PruneAction::Compress);
         } else if pointed.is_some_and(|id| {
-            report.plan.iter().any(|step| step.action == Action::Remove && step.snapshot_id == id)
+            report.plan.iter().any(|step| step.action == PruneAction::Remove && step.snapshot_id == id)
         }) {
             self.clear_dangling_pointer();
         }
@@ -161,7 +161,7 @@ impl Milepost {
             if let Some(limit) = limit.filter(|limit| candidate.has_expired(*limit, self.now())) {
                 let reasons = || vec![Reason::RunEnded(limit.as_secs())];
                 let removal =
-                    |entry| PruneStep { reasons: reasons(), ..step_for(record, entry, Action::Remove) };
+                    |entry| PruneStep { reasons: reasons(), ..step_for(record, entry, PruneAction::Remove) };
                 plan.steps = entries.iter().map(removal).collect();
                 plan.remove_run = true;
                 return Ok(plan);
@@ -212,9 +212,9 @@ impl Milepost {
             let newest = decision.sequence == facts.newest;
             let old = old.filter(|(before, _)| !newest && entry.created_at < *before && !entry.packed);
             let (action, reasons) = match (decision.keep, old) {
-                (false, _) => (Action::Remove, decision.reasons),
-                (true, Some((_, seconds))) => (Action::Compress, vec![Reason::Compressed(seconds)]),
-                (true, None) => (Action::Keep, decision.reasons),
+                (false, _) => (PruneAction::Remove, decision.reasons),
+                (true, Some((_, seconds))) => (PruneAction::Compress, vec![Reason::Compressed(seconds)]),
+                (true, None) => (PruneAction::Keep, decision.reasons),
             };
             PruneStep { reasons, ..step_for(record, entry, action) }
         };
@@ -263,9 +263,12 @@ impl Milepost {
         failed: &mut Vec<Error>,
     ) -> (Vec<PruneStep>, Option<Vec<PruneStep>>) {
         let (going, mut staying): (Vec<_>, Vec<_>) =
-            steps.into_iter().partition(|step| step.action == Action::Remove);
-        let stays =
-            |step: PruneStep| PruneStep { action: Action::Keep, reasons: vec![Reason::NotRemoved], ..step };
+            steps.into_iter().partition(|step| step.action == PruneAction::Remove);
+        let stays = |step: PruneStep| PruneStep {
+            action: PruneAction::Keep,
+            reasons: vec![Reason::NotRemoved],
+            ..step
+        };
         let mut removed = Vec::new();
         let mut going = going.into_iter();
         loop {
@@ -372,7 +375,7 @@ impl Milepost {
             let mut freed = 0;
             for step in plan.steps.iter_mut().filter(|step| goes.contains(&step.sequence)) {
                 freed += step.bytes;
-                step.action = Action::Remove;
+                step.action = PruneAction::Remove;
                 step.reasons = vec![Reason::StoreFull(most)];
             }
             if report.dry_run {
@@ -396,7 +399,7 @@ impl Milepost {
         // The checkpoint is saved, whatever comes of this; the next round tries again.
         let Ok(Some(stored)) = self.store.run(&saved.run_id) else { return };
         if let Ok(Some((plan, _))) = self.prune_run(stored.row, true, false) {
-            let gone = plan.steps.into_iter().filter(|step| step.action == Action::Remove);
+            let gone = plan.steps.into_iter().filter(|step| step.action == PruneAction::Remove);
             saved.pruned.extend(gone.map(|step| step.snapshot_id));
         }
     }
@@ -408,7 +411,7 @@ fn count_proven(entries: &[RetentionEntry]) -> u64 {
 }
 
 fn removed_sequences(steps: &[PruneStep]) -> impl Iterator<Item = u64> {
-    steps.iter().filter(|step| step.action == Action::Remove).map(|step| step.sequence)
+    steps.iter().filter(|step| step.action == PruneAction::Remove).map(|step| step.sequence)
 }
 
 /// Checkpoints that stay whatever a plan says that was made before others wrote: the newest, and the latest of each kind.

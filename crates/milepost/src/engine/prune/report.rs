@@ -18,7 +18,7 @@ pub struct PruneOptions {
 
 closed_enum! {
     /// What becomes of a checkpoint.
-    pub enum Action {
+    pub enum PruneAction {
         /// It stays as it is.
         Keep = "keep",
         /// It stays, compressed.
@@ -40,7 +40,7 @@ pub struct PruneStep {
     /// When it was made.
     pub created_at: Timestamp,
     /// What becomes of it.
-    pub action: Action,
+    pub action: PruneAction,
     /// Why; never empty.
     pub reasons: Vec<Reason>,
     /// Bytes that the store holds for it.
@@ -88,11 +88,11 @@ impl PruneReport {
 
 /// Bytes that come back with a step; what compression wins is not known before.
 pub(super) fn bytes_freed(step: &PruneStep) -> u64 {
-    if step.action == Action::Remove { step.bytes } else { 0 }
+    if step.action == PruneAction::Remove { step.bytes } else { 0 }
 }
 
 /// A step about a checkpoint, without its reasons.
-pub(super) fn step_for(record: &RunRecord, entry: &RetentionEntry, action: Action) -> PruneStep {
+pub(super) fn step_for(record: &RunRecord, entry: &RetentionEntry, action: PruneAction) -> PruneStep {
     PruneStep {
         run_id: record.run_id.clone(),
         sequence: entry.sequence,
