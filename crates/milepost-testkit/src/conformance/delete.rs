@@ -56,14 +56,14 @@ pub fn not_where_it_was_written_to(store: &dyn Store) {
 /// Other runs stay as they are, also those whose names begin alike.
 pub fn leaves_others_alone(store: &dyn Store) {
     let names = ["delete-others", "delete-others-1", "delete-others.1", "delete-other"];
-    let mut ledgers: Vec<_> = names.iter().map(|name| filled(store, name)).collect();
-    ledgers[0].delete();
-    for oracle in &ledgers {
+    let mut oracles: Vec<_> = names.iter().map(|name| filled(store, name)).collect();
+    oracles[0].delete();
+    for oracle in &oracles {
         oracle.check();
     }
-    ledgers[1].put_many(1);
-    ledgers[2].delete();
-    for oracle in &ledgers {
+    oracles[1].put_many(1);
+    oracles[2].delete();
+    for oracle in &oracles {
         oracle.check();
     }
 }

@@ -29,20 +29,20 @@ fn add(oracle: &mut Oracle<'_>, numbers: std::ops::Range<u64>) {
 
 /// Events come back verbatim and in order, by run and over all runs.
 pub fn come_in_order(store: &dyn Store) {
-    let mut ledgers = [Oracle::begin(store, "events-order-a"), Oracle::begin(store, "events-order-b")];
+    let mut oracles = [Oracle::begin(store, "events-order-a"), Oracle::begin(store, "events-order-b")];
     for n in 0..6u64 {
-        add(&mut ledgers[n as usize % 2], n * 10..n * 10 + 3);
+        add(&mut oracles[n as usize % 2], n * 10..n * 10 + 3);
     }
-    for oracle in &ledgers {
+    for oracle in &oracles {
         oracle.check();
     }
-    let names: Vec<_> = ledgers.iter().map(|oracle| oracle.run().clone()).collect();
+    let names: Vec<_> = oracles.iter().map(|oracle| oracle.run().clone()).collect();
     let mut all = ask(store, None, 0, 0);
     all.retain(|(_, event)| names.contains(&event.run_id));
     let seconds: Vec<_> = all.iter().map(|(_, event)| event.at).collect();
     assert!(seconds.is_sorted(), "events of several runs in the order of their writes");
     assert_eq!(seconds.len(), 18);
-    for (run, oracle) in names.iter().zip(&ledgers) {
+    for (run, oracle) in names.iter().zip(&oracles) {
         let own: Vec<_> = all.iter().filter(|(_, event)| event.run_id == *run).cloned().collect();
         assert_eq!(own, ask(store, Some(oracle.run()), 0, 0), "the same positions by run and over all");
     }

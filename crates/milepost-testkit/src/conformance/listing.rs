@@ -8,48 +8,48 @@ use milepost::store::{CheckpointEntry, Cursor, HeaderQuery, RunQuery, Store};
 use crate::oracle::{Oracle, good};
 
 fn runs_of<'a>(store: &'a dyn Store, count: usize, name: &str) -> (Vec<Oracle<'a>>, HashSet<RunId>) {
-    let ledgers: Vec<_> = (0..count).map(|n| Oracle::begin(store, &format!("{name}-{n}"))).collect();
-    let names = ledgers.iter().map(|oracle| oracle.run().clone()).collect();
-    (ledgers, names)
+    let oracles: Vec<_> = (0..count).map(|n| Oracle::begin(store, &format!("{name}-{n}"))).collect();
+    let names = oracles.iter().map(|oracle| oracle.run().clone()).collect();
+    (oracles, names)
 }
 
 /// Runs come by their newest write, whatever that write did.
 pub fn runs_by_newest_write(store: &dyn Store) {
-    let (mut ledgers, names) = runs_of(store, 4, "listing-runs");
-    let check = |expected: &[usize], ledgers: &[Oracle<'_>]| {
+    let (mut oracles, names) = runs_of(store, 4, "listing-runs");
+    let check = |expected: &[usize], oracles: &[Oracle<'_>]| {
         let rows = store.runs(&RunQuery::default()).unwrap();
         let own: Vec<_> = rows.into_iter().filter(|row| names.contains(&row.run_id)).collect();
         assert!(own.is_sorted_by(|a, b| a.stamp > b.stamp), "runs by falling stamp");
         let listed: Vec<_> = own.iter().map(|row| &row.run_id).collect();
-        let expected: Vec<_> = expected.iter().map(|at| ledgers[*at].run()).collect();
+        let expected: Vec<_> = expected.iter().map(|at| oracles[*at].run()).collect();
         assert_eq!(listed, expected, "runs, newest write first");
     };
-    for oracle in &mut ledgers {
+    for oracle in &mut oracles {
         oracle.put_many(2);
     }
-    check(&[3, 2, 1, 0], &ledgers);
-    ledgers[1].put_many(1);
-    check(&[1, 3, 2, 0], &ledgers);
-    ledgers[0].commit(|_, _| {});
-    check(&[0, 1, 3, 2], &ledgers);
-    ledgers[2].drop_all(&[2]);
-    check(&[2, 0, 1, 3], &ledgers);
-    ledgers[2].view();
-    ledgers[3].mark(1, milepost::model::Marks { revision: 1, ..Default::default() });
-    check(&[3, 2, 0, 1], &ledgers);
-    for oracle in &ledgers {
+    check(&[3, 2, 1, 0], &oracles);
+    oracles[1].put_many(1);
+    check(&[1, 3, 2, 0], &oracles);
+    oracles[0].commit(|_, _| {});
+    check(&[0, 1, 3, 2], &oracles);
+    oracles[2].drop_all(&[2]);
+    check(&[2, 0, 1, 3], &oracles);
+    oracles[2].view();
+    oracles[3].mark(1, milepost::model::Marks { revision: 1, ..Default::default() });
+    check(&[3, 2, 0, 1], &oracles);
+    for oracle in &oracles {
         oracle.check();
     }
 }
 
 /// Pages of runs hold every run once, at any page size.
 pub fn runs_in_pages(store: &dyn Store) {
-    let (mut ledgers, names) = runs_of(store, 9, "listing-run-pages");
-    for oracle in &mut ledgers {
+    let (mut oracles, names) = runs_of(store, 9, "listing-run-pages");
+    for oracle in &mut oracles {
         oracle.put_many(1);
     }
-    ledgers.reverse();
-    let expected: Vec<_> = ledgers.iter().map(|oracle| oracle.run().clone()).collect();
+    oracles.reverse();
+    let expected: Vec<_> = oracles.iter().map(|oracle| oracle.run().clone()).collect();
     for limits in [&[1][..], &[2], &[3, 1, 4], &[100]] {
         let mut before = None;
         let mut seen = Vec::new();
@@ -104,12 +104,12 @@ pub fn headers_in_pages(store: &dyn Store) {
 
 /// Over all runs the newest stamp comes first, whole and in pages.
 pub fn headers_across_runs(store: &dyn Store) {
-    let (mut ledgers, names) = runs_of(store, 3, "listing-across");
+    let (mut oracles, names) = runs_of(store, 3, "listing-across");
     for round in 0..15 {
-        ledgers[[0, 1, 1, 2, 0][round % 5]].put_many(1 + round as u64 % 2);
+        oracles[[0, 1, 1, 2, 0][round % 5]].put_many(1 + round as u64 % 2);
     }
-    ledgers[1].drop_all(&[2]);
-    let mut expected: Vec<CheckpointEntry> = ledgers.iter().flat_map(|oracle| oracle.entries()).collect();
+    oracles[1].drop_all(&[2]);
+    let mut expected: Vec<CheckpointEntry> = oracles.iter().flat_map(|oracle| oracle.entries()).collect();
     expected.sort_by_key(|entry| std::cmp::Reverse(entry.header.stamp));
     let own = |entries: Vec<CheckpointEntry>| -> Vec<CheckpointEntry> {
         entries.into_iter().filter(|entry| names.contains(&entry.header.run_id)).collect()

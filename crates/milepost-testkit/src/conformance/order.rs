@@ -128,10 +128,10 @@ pub fn sequences_are_never_used_again(store: &dyn Store) {
 
 /// Every write has a higher stamp than all before it, in whatever run.
 pub fn stamps_grow_across_runs(store: &dyn Store) {
-    let mut ledgers: Vec<_> = (0..3).map(|n| Oracle::begin(store, &format!("order-stamps-{n}"))).collect();
+    let mut oracles: Vec<_> = (0..3).map(|n| Oracle::begin(store, &format!("order-stamps-{n}"))).collect();
     let mut last = 0;
     for round in 0..12 {
-        let oracle = &mut ledgers[[0, 1, 0, 2, 2, 1][round % 6]];
+        let oracle = &mut oracles[[0, 1, 0, 2, 2, 1][round % 6]];
         match round % 4 {
             3 => drop(oracle.commit(|_, _| {})),
             _ => oracle.put_many(1),
@@ -141,7 +141,7 @@ pub fn stamps_grow_across_runs(store: &dyn Store) {
         let row = store.run(oracle.run()).unwrap().unwrap().row;
         assert!(row.stamp >= last, "the run's stamp is that of its last write");
     }
-    for oracle in &ledgers {
+    for oracle in &oracles {
         oracle.check();
     }
 }

@@ -25,7 +25,7 @@ struct Round<'a> {
 
 impl FilesStore {
     /// Does what `what` says.
-    pub(super) fn keep_house(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+    pub(super) fn run_maintenance(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
         match what {
             Maintenance::Compress { run, before } => return self.compress(run, before),
             Maintenance::Compact => return self.compact_all(),

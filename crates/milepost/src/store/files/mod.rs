@@ -178,7 +178,7 @@ impl FilesStore {
 
     /// Writes `latest.json` again if it is not `bytes`, the newest document. Best effort: it is derived, and whoever
     /// comes next tries again.
-    fn mend_latest(&self, run: &RunId, log: &RunLog, sequence: u64, bytes: &[u8]) {
+    fn repair_latest(&self, run: &RunId, log: &RunLog, sequence: u64, bytes: &[u8]) {
         let (Some(RowRef::Live(newest)), latest) = (log.newest(), self.history(run).latest()) else { return };
         let header = &newest.entry.header;
         if header.sequence != sequence || history::read(&latest).is_ok_and(|found| found == bytes) {
@@ -248,7 +248,7 @@ impl Store for FilesStore {
         }
         match document {
             Ok(Some(bytes)) => {
-                self.mend_latest(run, &log, sequence, &bytes);
+                self.repair_latest(run, &log, sequence, &bytes);
                 Ok(bytes)
             }
             Ok(None) => Err(StoreError::NoCheckpoint(run.clone(), sequence)),
@@ -303,7 +303,7 @@ impl Store for FilesStore {
     }
 
     fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
-        self.keep_house(what)
+        self.run_maintenance(what)
     }
 
     fn info(&self) -> Result<StoreInfo, StoreError> {

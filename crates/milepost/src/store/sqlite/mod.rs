@@ -5,9 +5,9 @@
 mod connection;
 mod decode;
 mod frames;
+mod high_water_mark;
 mod loss;
 mod maintenance;
-mod mark;
 mod opener;
 mod recover;
 mod rows;
@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use rusqlite::ErrorCode;
 
 use self::connection::{Access, Db};
-use self::mark::Mark;
+use self::high_water_mark::HighWaterMark;
 pub(super) use self::opener::SQLITE;
 use self::transact::{Outcome, transact};
 use self::view::StoreView;
@@ -44,7 +44,7 @@ pub struct SqliteStore {
     path: PathBuf,
     options: OpenOptions,
     gate: FairLock,
-    mark: Mark,
+    mark: HighWaterMark,
     /// The file system's name where WAL is not safe on it.
     unsafe_on: Option<&'static str>,
     pool: Mutex<Pool>,
@@ -71,7 +71,7 @@ impl SqliteStore {
             path: path.to_owned(),
             options: options.clone(),
             gate: FairLock::new(sibling(path, "-turn"), sibling(path, "-lock")),
-            mark: Mark::new(path, project_paths::unsafe_file_system(folder).is_none()),
+            mark: HighWaterMark::new(path, project_paths::unsafe_file_system(folder).is_none()),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
         };

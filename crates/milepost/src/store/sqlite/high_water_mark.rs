@@ -51,14 +51,14 @@ impl Reading {
 
 /// The file that holds the mark.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct HighWaterMark {
     database: PathBuf,
     path: PathBuf,
     used: bool,
     id: OnceLock<Option<StoreId>>,
 }
 
-impl Mark {
+impl HighWaterMark {
     /// Names the mark of a database. On file systems where WAL is not safe it is not used.
     pub(super) fn new(database: &Path, used: bool) -> Self {
         Self { database: database.to_owned(), path: sibling(database, "-mark"), used, id: OnceLock::new() }
@@ -132,9 +132,9 @@ mod tests {
     fn a_mark_counts_only_whole_and_for_its_own_store() {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("milepost.db");
-        assert_eq!(Mark::new(&database, true).read(), Reading::Unused, "no id");
+        assert_eq!(HighWaterMark::new(&database, true).read(), Reading::Unused, "no id");
         identity::write_id(&StoreUrl::sqlite(&database)).unwrap();
-        let mark = Mark::new(&database, true);
+        let mark = HighWaterMark::new(&database, true);
         assert_eq!(mark.read(), Reading::Missing);
         mark.set(7);
         assert_eq!(mark.read(), Reading::Acknowledged(7));
@@ -154,9 +154,9 @@ mod tests {
             assert_eq!(mark.read(), Reading::Missing, "cut at {at}");
         }
         atomic::write(&file, &whole, atomic::Mode::Private).unwrap();
-        assert_eq!(Mark::new(&database, false).read(), Reading::Unused, "a network file system");
+        assert_eq!(HighWaterMark::new(&database, false).read(), Reading::Unused, "a network file system");
         identity::write_id(&StoreUrl::sqlite(&database)).unwrap();
-        assert_eq!(Mark::new(&database, true).read(), Reading::Missing, "another store");
+        assert_eq!(HighWaterMark::new(&database, true).read(), Reading::Missing, "another store");
     }
 
     #[test]
