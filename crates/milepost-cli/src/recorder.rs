@@ -147,7 +147,7 @@ impl Recorder {
             return (None, None);
         }
         let mp = mp.filter(|_| !is_new);
-        if capture::is_quick(&scope) {
+        if capture::is_instant(&scope) {
             return (capture_with_or_without_store(mp.as_ref(), &self.id, &scope, Source::Manual), None);
         }
         let Some(late) = self.capture_in_background(mp, scope) else { return (None, None) };
@@ -157,7 +157,7 @@ impl Recorder {
             Err(RecvTimeoutError::Timeout) => {
                 let why = format!("the look at the workspace took longer than {} s", most.as_secs_f64());
                 let why = format!("{why}: it goes on beside the command, for a checkpoint of its own");
-                (Some(WorkspaceCapture::nothing(why)), Some(late))
+                (Some(WorkspaceCapture::failed(why)), Some(late))
             }
         }
     }
@@ -181,7 +181,7 @@ impl Recorder {
 
     /// The scope of a look that happens now.
     fn scope_now(&self) -> Option<CaptureOptions> {
-        let process = self.memory.get().map_or(Process::Nobody, |watch| Process::Watched(watch.clone()));
+        let process = self.memory.get().map_or(Process::None, |watch| Process::Watched(watch.clone()));
         self.scope.clone().map(|scope| CaptureOptions { process, ..scope })
     }
 

@@ -37,7 +37,7 @@ impl Clock for SystemClock {
 pub(crate) fn boot_id() -> Option<&'static str> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
     BOOT.get_or_init(|| {
-        let text = proc::read("/proc/sys/kernel/random/boot_id")?;
+        let text = proc::read_file("/proc/sys/kernel/random/boot_id")?;
         Some(text.trim().to_owned())
     })
     .as_deref()

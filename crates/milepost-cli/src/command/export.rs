@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use milepost::internal::capture::distance::uncommitted;
+use milepost::internal::capture::distance::uncommitted_diff;
 use milepost::interop::{Format, Patch};
 use milepost::model::RunId;
 use milepost::{Error, ExportOptions, Milepost, Reference};
@@ -51,7 +51,7 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Export
     let mp = context.open_existing()?;
     let (run, reference) = resolve(&args.what, &mp, context)?;
     let patch = if args.with_patch {
-        let (head, diff) = uncommitted(&context.config.paths.root).map_err(CommandError::usage)?;
+        let (head, diff) = uncommitted_diff(&context.config.paths.root).map_err(CommandError::usage)?;
         Some(Patch { head: Some(head), diff })
     } else {
         None

@@ -127,7 +127,7 @@ fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
         && record.add_project(trusted_entry(&config.paths, &guarded_in(&config.file)?))
     {
         // Without a record the settings are ignored, and every command says so.
-        let _ = state.put(&record);
+        let _ = state.write_record(&record);
     }
     let _ = state.create_key();
     Ok(())

@@ -98,7 +98,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
         timer.stop();
     }
     let peak = memory.get().map(|watch| {
-        watch.end();
+        watch.stop();
         watch.peak()
     });
     let peak = peak.filter(|peak| *peak > 0);

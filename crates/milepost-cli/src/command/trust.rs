@@ -148,7 +148,7 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, Comman
     }
     let mut record = identity::adopt(&url, state).map_err(file)?;
     record.add_project(trusted_entry(&config.paths, &config.guarded));
-    state.put(&record).map_err(file)?;
+    state.write_record(&record).map_err(file)?;
     Ok(record)
 }
 
@@ -190,7 +190,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
     // The record of a copy's original is not the copy's to remove.
     let (_, record) = context.config.trust.judge(&context.url(), &context.config.paths);
     let revoked = record
-        .map(|record| state.remove(&record.id))
+        .map(|record| state.remove_record(&record.id))
         .transpose()
         .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
     Ok(Revocation {

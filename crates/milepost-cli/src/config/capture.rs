@@ -31,7 +31,7 @@ impl CaptureSettings {
         own_folder: impl Fn(&Origin) -> &'p Path,
     ) -> Result<Self, CommandError> {
         let capture = flag(files, settings, "capture.enabled", true)?;
-        let usual = milepost::internal::capture::WATCHED.to_owned();
+        let usual = milepost::internal::capture::DEFAULT_WATCHED_FOLDER.to_owned();
         let watch =
             settings.resolve("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
                 let folders = value::folders(raw)?.0;

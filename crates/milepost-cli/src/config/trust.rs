@@ -159,7 +159,7 @@ pub(super) fn untrusted(
         moved.projects.retain(|entry| entry.project != known.project);
         moved.add_project(TrustedProject { values, ..here });
         // A home that cannot be written does not revoke trust.
-        let _ = state.put(&moved);
+        let _ = state.write_record(&moved);
     }
     untrusted
 }

@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
             watch: watching.watch.clone(),
             store: Some(self.url()),
             home: self.config.home.clone(),
-            allow_home: watching.allow_home,
+            allow_home_repository: watching.allow_home,
             ..CaptureOptions::default()
         })
     }

@@ -105,7 +105,7 @@ impl Context<'_> {
     pub(crate) fn forget_record(&self) {
         if let (Some(record), Ok(state)) = (&self.config.record, &self.config.trust.state) {
             // The next session start finds it tracked again.
-            let _ = state.remove(&record.id);
+            let _ = state.remove_record(&record.id);
         }
     }
 
@@ -204,7 +204,7 @@ impl Context<'_> {
                 let is_new = record.add_project(trusted_entry(&config.paths, &Default::default()));
                 if is_new {
                     // The store is recorded; its project is only for lists.
-                    let _ = state.put(&record);
+                    let _ = state.write_record(&record);
                 }
             }
             (StoreTrust::Foreign(_), ..) if !config.store_is_chosen => {

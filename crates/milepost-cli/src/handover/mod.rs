@@ -42,7 +42,7 @@ pub(crate) fn brief(
     tokens: u64,
     bytes: usize,
 ) -> Result<Fitted, CommandError> {
-    let manifests = milepost::internal::capture::manifests(&root(from, context));
+    let manifests = milepost::internal::capture::read_manifests(&root(from, context));
     let whole = Brief::parse(mp.current_brief(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);
     let mut budget = tokens.max(FEWEST);

@@ -92,7 +92,7 @@ fn agent_process() -> Option<Owner> {
         "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "tcsh", "csh", "pwsh", "busybox", "env", "nice",
         "timeout", "setsid", "sudo", "milepost",
     ];
-    owner::nearest_ancestor_but(&WRAPPERS)
+    owner::nearest_ancestor_not_named(&WRAPPERS)
 }
 
 impl EventHandler<'_> {
@@ -214,7 +214,7 @@ impl EventHandler<'_> {
     /// Adds what the workspace looks like now, within the time that the agent waits.
     fn with_capture(&self, mp: &Milepost, mut save: Save) -> Result<Save, Error> {
         if let Some(mut options) = self.context.scope() {
-            options.bounds.time = self.deadline.saturating_duration_since(Instant::now());
+            options.limits.time = self.deadline.saturating_duration_since(Instant::now());
             save.capture = Some(Box::new(mp.capture_workspace(&self.run, &options)?));
         }
         Ok(save)
@@ -223,9 +223,9 @@ impl EventHandler<'_> {
     /// Adds a reference to the agent's own record of the conversation.
     fn with_transcript(&self, mut save: Save) -> Result<Save, Error> {
         let path = self.event.transcript.as_ref();
-        save.draft
-            .files
-            .extend(path.and_then(|path| milepost::internal::capture::reference(path, self.deadline).ok()));
+        save.draft.files.extend(
+            path.and_then(|path| milepost::internal::capture::file_reference(path, self.deadline).ok()),
+        );
         Ok(save)
     }
 

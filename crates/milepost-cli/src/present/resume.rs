@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use milepost::brief::{Fitted, Omitted};
-use milepost::internal::capture::distance::Distance;
+use milepost::internal::capture::distance::CommitDistance;
 use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{ReasonCode, Status};
@@ -97,7 +97,7 @@ pub(crate) struct Examination {
     pub(crate) from: RunAssessment,
     /// What is uncommitted, and where the branch is.
     pub(crate) workspace: Option<(String, String)>,
-    pub(crate) distance: Option<Distance>,
+    pub(crate) distance: Option<CommitDistance>,
     /// How many other runs could be resumed.
     pub(crate) others: usize,
     /// Whether only the decision is wanted.
@@ -211,7 +211,7 @@ impl DecisionDocument {
                 } else if !self.decision.eligible {
                     output.message(verdict(&run.overview, &run.from).trim_end());
                 }
-                let distance = run.distance.as_ref().filter(|distance| **distance != Distance::Same);
+                let distance = run.distance.as_ref().filter(|distance| **distance != CommitDistance::Same);
                 if let Some(distance) = distance.filter(|_| !output.is_terminal()) {
                     output.message(&format!("seen from the commit it stood on, here is: {distance}"));
                 }

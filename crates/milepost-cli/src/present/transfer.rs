@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use milepost::internal::capture::distance::distance;
+use milepost::internal::capture::distance::commit_distance;
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
 use milepost::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport, ReasonCode};
@@ -47,7 +47,7 @@ pub(crate) enum Patch {
 impl ImportDocument {
     /// `root` is where the project is checked out.
     pub(crate) fn new(report: ImportReport, patch: Patch, dry_run: bool, root: &Path) -> Self {
-        let distance = report.commit.as_deref().map(|commit| distance(root, commit).to_string());
+        let distance = report.commit.as_deref().map(|commit| commit_distance(root, commit).to_string());
         Self {
             schema: "milepost.import/1",
             imported: report.imported,

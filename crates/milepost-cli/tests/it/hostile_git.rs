@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use milepost::internal::capture::distance::{Distance, distance};
+use milepost::internal::capture::distance::{CommitDistance, commit_distance};
 use serde_json::{Value, json};
 
 use crate::TestEnvironment;
@@ -189,9 +189,12 @@ fn no_program_of_a_repository_runs() {
     hostile.nothing_ran();
     env.run(&["export", "bundle", "r", "../r.bundle", "--with-patch"]).exits(0);
     env.run(&["resume"]).exits(0);
-    assert_eq!(distance(&root, &first), Distance::Ahead(2));
-    assert_eq!(distance(&root, "0123456789012345678901234567890123456789"), Distance::Missing);
-    assert_eq!(distance(&env.path("home"), &first), Distance::Unknown("not in a git repository".into()));
+    assert_eq!(commit_distance(&root, &first), CommitDistance::Ahead(2));
+    assert_eq!(commit_distance(&root, "0123456789012345678901234567890123456789"), CommitDistance::Missing);
+    assert_eq!(
+        commit_distance(&env.path("home"), &first),
+        CommitDistance::Unknown("not in a git repository".into())
+    );
     hostile.nothing_ran();
     // Git as everybody calls it does run them.
     let plain = |folder: &Path, args: &[&str]| {

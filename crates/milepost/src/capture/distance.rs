@@ -7,15 +7,15 @@ use crate::git::{self, Git};
 use crate::store::project_paths::ProjectPaths;
 
 /// How long git may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// How much it may print, unless a difference is asked for.
-const SHORT: u64 = 4096;
+const ANSWER_LIMIT: u64 = 4096;
 /// The largest difference that is given out.
-const LARGEST: u64 = 64 << 20;
+const DIFF_LIMIT: u64 = 64 << 20;
 
 /// Where this place stands, seen from a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Distance {
+pub enum CommitDistance {
     /// On that commit.
     Same,
     /// So many commits are missing here.
@@ -35,7 +35,7 @@ pub enum Distance {
     Unknown(String),
 }
 
-impl std::fmt::Display for Distance {
+impl std::fmt::Display for CommitDistance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Same => f.write_str("on the same commit"),
@@ -49,43 +49,43 @@ impl std::fmt::Display for Distance {
 }
 
 /// Compares a commit with what is checked out in `folder`. Takes no lock and changes nothing.
-pub fn distance(folder: &Path, commit: &str) -> Distance {
+pub fn commit_distance(folder: &Path, commit: &str) -> CommitDistance {
     if !git::is_object_name(commit) {
-        return Distance::Unknown(format!("\"{commit}\" is not a commit"));
+        return CommitDistance::Unknown(format!("\"{commit}\" is not a commit"));
     }
-    let there = match Caller::new(folder) {
+    let there = match GitQuery::new(folder) {
         Ok(Some(there)) => there,
-        Ok(None) => return Distance::Unknown("not in a git repository".into()),
-        Err(why) => return Distance::Unknown(why),
+        Ok(None) => return CommitDistance::Unknown("not in a git repository".into()),
+        Err(why) => return CommitDistance::Unknown(why),
     };
     let object = format!("{commit}^{{commit}}");
-    match there.ask(&["cat-file", "-e", &object], SHORT) {
+    match there.run(&["cat-file", "-e", &object], ANSWER_LIMIT) {
         Ok((true, _)) => {}
-        Ok((false, _)) => return Distance::Missing,
-        Err(why) => return Distance::Unknown(why),
+        Ok((false, _)) => return CommitDistance::Missing,
+        Err(why) => return CommitDistance::Unknown(why),
     }
     let range = format!("{commit}...HEAD");
-    let counted = there.ask(&["rev-list", "--left-right", "--count", &range, "--"], SHORT);
+    let counted = there.run(&["rev-list", "--left-right", "--count", &range, "--"], ANSWER_LIMIT);
     let numbers: Option<(u64, u64)> = counted.as_ref().ok().filter(|(ok, _)| *ok).and_then(|(_, text)| {
         let mut words = text.split_whitespace().map(str::parse);
         Some((words.next()?.ok()?, words.next()?.ok()?))
     });
     match (numbers, counted) {
-        (Some((0, 0)), _) => Distance::Same,
-        (Some((behind, 0)), _) => Distance::Behind(behind),
-        (Some((0, ahead)), _) => Distance::Ahead(ahead),
-        (Some((behind, ahead)), _) => Distance::Diverged { ahead, behind },
-        (None, Err(why)) => Distance::Unknown(why),
-        (None, Ok(_)) => Distance::Unknown("this repository has no commit".into()),
+        (Some((0, 0)), _) => CommitDistance::Same,
+        (Some((behind, 0)), _) => CommitDistance::Behind(behind),
+        (Some((0, ahead)), _) => CommitDistance::Ahead(ahead),
+        (Some((behind, ahead)), _) => CommitDistance::Diverged { ahead, behind },
+        (None, Err(why)) => CommitDistance::Unknown(why),
+        (None, Ok(_)) => CommitDistance::Unknown("this repository has no commit".into()),
     }
 }
 
 /// The commit that is checked out, and what of it was changed and not committed, as git writes it. Submodules count by
 /// their commit.
-pub fn uncommitted(folder: &Path) -> Result<(String, String), String> {
+pub fn uncommitted_diff(folder: &Path) -> Result<(String, String), String> {
     const NONE: &str = "this is no git repository with a commit";
-    let there = Caller::new(folder)?.ok_or(NONE)?;
-    let (ok, head) = there.ask(&["rev-parse", "--verify", "HEAD"], SHORT)?;
+    let there = GitQuery::new(folder)?.ok_or(NONE)?;
+    let (ok, head) = there.run(&["rev-parse", "--verify", "HEAD"], ANSWER_LIMIT)?;
     if !ok {
         return Err(NONE.into());
     }
@@ -102,22 +102,22 @@ pub fn uncommitted(folder: &Path) -> Result<(String, String), String> {
         "HEAD",
         "--",
     ];
-    match there.ask(&diff, LARGEST)? {
+    match there.run(&diff, DIFF_LIMIT)? {
         (true, text) => Ok((head.trim().to_owned(), text)),
         (false, _) => Err("git diff failed".into()),
     }
 }
 
 /// Git on the repository of a folder, with one time limit for all that is asked.
-struct Caller {
+struct GitQuery {
     git: Git,
     deadline: Instant,
 }
 
-impl Caller {
+impl GitQuery {
     /// `None` outside of repositories, and where there is no such folder.
     fn new(folder: &Path) -> Result<Option<Self>, String> {
-        let deadline = git::within(PATIENCE);
+        let deadline = git::deadline_in(TIME_LIMIT);
         let Some(repository) = ProjectPaths::find(folder).ok().and_then(|place| place.repository) else {
             return Ok(None);
         };
@@ -126,7 +126,7 @@ impl Caller {
     }
 
     /// Runs git; gives whether it ended well, and its output.
-    fn ask(&self, args: &[&str], limit: u64) -> Result<(bool, String), String> {
+    fn run(&self, args: &[&str], limit: u64) -> Result<(bool, String), String> {
         let done = self.git.output(args, self.deadline, limit).map_err(|e| e.to_string())?;
         let text = String::from_utf8(done.output).map_err(|_| "the difference is not UTF-8".to_owned())?;
         Ok((done.status.success(), text))

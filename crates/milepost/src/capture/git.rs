@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{Bounds, CaptureBaseline, Own, WorkspaceCapture, bytes_of, path_of, relative};
+use super::{CaptureBaseline, CaptureLimits, StorePaths, WorkspaceCapture, bytes_of, path_of, relative_path};
 use crate::git::{Git, GitError, is_object_name};
 use crate::model::{GitFacts, PathText, RenamedFile};
 use crate::store::Repository;
@@ -21,10 +21,10 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// A longer path is not kept: no file system has one, but a commit can.
-const PATH: usize = 64 << 10;
+const PATH_LIMIT: usize = 64 << 10;
 
 /// Git does not look into submodules: it would run itself there, with their own configuration.
-const STATUS: [&str; 9] = [
+const STATUS_ARGS: [&str; 9] = [
     "status",
     "--porcelain=v2",
     "-z",
@@ -37,7 +37,7 @@ const STATUS: [&str; 9] = [
 ];
 
 /// What an empty folder is called, by the length of a repository's object names.
-const EMPTY: [&str; 2] = [
+const EMPTY_TREE_IDS: [&str; 2] = [
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 ];
@@ -47,24 +47,24 @@ pub(super) fn capture_git(
     repository: &Repository,
     root: &Path,
     since: &CaptureBaseline,
-    own: &Own,
-    bounds: &Bounds,
+    own: &StorePaths,
+    bounds: &CaptureLimits,
     deadline: Instant,
     capture: &mut WorkspaceCapture,
 ) {
-    let names = Names { worktree: repository.worktree().to_owned(), root: root.to_owned() };
+    let names = PathMapping { worktree: repository.worktree().to_owned(), root: root.to_owned() };
     let paths = bounds.paths;
     let git = match Git::new(repository, deadline) {
         Ok(git) => git,
         Err(e) => {
-            capture.git.error = Some(said(e, bounds));
+            capture.git.error = Some(describe_error(e, bounds));
             return;
         }
     };
     let reader = names.clone();
     let own_paths = own.clone();
-    let read = move |out: &mut dyn BufRead| Status::read(out, &reader, &own_paths, paths);
-    match answer(&git, &STATUS, deadline, bounds, read) {
+    let read = move |out: &mut dyn BufRead| StatusOutput::read(out, &reader, &own_paths, paths);
+    match run_git(&git, &STATUS_ARGS, deadline, bounds, read) {
         Ok((status, complaints)) => {
             capture.git = status.facts;
             capture.skipped.extend(complaints);
@@ -85,7 +85,7 @@ pub(super) fn capture_git(
     let base = match &since.base {
         // The run begins here, or nothing was committed since the last look.
         None => head.as_str(),
-        Some(base) if base.is_empty() => EMPTY[usize::from(head.len() > 40)],
+        Some(base) if base.is_empty() => EMPTY_TREE_IDS[usize::from(head.len() > 40)],
         Some(base) if is_object_name(base) => base,
         Some(_) => {
             capture
@@ -113,8 +113,8 @@ pub(super) fn capture_git(
         "--",
     ];
     let own_paths = own.clone();
-    let read = move |out: &mut dyn BufRead| committed(out, &names, &own_paths, paths);
-    match answer(&git, &diff, deadline, bounds, read) {
+    let read = move |out: &mut dyn BufRead| read_committed_paths(out, &names, &own_paths, paths);
+    match run_git(&git, &diff, deadline, bounds, read) {
         Ok(((committed, left_out), _)) => {
             capture.committed = committed;
             capture.committed_known = true;
@@ -132,21 +132,21 @@ fn with_settings<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Runs git; gives what was made of its output, and what it complained about.
-fn answer<T: Send + 'static>(
+fn run_git<T: Send + 'static>(
     git: &Git,
     args: &[&str],
     deadline: Instant,
-    bounds: &Bounds,
+    bounds: &CaptureLimits,
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
 ) -> Result<(T, Option<String>), String> {
-    let done = git.run(with_settings(args), deadline, read).map_err(|e| said(e, bounds))?;
+    let done = git.run(with_settings(args), deadline, read).map_err(|e| describe_error(e, bounds))?;
     if !done.status.success() {
-        return Err(done.complaint.unwrap_or_else(|| format!("git failed: {}", done.status)));
+        return Err(done.stderr.unwrap_or_else(|| format!("git failed: {}", done.status)));
     }
-    Ok((done.output, done.complaint))
+    Ok((done.output, done.stderr))
 }
 
-fn said(error: GitError, bounds: &Bounds) -> String {
+fn describe_error(error: GitError, bounds: &CaptureLimits) -> String {
     match error {
         GitError::TooSlow => format!("git took longer than {} s", bounds.time.as_secs_f64()),
         other => other.to_string(),
@@ -155,38 +155,38 @@ fn said(error: GitError, bounds: &Bounds) -> String {
 
 /// From git's paths, which count from the worktree, to the project's.
 #[derive(Clone)]
-struct Names {
+struct PathMapping {
     worktree: PathBuf,
     root: PathBuf,
 }
 
-impl Names {
+impl PathMapping {
     /// The path as the project says it; `None` for one of Milepost's own.
-    fn path(&self, bytes: &[u8], own: &Own) -> Option<PathText> {
+    fn to_project_path(&self, bytes: &[u8], own: &StorePaths) -> Option<PathText> {
         let bytes = bytes.strip_suffix(b"/").unwrap_or(bytes);
         let absolute = self.worktree.join(path_of(bytes));
-        if own.holds(&absolute) {
+        if own.contains(&absolute) {
             return None;
         }
         if self.worktree == self.root {
             return Some(PathText::of(bytes));
         }
-        Some(PathText::of(bytes_of(&relative(&self.root, &absolute))))
+        Some(PathText::of(bytes_of(&relative_path(&self.root, &absolute))))
     }
 }
 
 /// What `git status` says, read as it comes.
-struct Status {
+struct StatusOutput {
     facts: GitFacts,
     left_out: usize,
 }
 
-impl Status {
-    fn read(out: &mut dyn BufRead, names: &Names, own: &Own, most: usize) -> io::Result<Self> {
+impl StatusOutput {
+    fn read(out: &mut dyn BufRead, names: &PathMapping, own: &StorePaths, most: usize) -> io::Result<Self> {
         let mut status = Self { facts: GitFacts::default(), left_out: 0 };
         let mut detached = false;
         let mut line = Vec::new();
-        while next(out, &mut line)? {
+        while read_record(out, &mut line)? {
             let (kind, rest) = line.split_at(line.len().min(2));
             match kind {
                 b"# " => {
@@ -199,13 +199,17 @@ impl Status {
                         _ => {}
                     }
                 }
-                b"? " => status.add(names.path(rest, own), most, |facts| &mut facts.untracked),
-                b"1 " => status.changed(rest, path_after(rest, 7), names, own, most),
-                b"u " => status.add(names.path(path_after(rest, 9), own), most, |facts| &mut facts.modified),
+                b"? " => {
+                    status.add_path(names.to_project_path(rest, own), most, |facts| &mut facts.untracked)
+                }
+                b"1 " => status.add_changed(rest, path_after(rest, 7), names, own, most),
+                b"u " => status.add_path(names.to_project_path(path_after(rest, 9), own), most, |facts| {
+                    &mut facts.modified
+                }),
                 b"2 " => {
                     let (entry, mut from) = (rest.to_vec(), Vec::new());
-                    next(out, &mut from)?;
-                    status.renamed(&entry, &from, names, own, most);
+                    read_record(out, &mut from)?;
+                    status.add_renamed(&entry, &from, names, own, most);
                 }
                 _ => {}
             }
@@ -222,7 +226,7 @@ impl Status {
         Ok(status)
     }
 
-    fn add(
+    fn add_path(
         &mut self,
         path: Option<PathText>,
         most: usize,
@@ -239,27 +243,27 @@ impl Status {
     }
 
     /// One entry: `XY` says how index and commit, and worktree and index, differ.
-    fn changed(&mut self, entry: &[u8], path: &[u8], names: &Names, own: &Own, most: usize) {
+    fn add_changed(&mut self, entry: &[u8], path: &[u8], names: &PathMapping, own: &StorePaths, most: usize) {
         if entry.first().is_some_and(|x| *x != b'.') {
-            self.add(names.path(path, own), most, |facts| &mut facts.staged);
+            self.add_path(names.to_project_path(path, own), most, |facts| &mut facts.staged);
         }
         if entry.get(1).is_some_and(|y| *y != b'.') {
-            self.add(names.path(path, own), most, |facts| &mut facts.modified);
+            self.add_path(names.to_project_path(path, own), most, |facts| &mut facts.modified);
         }
     }
 
-    fn renamed(&mut self, entry: &[u8], from: &[u8], names: &Names, own: &Own, most: usize) {
+    fn add_renamed(&mut self, entry: &[u8], from: &[u8], names: &PathMapping, own: &StorePaths, most: usize) {
         let to = path_after(entry, 8);
-        self.changed(entry, to, names, own, most);
+        self.add_changed(entry, to, names, own, most);
         // A copy leaves where it came from as it was.
         if path_after(entry, 7).first() != Some(&b'R') {
             return;
         }
         // Renamed in the worktree alone: where it was is gone from there, too.
         if entry.get(1) == Some(&b'R') {
-            self.add(names.path(from, own), most, |facts| &mut facts.modified);
+            self.add_path(names.to_project_path(from, own), most, |facts| &mut facts.modified);
         }
-        if let (Some(from), Some(to)) = (names.path(from, own), names.path(to, own)) {
+        if let (Some(from), Some(to)) = (names.to_project_path(from, own), names.to_project_path(to, own)) {
             self.facts.renamed.push(RenamedFile { from, to, extra: Default::default() });
         }
     }
@@ -271,28 +275,28 @@ fn path_after(entry: &[u8], fields: usize) -> &[u8] {
 }
 
 /// The next piece, up to a zero byte and cut off where it is too long; false at the end.
-fn next(out: &mut dyn BufRead, piece: &mut Vec<u8>) -> io::Result<bool> {
+fn read_record(out: &mut dyn BufRead, piece: &mut Vec<u8>) -> io::Result<bool> {
     piece.clear();
-    let read = out.take(PATH as u64).read_until(0, piece)?;
+    let read = out.take(PATH_LIMIT as u64).read_until(0, piece)?;
     if piece.last() == Some(&0) {
         piece.pop();
-    } else if read == PATH {
+    } else if read == PATH_LIMIT {
         out.skip_until(0)?;
     }
     Ok(read > 0)
 }
 
-fn committed(
+fn read_committed_paths(
     out: &mut dyn BufRead,
-    names: &Names,
-    own: &Own,
+    names: &PathMapping,
+    own: &StorePaths,
     most: usize,
 ) -> io::Result<(Vec<PathText>, usize)> {
     let (mut found, mut left_out) = (Vec::new(), 0);
     let mut piece = Vec::new();
-    while next(out, &mut piece)? {
+    while read_record(out, &mut piece)? {
         if found.len() < most {
-            found.extend(names.path(&piece, own));
+            found.extend(names.to_project_path(&piece, own));
         } else {
             left_out += 1;
         }
@@ -306,12 +310,12 @@ mod tests {
 
     #[test]
     fn a_path_without_end_is_cut_off() {
-        let long = [vec![b'x'; 3 * PATH], b"\0next\0last".to_vec()].concat();
+        let long = [vec![b'x'; 3 * PATH_LIMIT], b"\0next\0last".to_vec()].concat();
         let (mut out, mut piece) = (&long[..], Vec::new());
         let mut lengths = Vec::new();
-        while next(&mut out, &mut piece).unwrap() {
+        while read_record(&mut out, &mut piece).unwrap() {
             lengths.push(piece.len());
         }
-        assert_eq!(lengths, [PATH, 4, 4]);
+        assert_eq!(lengths, [PATH_LIMIT, 4, 4]);
     }
 }

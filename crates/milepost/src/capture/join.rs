@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Bounds, WorkspaceCapture};
+use super::{CaptureLimits, WorkspaceCapture};
 use crate::model::{MemoryUsage, PathText, Workspace};
 
 /// Bytes of a path in a list of JSON.
-pub(super) fn cost(path: &PathText) -> usize {
+pub(super) fn json_len(path: &PathText) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 2,
         0..0x20 => 6,
@@ -19,11 +19,11 @@ pub(super) fn cost(path: &PathText) -> usize {
 }
 
 /// How many bytes are left for paths.
-struct Budget(usize);
+struct ByteBudget(usize);
 
-impl Budget {
+impl ByteBudget {
     /// Keeps what fits, and says how many do not.
-    fn keep<T>(&mut self, list: &mut Vec<T>, cost: impl Fn(&T) -> usize) -> usize {
+    fn truncate_to_fit<T>(&mut self, list: &mut Vec<T>, cost: impl Fn(&T) -> usize) -> usize {
         let fits = list.iter().take_while(|one| {
             let cost = cost(one);
             let fits = cost <= self.0;
@@ -40,7 +40,7 @@ impl Budget {
 impl WorkspaceCapture {
     /// The workspace of a checkpoint: what was seen, and every file touched since the run began. `before` is what the run
     /// knew of those, `peak` the largest resident set it has seen.
-    pub fn joined(&self, before: &[PathText], peak: Option<u64>, bounds: &Bounds) -> Workspace {
+    pub fn to_workspace(&self, before: &[PathText], peak: Option<u64>, bounds: &CaptureLimits) -> Workspace {
         let (mut git, mut watched) = (self.git.clone(), self.watched.clone());
         let renamed = git.renamed.iter().flat_map(|renamed| [&renamed.from, &renamed.to]);
         let seen = git.modified.iter().chain(&git.staged).chain(&git.untracked).chain(renamed);
@@ -54,18 +54,20 @@ impl WorkspaceCapture {
         };
         let surplus = files_modified.len().saturating_sub(bounds.paths);
         files_modified.truncate(bounds.paths);
-        let mut budget = Budget(bounds.bytes);
+        let mut budget = ByteBudget(bounds.bytes);
         for (what, list) in
             [("modified", &mut git.modified), ("staged", &mut git.staged), ("untracked", &mut git.untracked)]
         {
-            left_out(what, budget.keep(list, cost));
+            left_out(what, budget.truncate_to_fit(list, json_len));
         }
         left_out(
             "renamed",
-            budget.keep(&mut git.renamed, |renamed| cost(&renamed.from) + cost(&renamed.to) + 16),
+            budget.truncate_to_fit(&mut git.renamed, |renamed| {
+                json_len(&renamed.from) + json_len(&renamed.to) + 16
+            }),
         );
-        left_out("files_modified", surplus + budget.keep(&mut files_modified, cost));
-        left_out("watched", budget.keep(&mut watched.files, |path| 2 * cost(path) + 12));
+        left_out("files_modified", surplus + budget.truncate_to_fit(&mut files_modified, json_len));
+        left_out("watched", budget.truncate_to_fit(&mut watched.files, |path| 2 * json_len(path) + 12));
         if watched.files.len() < watched.sizes.len() {
             let listed: BTreeSet<String> = watched.files.iter().map(PathText::key).collect();
             watched.sizes.retain(|path, _| listed.contains(path));

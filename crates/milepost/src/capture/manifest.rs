@@ -9,74 +9,94 @@ use crate::fs::bounded;
 use crate::model::Manifest;
 
 /// The most that is read of one file.
-const MOST: u64 = 1 << 20;
+const READ_LIMIT: u64 = 1 << 20;
 
 /// A file, the language it speaks of, what installs its packages and what tests it, as far as its being there says so.
-struct Known {
+struct KnownManifest {
     file: &'static str,
     facts: &'static [(&'static str, &'static str)],
-    more: fn(&str) -> Vec<(String, String)>,
+    parse: fn(&str) -> Vec<(String, String)>,
 }
 
 const LANGUAGE: &str = "Language";
 const PACKAGES: &str = "Package manager";
 const TESTS: &str = "Test command";
 
-const KNOWN: [Known; 22] = [
-    Known {
+const KNOWN_MANIFESTS: [KnownManifest; 22] = [
+    KnownManifest {
         file: "Cargo.toml",
         facts: &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")],
-        more: cargo,
+        parse: cargo,
     },
-    Known { file: "package.json", facts: &[(LANGUAGE, "JavaScript")], more: package_json },
-    Known { file: "tsconfig.json", facts: &[(LANGUAGE, "TypeScript")], more: nothing },
-    Known { file: "package-lock.json", facts: &[(PACKAGES, "npm")], more: nothing },
-    Known { file: "pnpm-lock.yaml", facts: &[(PACKAGES, "pnpm")], more: nothing },
-    Known { file: "yarn.lock", facts: &[(PACKAGES, "yarn")], more: nothing },
-    Known { file: "bun.lock", facts: &[(PACKAGES, "bun")], more: nothing },
-    Known {
+    KnownManifest { file: "package.json", facts: &[(LANGUAGE, "JavaScript")], parse: package_json },
+    KnownManifest { file: "tsconfig.json", facts: &[(LANGUAGE, "TypeScript")], parse: no_facts },
+    KnownManifest { file: "package-lock.json", facts: &[(PACKAGES, "npm")], parse: no_facts },
+    KnownManifest { file: "pnpm-lock.yaml", facts: &[(PACKAGES, "pnpm")], parse: no_facts },
+    KnownManifest { file: "yarn.lock", facts: &[(PACKAGES, "yarn")], parse: no_facts },
+    KnownManifest { file: "bun.lock", facts: &[(PACKAGES, "bun")], parse: no_facts },
+    KnownManifest {
         file: "deno.json",
         facts: &[(LANGUAGE, "TypeScript (Deno)"), (TESTS, "deno test")],
-        more: nothing,
+        parse: no_facts,
     },
-    Known { file: "pyproject.toml", facts: &[(LANGUAGE, "Python")], more: pyproject },
-    Known { file: "requirements.txt", facts: &[(LANGUAGE, "Python"), (PACKAGES, "pip")], more: nothing },
-    Known { file: "poetry.lock", facts: &[(PACKAGES, "poetry")], more: nothing },
-    Known { file: "uv.lock", facts: &[(PACKAGES, "uv")], more: nothing },
-    Known {
+    KnownManifest { file: "pyproject.toml", facts: &[(LANGUAGE, "Python")], parse: pyproject },
+    KnownManifest {
+        file: "requirements.txt",
+        facts: &[(LANGUAGE, "Python"), (PACKAGES, "pip")],
+        parse: no_facts,
+    },
+    KnownManifest { file: "poetry.lock", facts: &[(PACKAGES, "poetry")], parse: no_facts },
+    KnownManifest { file: "uv.lock", facts: &[(PACKAGES, "uv")], parse: no_facts },
+    KnownManifest {
         file: "go.mod",
         facts: &[(LANGUAGE, "Go"), (PACKAGES, "go"), (TESTS, "go test ./...")],
-        more: go,
+        parse: go,
     },
-    Known {
+    KnownManifest {
         file: "pom.xml",
         facts: &[(LANGUAGE, "Java"), (PACKAGES, "maven"), (TESTS, "mvn test")],
-        more: nothing,
+        parse: no_facts,
     },
-    Known { file: "build.gradle", facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")], more: nothing },
-    Known { file: "build.gradle.kts", facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")], more: nothing },
-    Known { file: "Gemfile", facts: &[(LANGUAGE, "Ruby"), (PACKAGES, "bundler")], more: nothing },
-    Known { file: "composer.json", facts: &[(LANGUAGE, "PHP"), (PACKAGES, "composer")], more: composer },
-    Known {
+    KnownManifest {
+        file: "build.gradle",
+        facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")],
+        parse: no_facts,
+    },
+    KnownManifest {
+        file: "build.gradle.kts",
+        facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")],
+        parse: no_facts,
+    },
+    KnownManifest { file: "Gemfile", facts: &[(LANGUAGE, "Ruby"), (PACKAGES, "bundler")], parse: no_facts },
+    KnownManifest {
+        file: "composer.json",
+        facts: &[(LANGUAGE, "PHP"), (PACKAGES, "composer")],
+        parse: composer,
+    },
+    KnownManifest {
         file: "mix.exs",
         facts: &[(LANGUAGE, "Elixir"), (PACKAGES, "mix"), (TESTS, "mix test")],
-        more: nothing,
+        parse: no_facts,
     },
-    Known { file: "Package.swift", facts: &[(LANGUAGE, "Swift"), (TESTS, "swift test")], more: nothing },
-    Known { file: "CMakeLists.txt", facts: &[("Build", "cmake")], more: nothing },
-    Known { file: "Makefile", facts: &[], more: make },
+    KnownManifest {
+        file: "Package.swift",
+        facts: &[(LANGUAGE, "Swift"), (TESTS, "swift test")],
+        parse: no_facts,
+    },
+    KnownManifest { file: "CMakeLists.txt", facts: &[("Build", "cmake")], parse: no_facts },
+    KnownManifest { file: "Makefile", facts: &[], parse: make },
 ];
 
 /// Reads the manifest files that lie in a folder.
-pub fn manifests(folder: &Path) -> Vec<Manifest> {
+pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
     let mut found = Vec::new();
-    for known in KNOWN {
+    for known in KNOWN_MANIFESTS {
         let manifest = match read(folder, known.file) {
             Ok(None) => continue,
             Ok(Some(text)) => {
                 let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
                 let mut facts: Vec<_> = known.facts.iter().map(pair).collect();
-                for (key, value) in (known.more)(&text) {
+                for (key, value) in (known.parse)(&text) {
                     facts.retain(|(known, _)| *known != key);
                     facts.push((key, value));
                 }
@@ -110,11 +130,11 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let mut bytes = Vec::new();
     let file = bounded::open(&path).map_err(said)?;
     let size = file.metadata().map_err(said)?.len();
-    file.take(MOST).read_to_end(&mut bytes).map_err(said)?;
+    file.take(READ_LIMIT).read_to_end(&mut bytes).map_err(said)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
         // A file that is longer than what is read may end in the middle of a character.
-        Err(e) if size > MOST => {
+        Err(e) if size > READ_LIMIT => {
             let valid = e.utf8_error().valid_up_to();
             let bytes = e.into_bytes();
             Ok(Some(String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default()).into_owned()))
@@ -123,7 +143,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     }
 }
 
-fn nothing(_: &str) -> Vec<(String, String)> {
+fn no_facts(_: &str) -> Vec<(String, String)> {
     Vec::new()
 }
 
@@ -222,7 +242,7 @@ mod tests {
     #[test]
     fn files_say_what_they_say_and_a_bad_one_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(manifests(dir.path()), []);
+        assert_eq!(read_manifests(dir.path()), []);
         write(dir.path(), "Cargo.toml", "[workspace.package]\nedition = \"2024\"\nrust-version = \"1.95\"\n");
         write(
             dir.path(),
@@ -235,7 +255,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("pyproject.toml")).unwrap();
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(dir.path().join("Gemfile"), b"\xff\xfe").unwrap();
-        let found = manifests(dir.path());
+        let found = read_manifests(dir.path());
         let fact = |file: &str, key: &str| {
             let manifest = found.iter().find(|m| m.file == file).unwrap();
             manifest.facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
@@ -267,8 +287,8 @@ mod tests {
         symlink("../outside/Cargo.toml", project.join("Cargo.toml")).unwrap();
         symlink("deep/go.mod", project.join("go.mod")).unwrap();
         // Larger than what is read of it.
-        File::create(project.join("package-lock.json")).unwrap().set_len(MOST + 1).unwrap();
-        let found = manifests(&project);
+        File::create(project.join("package-lock.json")).unwrap().set_len(READ_LIMIT + 1).unwrap();
+        let found = read_manifests(&project);
         let errors: Vec<_> = found.iter().map(|m| (m.file.as_str(), m.error.as_deref())).collect();
         let expected = [
             ("Cargo.toml", Some("it leads out of the project")),

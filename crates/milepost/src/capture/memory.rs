@@ -13,7 +13,7 @@ use crate::model::MemoryUsage;
 pub enum Process {
     /// Nobody's.
     #[default]
-    Nobody,
+    None,
     /// The owner of the run that the capture is for: the engine finds it in the run's record.
     Owner,
     /// This process: the host of the library. What it knows of its heap can be given along.
@@ -33,7 +33,7 @@ pub enum Process {
 }
 
 /// Memory as it is now.
-pub(super) fn of(process: &Process) -> Option<MemoryUsage> {
+pub(super) fn measure(process: &Process) -> Option<MemoryUsage> {
     let memory = |rss: Option<u64>, peak: Option<u64>| {
         (rss.is_some() || peak.is_some()).then(|| MemoryUsage {
             rss,
@@ -42,13 +42,13 @@ pub(super) fn of(process: &Process) -> Option<MemoryUsage> {
         })
     };
     match process {
-        Process::Nobody | Process::Owner => None,
+        Process::None | Process::Owner => None,
         Process::Host { heap_used } => {
-            let used = used_by(std::process::id())?;
+            let used = resident_memory(std::process::id())?;
             Some(MemoryUsage { heap_used: *heap_used, ..memory(Some(used.rss), Some(used.peak))? })
         }
         Process::Tree { pid, with_root } => {
-            let used = used_by_tree(*pid, *with_root)?;
+            let used = resident_memory_of_tree(*pid, *with_root)?;
             memory(Some(used.rss), Some(used.peak))
         }
         Process::Watched(watch) => {
@@ -60,40 +60,40 @@ pub(super) fn of(process: &Process) -> Option<MemoryUsage> {
 
 /// Resident bytes now, and the most that is known for sure.
 #[derive(Debug, Clone, Copy, Default)]
-struct Used {
+struct ResidentMemory {
     rss: u64,
     peak: u64,
 }
 
-fn used_by(pid: u32) -> Option<Used> {
+fn resident_memory(pid: u32) -> Option<ResidentMemory> {
     // What is asked for stands in its first half.
-    let status = proc::read(&format!("/proc/{pid}/status"))?;
+    let status = proc::read_file(&format!("/proc/{pid}/status"))?;
     let value = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
     };
     // A process that has ended and was not waited for has no memory.
     let rss = value("VmRSS:")?;
-    Some(Used { rss, peak: value("VmHWM:").unwrap_or(rss) })
+    Some(ResidentMemory { rss, peak: value("VmHWM:").unwrap_or(rss) })
 }
 
 /// Of all processes of a tree; the peak is at least that of the largest one.
-fn used_by_tree(root: u32, with_root: bool) -> Option<Used> {
+fn resident_memory_of_tree(root: u32, with_root: bool) -> Option<ResidentMemory> {
     let (mut waiting, mut seen) = (vec![root], HashSet::from([std::process::id()]));
-    let mut total: Option<Used> = None;
+    let mut total: Option<ResidentMemory> = None;
     while let Some(pid) = waiting.pop() {
         let is_root = pid == root;
         if !seen.insert(pid) && !is_root {
             continue;
         }
-        if let Some(used) = used_by(pid).filter(|_| with_root || !is_root) {
+        if let Some(used) = resident_memory(pid).filter(|_| with_root || !is_root) {
             let total = total.get_or_insert_default();
             total.rss += used.rss;
             total.peak = total.peak.max(used.peak);
         }
         waiting.extend(children(pid));
     }
-    total.map(|used| Used { peak: used.peak.max(used.rss), ..used })
+    total.map(|used| ResidentMemory { peak: used.peak.max(used.rss), ..used })
 }
 
 /// The processes that a process has started, by any of its threads.
@@ -116,8 +116,8 @@ pub struct PeakWatch {
     changed: Condvar,
 }
 
-const FIRST: Duration = Duration::from_millis(1);
-const SELDOM: Duration = Duration::from_secs(5);
+const FIRST_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
 impl PeakWatch {
     /// Watches a process and all that it starts, until told to end.
@@ -131,12 +131,12 @@ impl PeakWatch {
         let inside = watch.clone();
         let thread = std::thread::Builder::new().name("milepost-memory".into()).stack_size(256 << 10);
         // Without a thread there is still what captures see.
-        let _ = thread.spawn(move || inside.go_on());
+        let _ = thread.spawn(move || inside.sample_until_stopped());
         watch
     }
 
-    fn go_on(&self) {
-        let mut pause = FIRST;
+    fn sample_until_stopped(&self) {
+        let mut pause = FIRST_INTERVAL;
         let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
         while !*ended {
             // A process that has only just begun has no memory of its own yet.
@@ -146,13 +146,13 @@ impl PeakWatch {
                 self.sample();
                 ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
             }
-            pause = (pause * 2).min(SELDOM);
+            pause = (pause * 2).min(MAX_INTERVAL);
         }
     }
 
     /// Looks now; `None` where nothing of it runs.
     fn sample(&self) -> Option<u64> {
-        let used = used_by_tree(self.pid, true)?;
+        let used = resident_memory_of_tree(self.pid, true)?;
         self.peak.fetch_max(used.peak, Ordering::Relaxed);
         Some(used.rss)
     }
@@ -163,7 +163,7 @@ impl PeakWatch {
     }
 
     /// Ends the watch; what it saw stays.
-    pub fn end(&self) {
+    pub fn stop(&self) {
         *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();
     }

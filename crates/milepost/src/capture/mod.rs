@@ -15,9 +15,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use manifest::manifests;
+pub use manifest::read_manifests;
 pub use memory::{PeakWatch, Process};
-pub use reference::reference;
+pub use reference::file_reference;
 pub use tracked::is_tracked;
 
 use crate::model::{CaptureHistory, GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
@@ -25,14 +25,14 @@ use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 
 /// The folder that is watched wherever it exists.
-pub const WATCHED: &str = ".aiwg";
+pub const DEFAULT_WATCHED_FOLDER: &str = ".aiwg";
 
 /// What `git.error` says outside of repositories.
 pub const NO_REPOSITORY: &str = "not a git repository";
 
 /// How much a capture may hold and cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct CaptureLimits {
     /// Paths of git's lists together, of the watched folders, and of the touched files.
     pub paths: usize,
     /// Bytes of all paths.
@@ -41,7 +41,7 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-impl Default for Bounds {
+impl Default for CaptureLimits {
     fn default() -> Self {
         Self { paths: 100_000, bytes: 8 << 20, time: Duration::from_secs(5) }
     }
@@ -61,11 +61,11 @@ pub struct CaptureOptions {
     /// The person's home: a repository there is a stray one, and not looked at.
     pub home: Option<PathBuf>,
     /// Looks at a repository whose root is the home folder or `/` all the same.
-    pub allow_home: bool,
+    pub allow_home_repository: bool,
     /// Whose memory counts.
     pub process: Process,
     /// How much and how long.
-    pub bounds: Bounds,
+    pub limits: CaptureLimits,
 }
 
 impl CaptureOptions {
@@ -107,7 +107,7 @@ pub struct WorkspaceCapture {
 
 impl WorkspaceCapture {
     /// A capture of nothing, that says why.
-    pub fn nothing(why: impl Into<String>) -> Self {
+    pub fn failed(why: impl Into<String>) -> Self {
         let why = why.into();
         let git = GitFacts { error: Some(why.clone()), ..GitFacts::default() };
         Self { git, skipped: vec![why], ..Self::default() }
@@ -130,22 +130,22 @@ impl From<Workspace> for WorkspaceCapture {
 
 /// Looks. Git, the watched folders and memory are looked at side by side.
 pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
-    let deadline = Instant::now() + scope.bounds.time;
+    let deadline = Instant::now() + scope.limits.time;
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    let own = Own::of(scope.store.as_ref());
-    let repository = repository(scope, &root);
-    let folders = watch::folders(&root, scope);
+    let own = StorePaths::of(scope.store.as_ref());
+    let repository = find_repository(scope, &root);
+    let folders = watch::watched_folders(&root, scope);
     let mut capture = WorkspaceCapture::default();
     std::thread::scope(|threads| {
         let spawn =
             |work| std::thread::Builder::new().name("milepost-watch".into()).spawn_scoped(threads, work);
-        let watching = || watch::list_files(&root, &folders, &own, &scope.bounds, deadline);
+        let watching = || watch::list_files(&root, &folders, &own, &scope.limits, deadline);
         // A thread of its own only where there is something to do meanwhile.
         let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
-        capture.memory = memory::of(&scope.process);
+        capture.memory = memory::measure(&scope.process);
         match &repository {
             Ok(repository) => {
-                git::capture_git(repository, &root, since, &own, &scope.bounds, deadline, &mut capture);
+                git::capture_git(repository, &root, since, &own, &scope.limits, deadline, &mut capture);
             }
             Err(why) => capture.git.error = Some(why.clone()),
         }
@@ -161,18 +161,20 @@ pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> Wor
 }
 
 /// Whether a look takes no time: there is no repository, and nothing is watched.
-pub fn is_quick(scope: &CaptureOptions) -> bool {
+pub fn is_instant(scope: &CaptureOptions) -> bool {
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    watch::folders(&root, scope).is_empty() && repository(scope, &root).is_err()
+    watch::watched_folders(&root, scope).is_empty() && find_repository(scope, &root).is_err()
 }
 
 /// The repository to look at, or why none is.
-fn repository(scope: &CaptureOptions, root: &Path) -> Result<Repository, String> {
+fn find_repository(scope: &CaptureOptions, root: &Path) -> Result<Repository, String> {
     let place = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = place.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();
     let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
-    if !scope.allow_home && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree)) {
+    if !scope.allow_home_repository
+        && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree))
+    {
         return Err(format!(
             "the repository's root is {}: not looked at unless [capture] allow_home = true",
             worktree.display()
@@ -183,13 +185,13 @@ fn repository(scope: &CaptureOptions, root: &Path) -> Result<Repository, String>
 
 /// Files of Milepost's own, which are no part of the work.
 #[derive(Debug, Clone)]
-struct Own {
+struct StorePaths {
     folder: Option<PathBuf>,
     /// A database that lies in a folder of the user's, with what lies beside it under its name.
     file: Option<(PathBuf, String)>,
 }
 
-impl Own {
+impl StorePaths {
     fn of(store: Option<&StoreUrl>) -> Self {
         let real = |path: &Path| {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -208,7 +210,7 @@ impl Own {
     }
 
     /// Whether a path, absolute and real, is the store's or the outbox's.
-    fn holds(&self, path: &Path) -> bool {
+    fn contains(&self, path: &Path) -> bool {
         if path.components().any(|part| part.as_os_str() == OsStr::new(project_paths::FOLDER)) {
             return true;
         }
@@ -227,7 +229,7 @@ impl Own {
 }
 
 /// A path relative to `root`, with `..` where it lies outside; both absolute.
-fn relative(root: &Path, path: &Path) -> PathBuf {
+fn relative_path(root: &Path, path: &Path) -> PathBuf {
     let common = root.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     let up = root.components().skip(common).map(|_| OsStr::new(".."));
     up.chain(path.components().skip(common).map(|part| part.as_os_str())).collect()

@@ -12,12 +12,12 @@ use crate::fs::bounded;
 use crate::model::{FileRef, RawJson};
 
 /// Size up to which a file is read for its digest.
-const LARGEST: u64 = 64 << 20;
+const DIGEST_LIMIT: u64 = 64 << 20;
 
 /// Refers to a file, with its digest if it is at most 64 MiB and can be read until the deadline. Otherwise the reference has
 /// the time of its last change (`modified`), and why there is no digest (`sha256_omitted`). What is no file, and may have
 /// no end, is refused.
-pub fn reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
+pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
     // Links on the way are the agent's own.
     let mut file = bounded::open(&std::fs::canonicalize(path)?)?;
     let about = file.metadata()?;
@@ -45,7 +45,7 @@ pub fn reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
 
 /// Reads a file to its end once, and gives the digest and size of what was read; or why it was not.
 fn digest(file: &mut std::fs::File, deadline: Instant) -> io::Result<Result<(String, u64), &'static str>> {
-    if file.metadata()?.len() > LARGEST {
+    if file.metadata()?.len() > DIGEST_LIMIT {
         return Ok(Err("the file is larger than 64 MiB"));
     }
     let (mut hasher, mut size) = (Sha256::new(), 0);
@@ -79,17 +79,17 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
         io::Write::write_all(&mut file, b"abc").unwrap();
         let later = Instant::now() + Duration::from_secs(60);
-        let told = reference(file.path(), later).unwrap();
+        let told = file_reference(file.path(), later).unwrap();
         assert_eq!(told.size, Some(3));
         assert!(told.sha256.unwrap().starts_with("ba7816bf"));
         for other in [folder.path(), Path::new("/dev/zero"), &folder.path().join("none")] {
-            assert!(reference(other, later).is_err(), "{}", other.display());
+            assert!(file_reference(other, later).is_err(), "{}", other.display());
         }
-        let late = reference(file.path(), Instant::now()).unwrap();
+        let late = file_reference(file.path(), Instant::now()).unwrap();
         assert!(late.sha256.is_none() && late.size == Some(3), "{late:?}");
         assert!(late.extra.get("sha256_omitted").is_some() && late.extra.get("modified").is_some());
-        file.as_file().set_len(LARGEST + 1).unwrap();
-        let large = reference(file.path(), later).unwrap();
-        assert_eq!((large.sha256, large.size), (None, Some(LARGEST + 1)));
+        file.as_file().set_len(DIGEST_LIMIT + 1).unwrap();
+        let large = file_reference(file.path(), later).unwrap();
+        assert_eq!((large.sha256, large.size), (None, Some(DIGEST_LIMIT + 1)));
     }
 }

@@ -13,7 +13,7 @@ fn a_path_is_told_from_the_projects_root() {
     for (root, path, told) in
         [("/a/b", "/a/b/c/d", "c/d"), ("/a/b", "/a/x", "../x"), ("/a/b", "/", "../.."), ("/", "/x", "x")]
     {
-        assert_eq!(relative(Path::new(root), Path::new(path)), Path::new(told), "{root} {path}");
+        assert_eq!(relative_path(Path::new(root), Path::new(path)), Path::new(told), "{root} {path}");
     }
 }
 
@@ -21,7 +21,7 @@ fn a_path_is_told_from_the_projects_root() {
 fn the_stores_own_files_are_no_work() {
     let dir = tempfile::tempdir().unwrap();
     let root = std::fs::canonicalize(dir.path()).unwrap();
-    let own = Own::of(Some(&StoreUrl::sqlite(root.join("m.db"))));
+    let own = StorePaths::of(Some(&StoreUrl::sqlite(root.join("m.db"))));
     for (name, holds) in [
         ("m.db", true),
         ("m.db-wal", true),
@@ -31,11 +31,11 @@ fn the_stores_own_files_are_no_work() {
         ("a.rs", false),
         (".milepost/outbox/x.json", true),
     ] {
-        assert_eq!(own.holds(&root.join(name)), holds, "{name}");
+        assert_eq!(own.contains(&root.join(name)), holds, "{name}");
     }
-    let own = Own::of(Some(&StoreUrl::files(root.join("kept"))));
-    assert!(own.holds(&root.join("kept/r/latest.json")) && !own.holds(&root.join("keptness")));
-    assert!(!Own::of(None).holds(&root.join("m.db")));
+    let own = StorePaths::of(Some(&StoreUrl::files(root.join("kept"))));
+    assert!(own.contains(&root.join("kept/r/latest.json")) && !own.contains(&root.join("keptness")));
+    assert!(!StorePaths::of(None).contains(&root.join("m.db")));
 }
 
 #[test]
@@ -46,10 +46,10 @@ fn what_does_not_fit_is_said() {
     capture.watched.files = paths(&["w"]);
     capture.watched.sizes.insert("w".into(), 1);
     let room = |paths, bytes| {
-        capture.joined(
+        capture.to_workspace(
             &[PathText::Text("before".into())],
             None,
-            &Bounds { paths, bytes, ..Bounds::default() },
+            &CaptureLimits { paths, bytes, ..CaptureLimits::default() },
         )
     };
     let whole = room(100, 1000);
@@ -71,7 +71,7 @@ fn a_peak_is_never_forgotten() {
         ..WorkspaceCapture::default()
     };
     let peak = |capture: &WorkspaceCapture, before| {
-        capture.joined(&[], before, &Bounds::default()).memory.unwrap().peak_rss
+        capture.to_workspace(&[], before, &CaptureLimits::default()).memory.unwrap().peak_rss
     };
     assert_eq!(peak(&capture, Some(9)), Some(9));
     capture.memory = None;
@@ -87,7 +87,7 @@ fn memory_of_a_tree_counts_all_of_it() {
     let below = Process::Tree { pid: child.id(), with_root: false };
     let watch = PeakWatch::start(child.id());
     let start = Instant::now();
-    let rss = |process: &Process| memory::of(process).and_then(|memory| memory.rss).unwrap_or_default();
+    let rss = |process: &Process| memory::measure(process).and_then(|memory| memory.rss).unwrap_or_default();
     while rss(&below) == 0 || rss(&below) >= rss(&tree) || watch.peak() == 0 {
         assert!(start.elapsed() < Duration::from_secs(20), "{} {} {}", rss(&below), rss(&tree), watch.peak());
         std::thread::sleep(Duration::from_millis(5));
@@ -101,26 +101,27 @@ fn memory_of_a_tree_counts_all_of_it() {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
     child.wait().unwrap();
-    watch.end();
-    assert_eq!(memory::of(&tree), None);
-    let after = memory::of(&Process::Watched(watch)).unwrap();
+    watch.stop();
+    assert_eq!(memory::measure(&tree), None);
+    let after = memory::measure(&Process::Watched(watch)).unwrap();
     assert_eq!(after.rss, None);
     assert!(after.peak_rss.unwrap() > 0);
-    assert_eq!(memory::of(&Process::Nobody), None);
+    assert_eq!(memory::measure(&Process::None), None);
 }
 
 #[test]
 fn time_that_is_up_leaves_the_rest_unlisted() {
     let dir = tempfile::tempdir().unwrap();
     let root = std::fs::canonicalize(dir.path()).unwrap();
-    std::fs::create_dir(root.join(WATCHED)).unwrap();
-    std::fs::File::create(root.join(WATCHED).join("a")).unwrap();
-    let folders = watch::folders(&root, &CaptureOptions::at(&root));
-    let (watched, _) = watch::list_files(&root, &folders, &Own::of(None), &Bounds::default(), Instant::now());
+    std::fs::create_dir(root.join(DEFAULT_WATCHED_FOLDER)).unwrap();
+    std::fs::File::create(root.join(DEFAULT_WATCHED_FOLDER).join("a")).unwrap();
+    let folders = watch::watched_folders(&root, &CaptureOptions::at(&root));
+    let (watched, _) =
+        watch::list_files(&root, &folders, &StorePaths::of(None), &CaptureLimits::default(), Instant::now());
     assert!(watched.files.is_empty() && watched.error.unwrap().contains("too long"));
-    let one = Bounds { paths: 0, ..Bounds::default() };
+    let one = CaptureLimits { paths: 0, ..CaptureLimits::default() };
     let (watched, skipped) =
-        watch::list_files(&root, &folders, &Own::of(None), &one, Instant::now() + one.time);
+        watch::list_files(&root, &folders, &StorePaths::of(None), &one, Instant::now() + one.time);
     assert!(watched.files.is_empty() && skipped == ["watched: 1 more files"]);
 }
 
@@ -137,7 +138,7 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
     for file in ["project/own/mine", "outside/secret", "outside/deep/er"] {
         std::fs::File::create(base.join(file)).unwrap();
     }
-    symlink("../outside", root.join(WATCHED)).unwrap();
+    symlink("../outside", root.join(DEFAULT_WATCHED_FOLDER)).unwrap();
     symlink("../../outside", root.join("docs/folder")).unwrap();
     symlink("../../outside/secret", root.join("docs/file")).unwrap();
     symlink("../own", root.join("docs/own")).unwrap();
@@ -148,14 +149,14 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
             watch: watch.iter().map(|path| path.to_path_buf()).collect(),
             ..CaptureOptions::at(&root)
         };
-        let folders = watch::folders(&root, &scope);
-        let bounds = Bounds::default();
+        let folders = watch::watched_folders(&root, &scope);
+        let bounds = CaptureLimits::default();
         let (watched, skipped) =
-            watch::list_files(&root, &folders, &Own::of(None), &bounds, Instant::now() + bounds.time);
+            watch::list_files(&root, &folders, &StorePaths::of(None), &bounds, Instant::now() + bounds.time);
         (watched.files, skipped)
     };
     let out = |name: &str| format!("watched: {name}: leads out of the project");
-    let (files, skipped) = listed(&[Path::new("docs"), Path::new(WATCHED)]);
+    let (files, skipped) = listed(&[Path::new("docs"), Path::new(DEFAULT_WATCHED_FOLDER)]);
     assert_eq!(files, paths(&["docs/own/mine"]));
     assert_eq!(skipped, [out(".aiwg"), out("docs/file"), out("docs/folder")]);
     // A folder outside that is asked for as such is listed, with its own links.

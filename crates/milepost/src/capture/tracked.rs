@@ -27,10 +27,10 @@ pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
         Err(_) => return true,
     };
     let other = nearest.as_ref().filter(|nearest| Some(*nearest) != project);
-    project.into_iter().chain(other).any(|repository| tracks(repository, &store))
+    project.into_iter().chain(other).any(|repository| tracks_store(repository, &store))
 }
 
-fn tracks(repository: &Repository, store: &StoreUrl) -> bool {
+fn tracks_store(repository: &Repository, store: &StoreUrl) -> bool {
     let files = store.local_files();
     let Ok(paths) =
         files.iter().map(|file| file.strip_prefix(repository.worktree())).collect::<Result<Vec<_>, _>>()
@@ -42,7 +42,7 @@ fn tracks(repository: &Repository, store: &StoreUrl) -> bool {
         root if root.is_empty() => ".".into(),
         path => path.to_owned(),
     });
-    let deadline = git::within(TIME_LIMIT);
+    let deadline = git::deadline_in(TIME_LIMIT);
     let first_byte = |out: &mut dyn std::io::BufRead| out.take(1).read_to_end(&mut Vec::new());
     let asked = Git::new(repository, deadline)
         .and_then(|git| git.run(args.into_iter().chain(paths), deadline, first_byte));

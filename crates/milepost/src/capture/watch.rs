@@ -6,45 +6,45 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
-use super::{Bounds, CaptureOptions, Own, WATCHED, bytes_of, relative};
+use super::{CaptureLimits, CaptureOptions, DEFAULT_WATCHED_FOLDER, StorePaths, bytes_of, relative_path};
 use crate::model::{PathText, WatchedFiles};
 
 /// Notes that are kept of one kind; of more, only how many.
-const NOTES: usize = 20;
+const MAX_NOTES: usize = 20;
 
 const LEADS_OUT: &str = "leads out of the project";
 
 /// Maximum number of folders that are watched.
-const FOLDERS: usize = 200;
+const MAX_FOLDERS: usize = 200;
 /// Maximum number of files that are listed, of entries that are looked at, and of folders one in another.
-const FILES: usize = 20_000;
-const ENTRIES: usize = 50_000;
-const DEPTH: usize = 64;
+const MAX_FILES: usize = 20_000;
+const MAX_ENTRIES: usize = 50_000;
+const MAX_DEPTH: usize = 64;
 
 /// A folder to watch.
-pub(super) struct Folder {
+pub(super) struct WatchedFolder {
     /// Where it is.
     path: PathBuf,
     /// Whether somebody asked for it, and so wants to know that it is not there.
-    asked: bool,
+    requested: bool,
     /// Whether it may lie outside the project: the configured path itself is absolute or contains `..`.
-    outside: bool,
+    may_be_outside: bool,
 }
 
 /// The folders to watch: those that are asked for, and `.aiwg` where it exists.
-pub(super) fn folders(root: &Path, scope: &CaptureOptions) -> Vec<Folder> {
-    let usual = root.join(WATCHED);
-    let mut folders: Vec<Folder> = Vec::new();
+pub(super) fn watched_folders(root: &Path, scope: &CaptureOptions) -> Vec<WatchedFolder> {
+    let usual = root.join(DEFAULT_WATCHED_FOLDER);
+    let mut folders: Vec<WatchedFolder> = Vec::new();
     if usual.is_dir() {
-        folders.push(Folder { path: usual, asked: false, outside: false });
+        folders.push(WatchedFolder { path: usual, requested: false, may_be_outside: false });
     }
-    for path in scope.watch.iter().chain(&scope.watch_in_run).take(FOLDERS) {
+    for path in scope.watch.iter().chain(&scope.watch_in_run).take(MAX_FOLDERS) {
         let outside = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
         // Its parts are what counts: `./docs/` is `docs`.
         let path: PathBuf = root.join(path).components().collect();
         match folders.iter_mut().find(|folder| folder.path == path) {
-            Some(folder) => folder.outside |= outside,
-            None => folders.push(Folder { path, asked: true, outside }),
+            Some(folder) => folder.may_be_outside |= outside,
+            None => folders.push(WatchedFolder { path, requested: true, may_be_outside: outside }),
         }
     }
     folders
@@ -53,17 +53,17 @@ pub(super) fn folders(root: &Path, scope: &CaptureOptions) -> Vec<Folder> {
 /// Lists what stands in the folders, and what was left out.
 pub(super) fn list_files(
     root: &Path,
-    folders: &[Folder],
-    own: &Own,
-    bounds: &Bounds,
+    folders: &[WatchedFolder],
+    own: &StorePaths,
+    bounds: &CaptureLimits,
     deadline: Instant,
 ) -> (WatchedFiles, Vec<String>) {
-    let mut walk = Walk {
+    let mut walk = FolderWalk {
         root,
         top: PathBuf::new(),
         own,
-        most: bounds.paths.min(FILES),
-        entries: ENTRIES,
+        max_files: bounds.paths.min(MAX_FILES),
+        entries: MAX_ENTRIES,
         bytes: bounds.bytes,
         deadline,
         seen: HashSet::new(),
@@ -71,37 +71,37 @@ pub(super) fn list_files(
         notes: Vec::new(),
         more_notes: 0,
         left_out: 0,
-        late: false,
+        timed_out: false,
     };
     let mut errors = Vec::new();
     for folder in folders {
         match fs::metadata(&folder.path) {
             Ok(kind) if kind.is_dir() => {
                 walk.top = fs::canonicalize(&folder.path).unwrap_or_else(|_| folder.path.clone());
-                if folder.outside || walk.top.starts_with(root) {
-                    walk.through(&folder.path);
+                if folder.may_be_outside || walk.top.starts_with(root) {
+                    walk.walk_folder(&folder.path);
                 } else {
-                    walk.note(&folder.path, LEADS_OUT);
+                    walk.add_note(&folder.path, LEADS_OUT);
                 }
             }
-            Ok(_) => errors.push(format!("{} is no folder", shown(root, &folder.path))),
-            Err(e) if folder.asked => errors.push(format!("{}: {e}", shown(root, &folder.path))),
+            Ok(_) => errors.push(format!("{} is no folder", display_path(root, &folder.path))),
+            Err(e) if folder.requested => errors.push(format!("{}: {e}", display_path(root, &folder.path))),
             Err(_) => {}
         }
     }
     walk.finish(errors)
 }
 
-fn shown(root: &Path, path: &Path) -> String {
-    relative(root, path).display().to_string()
+fn display_path(root: &Path, path: &Path) -> String {
+    relative_path(root, path).display().to_string()
 }
 
-struct Walk<'a> {
+struct FolderWalk<'a> {
     root: &'a Path,
     /// Canonical path of the watched folder.
     top: PathBuf,
-    own: &'a Own,
-    most: usize,
+    own: &'a StorePaths,
+    max_files: usize,
     /// How many entries may still be looked at.
     entries: usize,
     bytes: usize,
@@ -112,47 +112,47 @@ struct Walk<'a> {
     notes: Vec<String>,
     more_notes: usize,
     left_out: usize,
-    late: bool,
+    timed_out: bool,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     /// Goes through a folder. Links to folders come last, so that a folder is listed under its own name first.
-    fn through(&mut self, top: &Path) {
+    fn walk_folder(&mut self, top: &Path) {
         let depth = top.components().count();
         let mut folders = VecDeque::from([top.to_owned()]);
         let mut links = VecDeque::new();
         while let Some((folder, by_link)) =
             folders.pop_front().map(|f| (f, false)).or_else(|| links.pop_front().map(|f| (f, true)))
         {
-            if self.late || self.entries == 0 {
+            if self.timed_out || self.entries == 0 {
                 return;
             }
-            if folder.components().count() > depth + DEPTH {
-                self.note(&folder, "lies too deep");
+            if folder.components().count() > depth + MAX_DEPTH {
+                self.add_note(&folder, "lies too deep");
                 continue;
             }
             let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-            if self.own.holds(&real) {
+            if self.own.contains(&real) {
                 continue;
             }
             if !self.seen.insert(real) {
                 if by_link {
-                    self.note(&folder, "leads to a folder that is listed already");
+                    self.add_note(&folder, "leads to a folder that is listed already");
                 }
                 continue;
             }
-            self.list(&folder, &mut folders, &mut links);
+            self.list_folder(&folder, &mut folders, &mut links);
         }
     }
 
-    fn list(&mut self, folder: &Path, folders: &mut VecDeque<PathBuf>, links: &mut VecDeque<PathBuf>) {
+    fn list_folder(&mut self, folder: &Path, folders: &mut VecDeque<PathBuf>, links: &mut VecDeque<PathBuf>) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(e) => return self.note(folder, &e.to_string()),
+            Err(e) => return self.add_note(folder, &e.to_string()),
         };
         for entry in entries {
             if Instant::now() >= self.deadline {
-                self.late = true;
+                self.timed_out = true;
                 return;
             }
             if self.entries == 0 {
@@ -161,11 +161,11 @@ impl Walk<'_> {
             self.entries -= 1;
             let entry = match entry {
                 Ok(entry) => entry,
-                Err(e) => return self.note(folder, &e.to_string()),
+                Err(e) => return self.add_note(folder, &e.to_string()),
             };
             let path = entry.path();
             let Ok(kind) = entry.file_type() else {
-                self.note(&path, "its kind is unknown");
+                self.add_note(&path, "its kind is unknown");
                 continue;
             };
             if kind.is_dir() {
@@ -176,14 +176,14 @@ impl Walk<'_> {
                 continue;
             }
             if kind.is_symlink() && self.leads_out(&path) {
-                self.note(&path, LEADS_OUT);
+                self.add_note(&path, LEADS_OUT);
                 continue;
             }
             // A link counts as what it leads to.
             match if kind.is_symlink() { fs::metadata(&path) } else { entry.metadata() } {
                 Ok(target) if target.is_dir() => links.push_back(path),
-                Ok(target) => self.add(&path, target.len()),
-                Err(e) => self.note(&path, &e.to_string()),
+                Ok(target) => self.add_file(&path, target.len()),
+                Err(e) => self.add_note(&path, &e.to_string()),
             }
         }
     }
@@ -194,14 +194,14 @@ impl Walk<'_> {
         real.is_ok_and(|real| !real.starts_with(self.root) && !real.starts_with(&self.top))
     }
 
-    fn add(&mut self, path: &Path, size: u64) {
-        if self.own.holds(path) {
+    fn add_file(&mut self, path: &Path, size: u64) {
+        if self.own.contains(path) {
             return;
         }
-        let path = PathText::of(bytes_of(&relative(self.root, path)));
+        let path = PathText::of(bytes_of(&relative_path(self.root, path)));
         // Named twice, in the list and with its size.
-        let cost = 2 * super::join::cost(&path) + 12;
-        if self.watched.files.len() >= self.most || cost > self.bytes {
+        let cost = 2 * super::join::json_len(&path) + 12;
+        if self.watched.files.len() >= self.max_files || cost > self.bytes {
             self.left_out += 1;
             return;
         }
@@ -210,9 +210,9 @@ impl Walk<'_> {
         self.watched.files.push(path);
     }
 
-    fn note(&mut self, path: &Path, what: &str) {
-        if self.notes.len() < NOTES {
-            self.notes.push(format!("{}: {what}", shown(self.root, path)));
+    fn add_note(&mut self, path: &Path, what: &str) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(format!("{}: {what}", display_path(self.root, path)));
         } else {
             self.more_notes += 1;
         }
@@ -232,10 +232,10 @@ impl Walk<'_> {
         }
         if self.entries == 0 {
             errors.push(format!(
-                "the watched folders hold more than {ENTRIES} entries: not everything is listed"
+                "the watched folders hold more than {MAX_ENTRIES} entries: not everything is listed"
             ));
         }
-        if self.late {
+        if self.timed_out {
             errors.push("the watched folders took too long: not everything is listed".to_owned());
         }
         self.watched.error = (!errors.is_empty()).then(|| errors.join("; "));

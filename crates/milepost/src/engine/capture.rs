@@ -112,7 +112,7 @@ impl Milepost {
     fn capture_for(&self, record: Option<Box<RunRecord>>, options: &CaptureOptions) -> WorkspaceCapture {
         let mut options = options.clone();
         if matches!(options.process, Process::Owner) {
-            options.process = record.as_ref().map_or(Process::Nobody, |record| self.process_of(record));
+            options.process = record.as_ref().map_or(Process::None, |record| self.process_of(record));
         }
         let after = record.as_ref().map(|record| record.captures.clone()).unwrap_or_default();
         // A run from elsewhere decides neither which folders are watched here nor which commits are compared.
@@ -132,7 +132,7 @@ impl Milepost {
         let alive = self.liveness_by_process(record) == Some(Liveness::Alive);
         match record.owner.as_ref().filter(|_| alive) {
             Some(owner) => Process::Tree { pid: owner.pid, with_root: record.command.is_none() },
-            None => Process::Nobody,
+            None => Process::None,
         }
     }
 
@@ -189,7 +189,7 @@ fn is_idle(stored: Option<&StoredRun>) -> bool {
 impl EarlierCaptures {
     /// The workspace as the next checkpoint holds it.
     pub(super) fn join(&self, capture: &WorkspaceCapture) -> Workspace {
-        capture.joined(&self.files, self.peak_rss, &capture::Bounds::default())
+        capture.to_workspace(&self.files, self.peak_rss, &capture::CaptureLimits::default())
     }
 }
 

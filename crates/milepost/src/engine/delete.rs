@@ -26,7 +26,7 @@ impl Milepost {
         }
         // A lock that a killed owner left; one that is held goes with its holder.
         if let Some(folder) = self.owners.as_ref().filter(|folder| !lock::is_held(folder, run)) {
-            lock::forget(folder, run);
+            lock::remove_lock_file(folder, run);
         }
         let bytes_freed = before.saturating_sub(self.store.info()?.bytes);
         Ok(DeleteReport { checkpoints: state.row.count, bytes_freed })

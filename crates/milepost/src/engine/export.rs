@@ -10,7 +10,7 @@ use crate::Error;
 use crate::fs::atomic;
 use crate::interop::sealed::{self, Patch};
 use crate::interop::{
-    self, ExportCheckpoint, ExportRun, File, Format, ImportNote, InteropError, SkippedFile,
+    self, ExportCheckpoint, ExportFile, ExportRun, Format, ImportNote, InteropError, SkippedFile,
 };
 use crate::model::RunId;
 use crate::redact::AllowList;
@@ -198,7 +198,12 @@ impl Milepost {
         atomic::sync_folder(folder).map_err(written)
     }
 
-    fn files(&self, what: &ExportOptions, files: &[File], report: &mut ExportReport) -> Result<(), Error> {
+    fn files(
+        &self,
+        what: &ExportOptions,
+        files: &[ExportFile],
+        report: &mut ExportReport,
+    ) -> Result<(), Error> {
         // One Markdown file may be asked for by its own name.
         let named = what.path.extension().is_some_and(|e| e == "md");
         if let ([one], true) = (files, named) {
@@ -235,7 +240,7 @@ impl Milepost {
     }
 }
 
-fn put_all(root: &Path, files: &[File]) -> std::io::Result<()> {
+fn put_all(root: &Path, files: &[ExportFile]) -> std::io::Result<()> {
     let mut folders = BTreeSet::new();
     for file in files {
         let path = root.join(&file.path);

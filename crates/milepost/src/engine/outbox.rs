@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Milepost, RunOptions, Save, Saved, Settings};
 use crate::Error;
-use crate::capture::{Bounds, WorkspaceCapture};
+use crate::capture::{CaptureLimits, WorkspaceCapture};
 use crate::clock::Clock;
 use crate::fs::{atomic, bounded};
 use crate::model::{Change, CheckpointId, Draft, RawJson, RawObject, RunId};
@@ -148,7 +148,7 @@ impl Outbox {
     ) -> Result<QueuedSave, Error> {
         let capture = save.capture.take();
         if let Some(capture) = &capture {
-            save.draft.workspace = Some(capture.joined(&[], None, &Bounds::default()));
+            save.draft.workspace = Some(capture.to_workspace(&[], None, &CaptureLimits::default()));
         }
         let redaction = save.redaction.unwrap_or(settings.redaction);
         if redaction == Redaction::On {

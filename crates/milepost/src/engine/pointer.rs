@@ -217,7 +217,7 @@ impl Pointer {
             Some(id) => format!("milepost: checkpoint {id}"),
             None => "milepost: no current checkpoint".to_owned(),
         };
-        let deadline = git::within(COMMIT_TIME);
+        let deadline = git::deadline_in(COMMIT_TIME);
         let said = |e: git::GitError| format!("not committed: {e}");
         let git = Git::new(repository, deadline).map_err(said)?;
         git.check_writable().map_err(said)?;
@@ -227,7 +227,7 @@ impl Pointer {
             let args_and_path = args.iter().map(OsStr::new).chain([path.as_os_str()]);
             let done = git.output(args_and_path, deadline, PRINTED).map_err(said)?;
             if !done.status.success() {
-                let why = done.complaint.unwrap_or_else(|| done.status.to_string());
+                let why = done.stderr.unwrap_or_else(|| done.status.to_string());
                 return Err(format!("not committed: git {} failed: {why}", args[0]));
             }
         }

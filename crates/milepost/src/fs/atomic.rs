@@ -206,7 +206,7 @@ pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result
 }
 
 /// Finds temporary files that a crash left in `folder`.
-pub(crate) fn strays(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn leftover_temp_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

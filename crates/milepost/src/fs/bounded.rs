@@ -22,7 +22,8 @@ pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metad
     let file = open(path)?;
     let metadata = file.metadata()?;
     let size = metadata.len();
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {}", shown(limit)));
+    let too_large =
+        || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {}", format_limit(limit)));
     if size > limit {
         return Err(too_large());
     }
@@ -49,10 +50,10 @@ pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
     // There is no O_NOFOLLOW here.
     #[cfg(not(unix))]
     if std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
-        return Err(refused("a symbolic link"));
+        return Err(refusal("a symbolic link"));
     }
-    let file = options.open(path).map_err(|e| reason(path, e))?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(refused("not a regular file")) }
+    let file = options.open(path).map_err(|e| explain_open_error(path, e))?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refusal("not a regular file")) }
 }
 
 /// The user id that owns a file; `None` where the platform has none.
@@ -70,22 +71,22 @@ pub fn owner(metadata: &Metadata) -> Option<u32> {
 }
 
 /// Replaces the error of a refused open with its reason in plain words.
-fn reason(path: &Path, error: io::Error) -> io::Error {
+fn explain_open_error(path: &Path, error: io::Error) -> io::Error {
     match std::fs::symlink_metadata(path) {
-        Ok(about) if about.is_symlink() => refused("a symbolic link"),
+        Ok(about) if about.is_symlink() => refusal("a symbolic link"),
         Ok(about) if !about.is_file() && error.kind() != io::ErrorKind::PermissionDenied => {
-            refused("not a regular file")
+            refusal("not a regular file")
         }
         _ => error,
     }
 }
 
-fn refused(why: &str) -> io::Error {
+fn refusal(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 /// A limit for people.
-pub(crate) fn shown(limit: u64) -> String {
+pub(crate) fn format_limit(limit: u64) -> String {
     match limit {
         _ if limit > 0 && limit.is_multiple_of(1 << 20) => format!("{} MiB", limit >> 20),
         _ if limit > 0 && limit.is_multiple_of(1 << 10) => format!("{} KiB", limit >> 10),

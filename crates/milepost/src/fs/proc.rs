@@ -5,11 +5,11 @@
 use std::io::Read as _;
 
 /// Bytes that are read at most.
-const MOST: usize = 2048;
+const READ_LIMIT: usize = 2048;
 
 /// The first lines of a file; `None` where it is not there.
-pub(crate) fn read(path: &str) -> Option<String> {
-    let mut bytes = [0; MOST];
+pub(crate) fn read_file(path: &str) -> Option<String> {
+    let mut bytes = [0; READ_LIMIT];
     let read = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..read]).into_owned())
 }

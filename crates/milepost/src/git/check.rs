@@ -9,7 +9,7 @@ use crate::fs::bounded;
 use crate::store::Repository;
 
 /// Maximum size of files that git reads whole, by name: those of the git directory that worktrees share.
-const SHARED: [(&str, u64); 7] = [
+const SHARED_FILES: [(&str, u64); 7] = [
     ("config", 1 << 20),
     // Several hundred thousand refs.
     ("packed-refs", 128 << 20),
@@ -20,20 +20,20 @@ const SHARED: [(&str, u64); 7] = [
     ("objects/info/alternates", 1 << 20),
 ];
 /// The same in the git directory of a worktree.
-const OF_WORKTREE: [(&str, u64); 4] =
+const WORKTREE_FILES: [(&str, u64); 4] =
     [("HEAD", 4096), ("config.worktree", 1 << 20), ("index", 512 << 20), ("info/sparse-checkout", 16 << 20)];
 /// The same in the root of a worktree.
-const OF_ROOT: [(&str, u64); 2] = [(".gitignore", 16 << 20), (".gitattributes", 16 << 20)];
+const ROOT_FILES: [(&str, u64); 2] = [(".gitignore", 16 << 20), (".gitattributes", 16 << 20)];
 
 /// Maximum number of entries in the folder of objects: 256 and a few.
-const OBJECT_FOLDERS: usize = 1024;
+const MAX_OBJECT_FOLDERS: usize = 1024;
 
 /// Refuses a repository with which git would wait or read without end.
-pub(super) fn readable(repository: &Repository) -> Result<(), GitError> {
+pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
     let places: [(&Path, &[(&str, u64)]); 3] = [
-        (repository.common_dir(), &SHARED),
-        (repository.git_dir(), &OF_WORKTREE),
-        (repository.worktree(), &OF_ROOT),
+        (repository.common_dir(), &SHARED_FILES),
+        (repository.git_dir(), &WORKTREE_FILES),
+        (repository.worktree(), &ROOT_FILES),
     ];
     for (folder, files) in places {
         for (name, limit) in files {
@@ -45,7 +45,7 @@ pub(super) fn readable(repository: &Repository) -> Result<(), GitError> {
                     return refused("is not a regular file".into());
                 }
                 Ok(about) if about.len() > *limit && about.is_file() => {
-                    return refused(format!("is larger than {}", bounded::shown(*limit)));
+                    return refused(format!("is larger than {}", bounded::format_limit(*limit)));
                 }
                 _ => {}
             }
@@ -55,7 +55,7 @@ pub(super) fn readable(repository: &Repository) -> Result<(), GitError> {
 }
 
 /// Refuses a git directory through which a commit would be written elsewhere.
-pub(super) fn writable(repository: &Repository) -> Result<(), GitError> {
+pub(super) fn check_writable(repository: &Repository) -> Result<(), GitError> {
     let (own, common) = (repository.git_dir(), repository.common_dir());
     let branch = branch(repository).unwrap_or_default();
     let refs = Path::new(&branch).ancestors().filter(|name| !name.as_os_str().is_empty());
@@ -74,7 +74,7 @@ pub(super) fn writable(repository: &Repository) -> Result<(), GitError> {
             Ok((kind, path)) if kind.is_symlink() => {
                 return Err(GitError::Refused(format!("{} is a symbolic link", path.display())));
             }
-            Ok(_) if n < OBJECT_FOLDERS => {}
+            Ok(_) if n < MAX_OBJECT_FOLDERS => {}
             Ok(_) => return refused("holds too many folders"),
             Err(_) => return refused("cannot be read"),
         }
@@ -104,7 +104,7 @@ mod tests {
     fn pipes_and_huge_files_are_refused_before_git_reads_them() {
         let dir = tempfile::tempdir().unwrap();
         let repository = crate::git::tests::repository(dir.path());
-        assert_eq!(refusal(readable(&repository)), "fine");
+        assert_eq!(refusal(check_readable(&repository)), "fine");
         let (git, root) = (repository.git_dir(), repository.worktree());
         let names = ["config", "HEAD", "index", "info/exclude", "packed-refs", "objects/info/alternates"];
         for path in names.map(|name| git.join(name)).into_iter().chain([root.join(".gitignore")]) {
@@ -112,31 +112,37 @@ mod tests {
             let existed = fs::rename(&path, &kept).is_ok();
             let mode = rustix::fs::Mode::RUSR;
             rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-            assert_eq!(refusal(readable(&repository)), format!("{} is not a regular file", path.display()));
+            assert_eq!(
+                refusal(check_readable(&repository)),
+                format!("{} is not a regular file", path.display())
+            );
             fs::remove_file(&path).unwrap();
             if existed {
                 fs::rename(&kept, &path).unwrap();
             }
         }
         fs::File::create(git.join("packed-refs")).unwrap().set_len(3 << 30).unwrap();
-        assert!(refusal(readable(&repository)).ends_with("packed-refs is larger than 128 MiB"));
+        assert!(refusal(check_readable(&repository)).ends_with("packed-refs is larger than 128 MiB"));
         // Git's own script for a second worktree makes links.
         fs::rename(git.join("packed-refs"), git.join("refs-kept")).unwrap();
         fs::rename(git.join("config"), dir.path().join("config")).unwrap();
         symlink(dir.path().join("config"), git.join("config")).unwrap();
-        assert_eq!(refusal(readable(&repository)), "fine");
+        assert_eq!(refusal(check_readable(&repository)), "fine");
     }
 
     #[test]
     fn links_among_the_objects_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let repository = crate::git::tests::repository(dir.path());
-        assert_eq!(refusal(writable(&repository)), "fine");
+        assert_eq!(refusal(check_writable(&repository)), "fine");
         for name in ["objects/4b", "objects/pack", "objects/info"] {
             let path = repository.common_dir().join(name);
             let _ = fs::remove_dir(&path);
             symlink("/tmp", &path).unwrap();
-            assert_eq!(refusal(writable(&repository)), format!("{} is a symbolic link", path.display()));
+            assert_eq!(
+                refusal(check_writable(&repository)),
+                format!("{} is a symbolic link", path.display())
+            );
             fs::remove_file(&path).unwrap();
         }
     }

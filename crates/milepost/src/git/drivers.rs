@@ -12,9 +12,9 @@ use crate::fs::bounded;
 use crate::store::Repository;
 
 /// The most that is read of a configuration file.
-const LIMIT: u64 = 1 << 20;
+const FILE_LIMIT: u64 = 1 << 20;
 /// The most that all definitions together may be, which has to fit on a command line.
-const MOST: u64 = 64 << 10;
+const OUTPUT_LIMIT: u64 = 64 << 10;
 
 /// Sections that define programs, and those that bring in other files.
 const SECTIONS: [&[u8]; 3] = [b"filter", b"include", b"[hook"];
@@ -24,11 +24,11 @@ const KEYS: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(co
 /// Whether the repository's configuration may define filters or hooks. Reads two files at most.
 pub(super) fn may_be_defined(repository: &Repository) -> bool {
     let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
-    files.iter().any(|file| mentions(file))
+    files.iter().any(|file| mentions_drivers(file))
 }
 
-fn mentions(file: &Path) -> bool {
-    match bounded::read(file, LIMIT) {
+fn mentions_drivers(file: &Path) -> bool {
+    match bounded::read(file, FILE_LIMIT) {
         Ok(mut text) => {
             text.make_ascii_lowercase();
             SECTIONS.iter().any(|word| text.windows(word.len()).any(|at| at == *word))
@@ -47,19 +47,19 @@ struct Setting {
 /// Asks git for all definitions, and gives what undoes those of the repository.
 pub(super) fn overrides(git: &Git, deadline: Instant) -> Result<Vec<(OsString, OsString)>, GitError> {
     let args = ["config", "--show-scope", "-z", "--get-regexp", KEYS];
-    let done = git.output(args, deadline, MOST).map_err(|e| match e {
+    let done = git.output(args, deadline, OUTPUT_LIMIT).map_err(|e| match e {
         GitError::TooLarge(_) => GitError::Refused("the repository defines too many filters".to_owned()),
         other => other,
     })?;
     // Exit code 1 means that no key matches.
     if !done.status.success() && done.status.code() != Some(1) {
-        let why = done.complaint.unwrap_or_else(|| format!("git config failed: {}", done.status));
+        let why = done.stderr.unwrap_or_else(|| format!("git config failed: {}", done.status));
         return Err(GitError::Refused(why));
     }
-    Ok(undone(&done.output))
+    Ok(disabling_overrides(&done.output))
 }
 
-fn undone(answer: &[u8]) -> Vec<(OsString, OsString)> {
+fn disabling_overrides(answer: &[u8]) -> Vec<(OsString, OsString)> {
     let mut settings: BTreeMap<&[u8], Setting> = BTreeMap::new();
     let mut pieces = answer.split(|byte| *byte == 0);
     while let (Some(scope), Some(entry)) = (pieces.next(), pieces.next()) {
@@ -93,11 +93,11 @@ fn undone(answer: &[u8]) -> Vec<(OsString, OsString)> {
     }
     // A required filter that does not run is an error.
     overrides.extend(emptied.iter().map(|driver| ([driver, &b"required"[..]].concat(), b"false".to_vec())));
-    overrides.into_iter().map(|(key, value)| (text(key), text(value))).collect()
+    overrides.into_iter().map(|(key, value)| (os_string(key), os_string(value))).collect()
 }
 
 #[cfg(unix)]
-fn text(bytes: Vec<u8>) -> OsString {
+fn os_string(bytes: Vec<u8>) -> OsString {
     std::os::unix::ffi::OsStringExt::from_vec(bytes)
 }
 

@@ -10,7 +10,7 @@ use crate::store::Repository;
 
 /// Where programs are looked for without a search path.
 #[cfg(unix)]
-const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
+const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[cfg(not(unix))]
 const USUAL: &str = "";
 
@@ -24,7 +24,7 @@ pub(super) struct Program {
 /// Finds git in the search path of this process.
 #[allow(clippy::disallowed_methods, reason = "starting a program by its name alone would read PATH, too")]
 pub(super) fn find(repository: &Repository) -> Option<Program> {
-    find_in(std::env::var_os("PATH").unwrap_or_else(|| USUAL.into()), repository)
+    find_in(std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_SEARCH_PATH.into()), repository)
 }
 
 fn find_in(search_path: OsString, repository: &Repository) -> Option<Program> {

@@ -73,7 +73,7 @@ const VARIABLES: [(&str, &str); 12] = [
 ];
 
 /// Variables that would send git elsewhere, as they do in a hook of git's, or have it run or write something.
-const REMOVED: [&str; 49] = [
+const REMOVED_VARIABLES: [&str; 49] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -171,10 +171,10 @@ impl Git {
     /// define programs that run by name.
     pub(crate) fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
         let program = find::find(repository).ok_or(GitError::NotInstalled)?;
-        check::readable(repository)?;
+        check::check_readable(repository)?;
         let mut git = Self { repository: repository.clone(), program, overrides: Vec::new() };
-        if is_of_another_user(repository) {
-            git.ask_about_owner(deadline)?;
+        if belongs_to_another_user(repository) {
+            git.check_owner_is_trusted(deadline)?;
         }
         if drivers::may_be_defined(repository) {
             git.overrides = drivers::overrides(&git, deadline)?;
@@ -217,7 +217,7 @@ impl Git {
 
     /// Refuses a git directory through which a commit would be written elsewhere.
     pub(crate) fn check_writable(&self) -> Result<(), GitError> {
-        check::writable(&self.repository)
+        check::check_writable(&self.repository)
     }
 
     /// The one function that makes git's command. `explicit` names the git directory; without it git looks for it in the
@@ -227,14 +227,14 @@ impl Git {
         let worktree = repository.worktree();
         let mut command = Command::new(&self.program.path);
         command.current_dir(worktree).env("PATH", &self.program.search_path);
-        for name in REMOVED {
+        for name in REMOVED_VARIABLES {
             command.env_remove(name);
         }
         command.envs(VARIABLES);
         command.env("GIT_CEILING_DIRECTORIES", worktree.parent().unwrap_or(worktree));
         if explicit {
-            command.arg(named("--git-dir=", repository.git_dir()));
-            command.arg(named("--work-tree=", worktree));
+            command.arg(path_option("--git-dir=", repository.git_dir()));
+            command.arg(path_option("--work-tree=", worktree));
             if repository.common_dir() != repository.git_dir() {
                 command.env("GIT_COMMON_DIR", repository.common_dir());
             }
@@ -256,14 +256,14 @@ impl Git {
     }
 
     /// Has git itself judge a repository of another user, which it does only where it looks for one (`safe.directory`).
-    fn ask_about_owner(&self, deadline: Instant) -> Result<(), GitError> {
+    fn check_owner_is_trusted(&self, deadline: Instant) -> Result<(), GitError> {
         let mut command = self.command(false);
         command.args(["rev-parse", "--git-dir"]);
         let done = program::run(&mut command, deadline, |out| io::copy(out, &mut io::sink()))?;
         if done.status.success() {
             return Ok(());
         }
-        let why = done.complaint.unwrap_or_else(|| "git does not trust the repository's owner".to_owned());
+        let why = done.stderr.unwrap_or_else(|| "git does not trust the repository's owner".to_owned());
         Err(GitError::Refused(why))
     }
 }
@@ -275,18 +275,18 @@ pub(crate) fn is_object_name(text: &str) -> bool {
 }
 
 /// The deadline of a time limit that starts now.
-pub(crate) fn within(limit: Duration) -> Instant {
+pub(crate) fn deadline_in(limit: Duration) -> Instant {
     Instant::now() + limit
 }
 
-fn named(flag: &str, path: &Path) -> OsString {
+fn path_option(flag: &str, path: &Path) -> OsString {
     let mut word = OsString::from(flag);
     word.push(path);
     word
 }
 
 #[cfg(unix)]
-fn is_of_another_user(repository: &Repository) -> bool {
+fn belongs_to_another_user(repository: &Repository) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let user = rustix::process::geteuid().as_raw();
     let is_ours = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|about| about.uid() == user);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::GitError;
 
 /// Bytes of complaints that are kept.
-const COMPLAINTS: u64 = 4096;
+const STDERR_LIMIT: u64 = 4096;
 
 /// How long git has to remove its lock files once it was told to end.
 const GRACE: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ pub(crate) struct GitOutput<T> {
     /// What its output was made into.
     pub output: T,
     /// The start of its error messages, on one line.
-    pub complaint: Option<String>,
+    pub stderr: Option<String>,
 }
 
 /// Runs a command; `read` makes something of its output.
@@ -64,30 +64,33 @@ pub(super) fn run<T: Send + 'static>(
     limit_memory(&child);
     let (send, output) = mpsc::channel();
     if let Some(pipe) = child.stdout.take() {
-        beside(move || drop(send.send(read(&mut BufReader::with_capacity(64 << 10, pipe)))), &mut child)?;
+        spawn_reader(
+            move || drop(send.send(read(&mut BufReader::with_capacity(64 << 10, pipe)))),
+            &mut child,
+        )?;
     }
     let (send, complaints) = mpsc::channel();
     if let Some(mut pipe) = child.stderr.take() {
         let listen = move || {
             let mut text = Vec::new();
-            let _ = pipe.by_ref().take(COMPLAINTS).read_to_end(&mut text);
+            let _ = pipe.by_ref().take(STDERR_LIMIT).read_to_end(&mut text);
             let _ = io::copy(&mut pipe, &mut io::sink());
             let _ = send.send(String::from_utf8_lossy(&text).into_owned());
         };
-        beside(listen, &mut child)?;
+        spawn_reader(listen, &mut child)?;
     }
-    let output = match output.recv_timeout(left(deadline)) {
+    let output = match output.recv_timeout(time_left(deadline)) {
         Ok(Ok(output)) => output,
         Ok(Err(e)) => {
-            end(&mut child);
+            terminate(&mut child);
             return Err(GitError::Io(e));
         }
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            end(&mut child);
+            terminate(&mut child);
             return Err(GitError::TooSlow);
         }
     };
-    let complaints = complaints.recv_timeout(left(deadline)).unwrap_or_default();
+    let complaints = complaints.recv_timeout(time_left(deadline)).unwrap_or_default();
     // Its output has ended, and so has it, a moment later at most.
     let mut pause = Duration::from_micros(100);
     let status = loop {
@@ -95,30 +98,30 @@ pub(super) fn run<T: Send + 'static>(
             Ok(Some(status)) => break status,
             Ok(None) if Instant::now() < deadline => std::thread::sleep(pause),
             Ok(None) => {
-                end(&mut child);
+                terminate(&mut child);
                 return Err(GitError::TooSlow);
             }
             Err(e) => return Err(GitError::Io(e)),
         }
         pause = (pause * 2).min(Duration::from_millis(20));
     };
-    Ok(GitOutput { status, output, complaint: on_one_line(&complaints) })
+    Ok(GitOutput { status, output, stderr: summarize_stderr(&complaints) })
 }
 
-fn left(deadline: Instant) -> Duration {
+fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-fn beside(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Result<(), GitError> {
+fn spawn_reader(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Result<(), GitError> {
     let thread = std::thread::Builder::new().name("milepost-look".into()).stack_size(256 << 10).spawn(work);
     thread.map(drop).map_err(|e| {
-        end(child);
+        terminate(child);
         GitError::Io(e)
     })
 }
 
 /// Ends git and all that it has started. It is told first, so that it removes its lock files.
-fn end(child: &mut Child) {
+fn terminate(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
         use rustix::process::{Signal, kill_process_group};
@@ -134,7 +137,7 @@ fn end(child: &mut Child) {
 }
 
 /// What git complained about, on one line.
-fn on_one_line(complaints: &str) -> Option<String> {
+fn summarize_stderr(complaints: &str) -> Option<String> {
     const LINES: usize = 3;
     let mut lines = complaints.lines().map(str::trim).filter(|line| !line.is_empty());
     let shown: Vec<_> = lines.by_ref().take(LINES).collect();

@@ -18,12 +18,12 @@ fn append(path: PathBuf, text: &str) {
 }
 
 fn soon() -> Instant {
-    within(Duration::from_secs(20))
+    deadline_in(Duration::from_secs(20))
 }
 
 fn text(git: &Git, args: &[&str]) -> String {
     let done = git.output(args, soon(), 4096).unwrap();
-    assert!(done.status.success(), "{args:?} {:?}", done.complaint);
+    assert!(done.status.success(), "{args:?} {:?}", done.stderr);
     String::from_utf8(done.output).unwrap().trim().to_owned()
 }
 
@@ -57,7 +57,7 @@ fn output_and_time_are_bounded() {
     let mode = rustix::fs::Mode::RUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let begun = Instant::now();
-    let waits = git.output(["status", "-uall"], within(Duration::from_millis(200)), 4096);
+    let waits = git.output(["status", "-uall"], deadline_in(Duration::from_millis(200)), 4096);
     assert!(matches!(waits, Err(GitError::TooSlow)));
     assert!(begun.elapsed() < Duration::from_secs(5));
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::folder::{Folder, inside};
+use super::folder::{SourceFolder, subfolder_or_self};
 use super::types::{
-    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, imported, lost, lost_of_run,
-    lost_source, may, need, pretty, take_time, time,
+    ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, format_time,
+    import_metadata, note_lost_members, note_lost_run_members, note_lost_source, pretty_json, take_optional,
+    take_required, take_time,
 };
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
@@ -27,56 +28,59 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 
 /// Reads the numbered files; each session is a run of its own.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
-    let mut folder = Folder::open(path, progress)?;
-    let place = inside(path, "checkpoints");
+    let mut folder = SourceFolder::open(path, progress)?;
+    let place = subfolder_or_self(path, "checkpoints");
     for file in folder.files(&place, is_checkpoint) {
-        let Some((fields, _)) = folder.object(&file) else { continue };
-        let name = folder.name(&file);
-        match checkpoint(fields, &name) {
-            Ok((session, read)) => folder.found.run(FORMAT, &session).checkpoints.push(read),
-            Err(e) => folder.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
+        let Some((fields, _)) = folder.read_object(&file) else { continue };
+        let name = folder.relative_name(&file);
+        match parse_checkpoint(fields, &name) {
+            Ok((session, read)) => folder.data.run_mut(FORMAT, &session).checkpoints.push(read),
+            Err(e) => folder.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
         }
     }
-    for run in &mut folder.found.runs {
+    for run in &mut folder.data.runs {
         run.checkpoints.sort_by_key(|one| (one.number, one.created_at));
     }
-    Ok(folder.found)
+    Ok(folder.data)
 }
 
-fn checkpoint(mut fields: RawObject, path: &str) -> Result<(String, ForeignCheckpoint), ValidationError> {
+fn parse_checkpoint(
+    mut fields: RawObject,
+    path: &str,
+) -> Result<(String, ForeignCheckpoint), ValidationError> {
     let f = &mut fields;
     let mut kept = RawObject::default();
-    let number: u64 = need(f, "number")?;
+    let number: u64 = take_required(f, "number")?;
     let created_at = take_time(f, "timestamp", &mut kept)?;
-    let elapsed_ms: u64 = may(f, "duration")?;
-    let session: String = may(f, "sessionId")?;
+    let elapsed_ms: u64 = take_optional(f, "duration")?;
+    let session: String = take_optional(f, "sessionId")?;
     let session = if session.is_empty() { "unknown".to_owned() } else { session };
-    let mut git: RawObject = may(f, "gitStatus")?;
-    let mut watched: RawObject = may(f, "aiwgState")?;
-    let mut memory: RawObject = may(f, "memory")?;
-    let sizes: BTreeMap<String, u64> = may(&mut watched, "sizes")?;
-    let files: Vec<PathText> = may(&mut watched, "files")?;
+    let mut git: RawObject = take_optional(f, "gitStatus")?;
+    let mut watched: RawObject = take_optional(f, "aiwgState")?;
+    let mut memory: RawObject = take_optional(f, "memory")?;
+    let sizes: BTreeMap<String, u64> = take_optional(&mut watched, "sizes")?;
+    let files: Vec<PathText> = take_optional(&mut watched, "files")?;
     let workspace = Workspace {
         git: Some(GitFacts {
-            branch: may(&mut git, "branch")?,
-            error: may(&mut git, "error")?,
-            modified: may(&mut git, "modified")?,
-            staged: may(&mut git, "staged")?,
-            untracked: may(&mut git, "untracked")?,
+            branch: take_optional(&mut git, "branch")?,
+            error: take_optional(&mut git, "error")?,
+            modified: take_optional(&mut git, "modified")?,
+            staged: take_optional(&mut git, "staged")?,
+            untracked: take_optional(&mut git, "untracked")?,
             extra: git,
             ..GitFacts::default()
         }),
         watched: Some(WatchedFiles {
-            error: may(&mut watched, "error")?,
-            files: files.into_iter().map(|path| within(path, true)).collect(),
+            error: take_optional(&mut watched, "error")?,
+            files: files.into_iter().map(|path| map_watched_path(path, true)).collect(),
             sizes: sizes.into_iter().map(|(path, size)| (format!("{WATCHED}{path}"), size)).collect(),
             extra: watched,
         }),
-        files_modified: may(f, "filesModified")?,
+        files_modified: take_optional(f, "filesModified")?,
         memory: Some(MemoryUsage {
-            heap_used: may(&mut memory, "heapUsed")?,
+            heap_used: take_optional(&mut memory, "heapUsed")?,
             peak_rss: None,
-            rss: may(&mut memory, "rss")?,
+            rss: take_optional(&mut memory, "rss")?,
             extra: memory,
         }),
         ..Workspace::default()
@@ -102,7 +106,7 @@ fn checkpoint(mut fields: RawObject, path: &str) -> Result<(String, ForeignCheck
 }
 
 /// A path of the watched folder as this program has it, or as the originals do.
-fn within(path: PathText, inwards: bool) -> PathText {
+fn map_watched_path(path: PathText, inwards: bool) -> PathText {
     match path {
         PathText::Text(path) if inwards => PathText::Text(format!("{WATCHED}{path}")),
         PathText::Text(path) => {
@@ -113,15 +117,15 @@ fn within(path: PathText, inwards: bool) -> PathText {
 }
 
 /// Writes `checkpoints/NNN-checkpoint.json`.
-pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
-    let mut out = Export::default();
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
+    let mut out = ExportedRun::default();
     for held in run.checkpoints {
-        let fields = foreign(held, &mut out)
+        let fields = to_foreign(held, &mut out)
             .map_err(|e| InteropError::Unfit { format: FORMAT, why: e.to_string() })?;
         let name = format!("{:03}-checkpoint.json", held.body.sequence);
-        out.files.push(File { path: Path::new("checkpoints").join(name), bytes: pretty(&fields) });
+        out.files.push(ExportFile { path: Path::new("checkpoints").join(name), bytes: pretty_json(&fields) });
         let mut home = vec!["created_at", "elapsed_ms", "session_id", "workspace"];
-        let came = !imported(held.body.metadata.as_ref(), FORMAT).is_empty();
+        let came = !import_metadata(held.body.metadata.as_ref(), FORMAT).is_empty();
         if came {
             // What the import made of it is made again.
             home.push("snapshot_id");
@@ -129,33 +133,36 @@ pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         if super::types::own_metadata(held.body.metadata.as_ref()).is_none_or(|fields| fields.is_empty()) {
             home.push("metadata");
         }
-        lost(held, &home, &mut out.lost);
+        note_lost_members(held, &home, &mut out.lost);
         let made: &[&str] = if held.body.sequence <= 1 { &["manual", "session_start"] } else { &["timer"] };
-        lost_source(held, made, &mut out.lost);
+        note_lost_source(held, made, &mut out.lost);
     }
-    lost_of_run(run, &["sequence"], &mut out.lost);
+    note_lost_run_members(run, &["sequence"], &mut out.lost);
     Ok(out)
 }
 
-fn foreign(held: &ExportCheckpoint, out: &mut Export) -> Result<RawObject, ValidationError> {
+fn to_foreign(held: &ExportCheckpoint, out: &mut ExportedRun) -> Result<RawObject, ValidationError> {
     let body = &held.body;
-    let mut kept = imported(body.metadata.as_ref(), FORMAT);
+    let mut kept = import_metadata(body.metadata.as_ref(), FORMAT);
     let none = Workspace::default();
     let workspace = body.workspace.as_ref().unwrap_or(&none);
     let mut fields = RawObject::default();
     fields.set("number", RawJson::of(&body.sequence)?);
-    fields.set("timestamp", kept.take("timestamp").map_or_else(|| RawJson::of(&time(body.created_at)), Ok)?);
+    fields.set(
+        "timestamp",
+        kept.take("timestamp").map_or_else(|| RawJson::of(&format_time(body.created_at)), Ok)?,
+    );
     fields.set("duration", RawJson::of(&body.elapsed_ms)?);
     let mut git = RawObject::default();
     let facts = workspace.git.clone().unwrap_or_default();
     git.set("branch", RawJson::of(&facts.branch.clone().unwrap_or_default())?);
-    git.set("modified", paths(&facts.modified, out)?);
-    git.set("untracked", paths(&facts.untracked, out)?);
-    git.set("staged", paths(&facts.staged, out)?);
+    git.set("modified", path_list(&facts.modified, out)?);
+    git.set("untracked", path_list(&facts.untracked, out)?);
+    git.set("staged", path_list(&facts.staged, out)?);
     if let Some(error) = &facts.error {
         git.set("error", RawJson::of(error)?);
     }
-    extras(&facts.extra, &mut git);
+    copy_members(&facts.extra, &mut git);
     for (name, there) in
         [("workspace.git.head", facts.head.is_some()), ("workspace.git.renamed", !facts.renamed.is_empty())]
     {
@@ -166,8 +173,8 @@ fn foreign(held: &ExportCheckpoint, out: &mut Export) -> Result<RawObject, Valid
     fields.set("gitStatus", RawJson::of(&git)?);
     let watched = workspace.watched.clone().unwrap_or_default();
     let mut state = RawObject::default();
-    let inside: Vec<_> = watched.files.into_iter().map(|path| within(path, false)).collect();
-    state.set("files", paths(&inside, out)?);
+    let inside: Vec<_> = watched.files.into_iter().map(|path| map_watched_path(path, false)).collect();
+    state.set("files", path_list(&inside, out)?);
     let sizes: BTreeMap<_, _> = watched
         .sizes
         .into_iter()
@@ -177,15 +184,15 @@ fn foreign(held: &ExportCheckpoint, out: &mut Export) -> Result<RawObject, Valid
     if let Some(error) = &watched.error {
         state.set("error", RawJson::of(error)?);
     }
-    extras(&watched.extra, &mut state);
+    copy_members(&watched.extra, &mut state);
     fields.set("aiwgState", RawJson::of(&state)?);
-    fields.set("filesModified", paths(&workspace.files_modified, out)?);
+    fields.set("filesModified", path_list(&workspace.files_modified, out)?);
     fields.set("sessionId", RawJson::of(&body.session_id)?);
     let memory = workspace.memory.clone().unwrap_or_default();
     let mut sizes = RawObject::default();
     sizes.set("heapUsed", RawJson::of(&memory.heap_used.unwrap_or_default())?);
     sizes.set("rss", RawJson::of(&memory.rss.unwrap_or_default())?);
-    extras(&memory.extra, &mut sizes);
+    copy_members(&memory.extra, &mut sizes);
     if memory.peak_rss.is_some() {
         out.lost.insert("workspace.memory.peak_rss".into());
     }
@@ -199,14 +206,14 @@ fn foreign(held: &ExportCheckpoint, out: &mut Export) -> Result<RawObject, Valid
     Ok(fields)
 }
 
-fn extras(from: &RawObject, to: &mut RawObject) {
+fn copy_members(from: &RawObject, to: &mut RawObject) {
     for (name, value) in from.iter() {
         to.set(name, value.clone());
     }
 }
 
 /// Paths as text; one that is none is written with what stands for its bytes, and said to be lost.
-fn paths(all: &[PathText], out: &mut Export) -> Result<RawJson, ValidationError> {
+fn path_list(all: &[PathText], out: &mut ExportedRun) -> Result<RawJson, ValidationError> {
     let text: Vec<&str> = all
         .iter()
         .map(|path| match path {

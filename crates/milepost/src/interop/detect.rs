@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::folder::{file_name, inside};
+use super::folder::{file_name, subfolder_or_self};
 use super::{Format, InteropError, aiwg, markdown, nova26, pai, sealed, snapshot};
 
 /// Recognises a format; an error names what was found where it is none or several.
@@ -19,7 +19,7 @@ pub fn detect(path: &Path) -> Result<Format, InteropError> {
             _ => sealed::detect(path).ok_or_else(|| nothing("it is in none of the known formats".into())),
         };
     }
-    let place = inside(path, "checkpoints");
+    let place = subfolder_or_self(path, "checkpoints");
     let mut found = Vec::new();
     let entries =
         fs::read_dir(&place).map_err(|source| InteropError::Read { path: place.clone(), source })?;

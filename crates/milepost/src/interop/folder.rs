@@ -12,27 +12,27 @@ use crate::model::{JsonPath, RawObject};
 use crate::seal::strict;
 
 /// The largest file that is read.
-pub(super) const LARGEST: u64 = 64 << 20;
+pub(super) const FILE_LIMIT: u64 = 64 << 20;
 
 /// A folder that is read, and everything said about it.
-pub(super) struct Folder<'p, 'q> {
+pub(super) struct SourceFolder<'p, 'q> {
     pub(super) root: PathBuf,
     /// The same without links.
     real: PathBuf,
-    pub(super) found: ForeignData,
+    pub(super) data: ForeignData,
     progress: &'p mut Progress<'q>,
     done: u64,
 }
 
-impl<'p, 'q> Folder<'p, 'q> {
+impl<'p, 'q> SourceFolder<'p, 'q> {
     pub(super) fn open(root: &Path, progress: &'p mut Progress<'q>) -> Result<Self, InteropError> {
         let real =
             fs::canonicalize(root).map_err(|source| InteropError::Read { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned(), real, found: ForeignData::default(), progress, done: 0 })
+        Ok(Self { root: root.to_owned(), real, data: ForeignData::default(), progress, done: 0 })
     }
 
     /// The path as it is told: under the folder.
-    pub(super) fn name(&self, path: &Path) -> String {
+    pub(super) fn relative_name(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
 
@@ -50,8 +50,8 @@ impl<'p, 'q> Folder<'p, 'q> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(e) => {
-                let name = self.name(folder);
-                self.found.skip(name, format!("the folder could not be read: {e}"));
+                let name = self.relative_name(folder);
+                self.data.skip(name, format!("the folder could not be read: {e}"));
                 return Vec::new();
             }
         };
@@ -66,25 +66,25 @@ impl<'p, 'q> Folder<'p, 'q> {
     }
 
     /// A whole file as text; `None`, with the reason told, where it is not one.
-    pub(super) fn text(&mut self, path: &Path) -> Option<String> {
+    pub(super) fn read_text(&mut self, path: &Path) -> Option<String> {
         self.done += 1;
         (self.progress)(self.done);
-        match self.read(path) {
+        match self.decode_text(path) {
             Ok(text) => Some(text),
             Err(why) => {
-                let name = self.name(path);
-                self.found.skip(name, why);
+                let name = self.relative_name(path);
+                self.data.skip(name, why);
                 None
             }
         }
     }
 
-    fn read(&self, path: &Path) -> Result<String, String> {
-        String::from_utf8(self.bytes(path)?)
+    fn decode_text(&self, path: &Path) -> Result<String, String> {
+        String::from_utf8(self.read_bytes(path)?)
             .map_err(|e| format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to()))
     }
 
-    pub(super) fn bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
+    pub(super) fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
         let real = fs::canonicalize(path).map_err(|e| match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_symlink() => format!("a link that leads nowhere: {e}"),
             _ => e.to_string(),
@@ -92,30 +92,31 @@ impl<'p, 'q> Folder<'p, 'q> {
         if !real.starts_with(&self.real) {
             return Err("a link that leads out of the folder".into());
         }
-        let too_large = || format!("larger than {}, the limit for one file", bounded::shown(LARGEST));
-        let mut bytes = bounded::read(&real, LARGEST).map_err(|e| match e.kind() {
+        let too_large =
+            || format!("larger than {}, the limit for one file", bounded::format_limit(FILE_LIMIT));
+        let mut bytes = bounded::read(&real, FILE_LIMIT).map_err(|e| match e.kind() {
             io::ErrorKind::FileTooLarge => too_large(),
             _ => e.to_string(),
         })?;
         if path.extension().is_some_and(|e| e == "gz") {
             let mut plain = Vec::new();
             let packed = flate2::read::MultiGzDecoder::new(&bytes[..]);
-            packed.take(LARGEST + 1).read_to_end(&mut plain).map_err(|e| format!("not gzip: {e}"))?;
+            packed.take(FILE_LIMIT + 1).read_to_end(&mut plain).map_err(|e| format!("not gzip: {e}"))?;
             bytes = plain;
         }
-        if bytes.len() as u64 > LARGEST { Err(too_large()) } else { Ok(bytes) }
+        if bytes.len() as u64 > FILE_LIMIT { Err(too_large()) } else { Ok(bytes) }
     }
 
     /// A file that holds one JSON object, and its text.
-    pub(super) fn object(&mut self, path: &Path) -> Option<(RawObject, String)> {
-        let text = self.text(path)?;
+    pub(super) fn read_object(&mut self, path: &Path) -> Option<(RawObject, String)> {
+        let text = self.read_text(path)?;
         let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let read = strict::check(bare.as_bytes()).and_then(|bare| RawObject::parse(bare, &JsonPath::Root));
         match read {
             Ok(fields) => Some((fields, bare.to_owned())),
             Err(e) => {
-                let name = self.name(path);
-                self.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string());
+                let name = self.relative_name(path);
+                self.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string());
                 None
             }
         }
@@ -127,7 +128,7 @@ pub(super) fn file_name(path: &Path) -> String {
 }
 
 /// The folder itself if it holds what is wanted, or the one of this name in it.
-pub(super) fn inside(path: &Path, name: &str) -> PathBuf {
+pub(super) fn subfolder_or_self(path: &Path, name: &str) -> PathBuf {
     let below = path.join(name);
     if below.is_dir() { below } else { path.to_owned() }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::folder::{Folder, file_name, inside};
+use super::folder::{SourceFolder, file_name, subfolder_or_self};
 use super::types::{
-    Export, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignRun, imported, lost, lost_of_run,
-    lost_source, safe_name, text, time,
+    ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignRun, format_time,
+    import_metadata, note_lost_members, note_lost_run_members, note_lost_source, safe_file_name, text_member,
 };
 use super::{Format, InteropError, Progress};
 use crate::brief::{self, Brief, BriefFacts, Kind, compose};
@@ -18,7 +18,7 @@ const FORMAT: Format = Format::Markdown;
 const LEARNINGS: &str = "LEARNINGS.md";
 const ARCHIVE: &str = "archive";
 /// Maximum size of a brief. Parsing takes many times as much memory.
-const LARGEST: usize = 1 << 20;
+const BRIEF_LIMIT: usize = 1 << 20;
 
 /// Whether a file is a brief by its name and its first lines.
 pub(super) fn is_brief(path: &Path) -> bool {
@@ -42,86 +42,86 @@ pub(super) fn is_brief(path: &Path) -> bool {
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     if path.is_file() {
         let root = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut folder = Folder::open(root, progress)?;
-        one(&mut folder, path, false);
-        return Ok(folder.found);
+        let mut folder = SourceFolder::open(root, progress)?;
+        read_brief(&mut folder, path, false);
+        return Ok(folder.data);
     }
-    let mut folder = Folder::open(path, progress)?;
-    let place = inside(path, "checkpoints");
+    let mut folder = SourceFolder::open(path, progress)?;
+    let place = subfolder_or_self(path, "checkpoints");
     let markdown = |name: &str| name.ends_with(".md") || name.ends_with(".markdown");
     for file in folder.files(&place, |name| markdown(name) && name != LEARNINGS) {
         // Other Markdown may lie there as well.
         if is_brief(&file) {
-            one(&mut folder, &file, false);
+            read_brief(&mut folder, &file, false);
         } else {
-            let name = folder.name(&file);
-            folder.found.skip(name, "it has no front matter that names a checkpoint");
+            let name = folder.relative_name(&file);
+            folder.data.skip(name, "it has no front matter that names a checkpoint");
         }
     }
     for (name, archived) in [("active", false), (ARCHIVE, true)] {
         if place.join(name).is_dir() {
             for file in folder.files(&place.join(name), markdown) {
-                one(&mut folder, &file, archived);
+                read_brief(&mut folder, &file, archived);
             }
         }
     }
     if place.join(LEARNINGS).exists() {
-        learnings(&mut folder, &place.join(LEARNINGS));
+        read_learnings(&mut folder, &place.join(LEARNINGS));
     }
     // What others continue comes first.
-    let names: Vec<_> = folder.found.runs.iter().map(|run| run.id.clone()).collect();
+    let names: Vec<_> = folder.data.runs.iter().map(|run| run.id.clone()).collect();
     let depth = |run: &ForeignRun| {
         let mut depth = 0;
         let mut at = run.continues.clone();
         while let Some(id) = at.filter(|_| depth <= names.len()) {
             depth += 1;
-            at = folder.found.runs.iter().find(|run| run.id == id).and_then(|run| run.continues.clone());
+            at = folder.data.runs.iter().find(|run| run.id == id).and_then(|run| run.continues.clone());
         }
         depth
     };
     let mut order: Vec<(usize, usize)> =
-        folder.found.runs.iter().enumerate().map(|(i, run)| (depth(run), i)).collect();
+        folder.data.runs.iter().enumerate().map(|(i, run)| (depth(run), i)).collect();
     order.sort_unstable();
     let mut runs: Vec<Option<ForeignRun>> =
-        std::mem::take(&mut folder.found.runs).into_iter().map(Some).collect();
-    folder.found.runs = order.into_iter().filter_map(|(_, i)| runs[i].take()).collect();
-    Ok(folder.found)
+        std::mem::take(&mut folder.data.runs).into_iter().map(Some).collect();
+    folder.data.runs = order.into_iter().filter_map(|(_, i)| runs[i].take()).collect();
+    Ok(folder.data)
 }
 
-fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
-    let Some(source) = folder.text(file) else { return };
-    let name = folder.name(file);
-    if source.len() > LARGEST {
-        return folder.found.skip(name, "it is larger than 1 MiB");
+fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
+    let Some(source) = folder.read_text(file) else { return };
+    let name = folder.relative_name(file);
+    if source.len() > BRIEF_LIMIT {
+        return folder.data.skip(name, "it is larger than 1 MiB");
     }
     let brief = Brief::parse(source);
     if brief.front_matter().is_none() {
-        return folder.found.skip(name, "it has no front matter");
+        return folder.data.skip(name, "it has no front matter");
     }
     for warning in brief.warnings() {
-        folder.found.warn(&name, warning.message.clone());
+        folder.data.warn(&name, warning.message.clone());
     }
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let id = brief.id().map_or_else(
         || {
-            folder.found.warn(&name, "its front matter names no checkpoint: called by its file");
+            folder.data.warn(&name, "its front matter names no checkpoint: called by its file");
             stem.clone()
         },
         ToOwned::to_owned,
     );
-    if folder.found.runs.iter().any(|run| run.id == id) {
-        return folder.found.skip(name, format!("another file is called \"{id}\" as well"));
+    if folder.data.runs.iter().any(|run| run.id == id) {
+        return folder.data.skip(name, format!("another file is called \"{id}\" as well"));
     }
     let mut kept = RawObject::default();
     let created = brief.value("created").map(ToOwned::to_owned);
     let read = created.as_deref().map_or_else(|| Err("is missing".to_owned()), brief::created);
     let created_at = match read {
         Ok((at, odd)) => {
-            odd.into_iter().for_each(|odd| folder.found.warn(&name, format!("created: {odd}")));
+            odd.into_iter().for_each(|odd| folder.data.warn(&name, format!("created: {odd}")));
             at
         }
         Err(why) => {
-            folder.found.warn(&name, format!("created: {why}; the file's own time is taken"));
+            folder.data.warn(&name, format!("created: {why}; the file's own time is taken"));
             let modified = std::fs::metadata(file).and_then(|meta| meta.modified()).ok();
             modified.and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default()
         }
@@ -135,7 +135,7 @@ fn one(folder: &mut Folder<'_, '_>, file: &Path, archived: bool) {
     if let Ok(raw) = RawJson::of(&front) {
         kept.set("front", raw);
     }
-    let run = folder.found.run(FORMAT, &id);
+    let run = folder.data.run_mut(FORMAT, &id);
     run.continues = brief.value("parent").filter(|parent| *parent != id).map(ToOwned::to_owned);
     run.started_at = Some(created_at);
     run.status = archived.then_some(Status::Completed);
@@ -161,7 +161,7 @@ fn checkpoints(
     let made = |n: usize, end: usize, heading: Option<&str>| {
         let said =
             heading.and_then(|heading| heading.split_once(':')).map(|(_, time)| time.trim().to_owned());
-        let at = said.as_deref().and_then(moment).unwrap_or(created_at);
+        let at = said.as_deref().and_then(parse_time).unwrap_or(created_at);
         let last = n == deltas.len();
         let draft = Draft {
             source: Some(Source::Manual),
@@ -192,22 +192,22 @@ fn checkpoints(
         .collect()
 }
 
-fn moment(text: &str) -> Option<Timestamp> {
+fn parse_time(text: &str) -> Option<Timestamp> {
     brief::created(text).ok().map(|(at, _)| at)
 }
 
 /// What was learned goes to the log of the run it was learned in.
-fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
-    let Some(text) = folder.text(file) else { return };
-    let name = folder.name(file);
+fn read_learnings(folder: &mut SourceFolder<'_, '_>, file: &Path) {
+    let Some(text) = folder.read_text(file) else { return };
+    let name = folder.relative_name(file);
     for part in text.split("\n## ").skip(1) {
         let (heading, rest) = part.split_once('\n').unwrap_or((part, ""));
         let words: Vec<&str> =
             heading.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty()).collect();
-        let at = words.first().and_then(|word| moment(word)).unwrap_or_default();
-        let run = words.last().and_then(|id| folder.found.runs.iter_mut().find(|run| run.id == *id));
+        let at = words.first().and_then(|word| parse_time(word)).unwrap_or_default();
+        let run = words.last().and_then(|id| folder.data.runs.iter_mut().find(|run| run.id == *id));
         let Some(run) = run else {
-            folder.found.skip(&name, format!("\"{heading}\" belongs to no checkpoint that is here"));
+            folder.data.skip(&name, format!("\"{heading}\" belongs to no checkpoint that is here"));
             continue;
         };
         let lines =
@@ -220,12 +220,12 @@ fn learnings(folder: &mut Folder<'_, '_>, file: &Path) {
 }
 
 /// Writes one file for each brief that is not the beginning of a later one, and what was learned.
-pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
-    let mut out = Export::default();
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
+    let mut out = ExportedRun::default();
     let mut names = std::collections::HashSet::new();
     let none = run.checkpoints.iter().all(|held| held.body.brief.is_none());
     for (n, held) in run.checkpoints.iter().enumerate() {
-        let kept = imported(held.body.metadata.as_ref(), FORMAT);
+        let kept = import_metadata(held.body.metadata.as_ref(), FORMAT);
         let came = !kept.is_empty();
         let mut home = vec!["brief", "created_at", "status"];
         if came {
@@ -233,9 +233,9 @@ pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         } else {
             out.lost.insert("run_id".into());
         }
-        lost(held, &home, &mut out.lost);
+        note_lost_members(held, &home, &mut out.lost);
         let delta = came && held.body.source_details.len() > 1;
-        lost_source(held, if delta { &["manual", "delta"] } else { &["manual"] }, &mut out.lost);
+        note_lost_source(held, if delta { &["manual", "delta"] } else { &["manual"] }, &mut out.lost);
         let made;
         let brief = match &held.body.brief {
             Some(brief) => brief,
@@ -261,16 +261,17 @@ pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
             continue;
         }
         let archived = held.completed || !run.record.is_open();
-        let folder = text(&kept, "path").and_then(|path| PathBuf::from(path).parent().map(Path::to_owned));
+        let folder =
+            text_member(&kept, "path").and_then(|path| PathBuf::from(path).parent().map(Path::to_owned));
         let folder =
             folder.filter(|_| came).map(|f| f.strip_prefix("checkpoints").map(Path::to_owned).unwrap_or(f));
         let folder = folder.unwrap_or_else(|| PathBuf::from(if archived { ARCHIVE } else { "active" }));
         let parsed = Brief::parse(brief.as_str());
-        let stem = match text(&kept, "path") {
+        let stem = match text_member(&kept, "path") {
             Some(path) if came => file_name(Path::new(&path)).trim_end_matches(".md").to_owned(),
-            _ => safe_name(parsed.id().unwrap_or(held.body.snapshot_id.as_str())),
+            _ => safe_file_name(parsed.id().unwrap_or(held.body.snapshot_id.as_str())),
         };
-        let said = parsed.value("created").and_then(moment);
+        let said = parsed.value("created").and_then(parse_time);
         if !came && said.is_some_and(|said| said != held.body.created_at) {
             out.lost.insert("created_at".into());
         }
@@ -285,20 +286,26 @@ pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
         let bytes = if parsed.front_matter().is_some() {
             brief.clone()
         } else {
-            let at = time(held.body.created_at);
+            let at = format_time(held.body.created_at);
             format!("---\ncheckpoint: {name}\ncreated: {at}\n---\n\n{brief}")
         };
         let safe: PathBuf =
             folder.components().filter(|c| matches!(c, std::path::Component::Normal(_))).collect();
-        out.files.push(File { path: safe.join(format!("{name}.md")), bytes: bytes.into_bytes() });
+        out.files.push(ExportFile { path: safe.join(format!("{name}.md")), bytes: bytes.into_bytes() });
     }
     let raw = run.record.extra.get("imported");
     let of_run = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
-    let learned = text(&of_run, "learnings");
-    lost_of_run(run, if learned.is_some() { &["log", "parent"] } else { &["parent"] }, &mut out.lost);
+    let learned = text_member(&of_run, "learnings");
+    note_lost_run_members(
+        run,
+        if learned.is_some() { &["log", "parent"] } else { &["parent"] },
+        &mut out.lost,
+    );
     if let Some(learned) = learned {
-        out.files
-            .push(File { path: LEARNINGS.into(), bytes: format!("# Learnings\n\n{learned}").into_bytes() });
+        out.files.push(ExportFile {
+            path: LEARNINGS.into(),
+            bytes: format!("# Learnings\n\n{learned}").into_bytes(),
+        });
     }
     Ok(out)
 }

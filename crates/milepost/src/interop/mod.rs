@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 pub(crate) use detect::detect;
 pub use sealed::Patch;
 pub(crate) use types::{
-    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, ForeignRun, safe_name,
+    ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignRun,
+    safe_file_name,
 };
 pub use types::{ImportNote, SkippedFile};
 
@@ -113,7 +114,7 @@ pub(crate) fn read(
 }
 
 /// Writes a run in a format of files.
-pub(crate) fn write(format: Format, run: &ExportRun<'_>) -> Result<Export, InteropError> {
+pub(crate) fn write(format: Format, run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
     match format {
         Format::Pai => pai::write(run),
         Format::Snapshot => snapshot::write(run),

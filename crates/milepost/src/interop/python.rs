@@ -6,7 +6,7 @@ use crate::model::{FromRawJson, JsonPath, RawJson, RawObject};
 
 /// How characters beyond ASCII are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Letters {
+pub(super) enum NonAscii {
     /// As escapes, which is the writer's default.
     Escaped,
     /// As they are.
@@ -14,13 +14,13 @@ pub(super) enum Letters {
 }
 
 /// Sorted and compact.
-pub(super) fn canonical(text: &str, letters: Letters) -> String {
+pub(super) fn canonical(text: &str, letters: NonAscii) -> String {
     let mut out = String::with_capacity(text.len());
     write(text, letters, &mut out);
     out
 }
 
-fn write(text: &str, letters: Letters, out: &mut String) {
+fn write(text: &str, letters: NonAscii, out: &mut String) {
     let text = text.trim();
     match text.as_bytes().first() {
         Some(b'{') => {
@@ -56,7 +56,7 @@ fn write(text: &str, letters: Letters, out: &mut String) {
     }
 }
 
-fn string(text: &str, letters: Letters, out: &mut String) {
+fn string(text: &str, letters: NonAscii, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -67,14 +67,14 @@ fn string(text: &str, letters: Letters, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' || c == '\u{7f}' && letters == Letters::Escaped => {
+            c if c < ' ' || c == '\u{7f}' && letters == NonAscii::Escaped => {
                 if c == '\u{7f}' {
                     out.push(c)
                 } else {
                     out.push_str(&format!("\\u{:04x}", u32::from(c)))
                 }
             }
-            c if !c.is_ascii() && letters == Letters::Escaped => {
+            c if !c.is_ascii() && letters == NonAscii::Escaped => {
                 let mut units = [0; 2];
                 for unit in c.encode_utf16(&mut units) {
                     out.push_str(&format!("\\u{unit:04x}"));
@@ -171,7 +171,7 @@ mod tests {
             (r#"[ ]"#, "[]"),
             (r#"{"x":{"z":null,"y":true}}"#, r#"{"x":{"y":true,"z":null}}"#),
         ] {
-            assert_eq!(canonical(text, Letters::Escaped), expected);
+            assert_eq!(canonical(text, NonAscii::Escaped), expected);
         }
         assert_eq!(
             indented(r#"{"a":[1,{"b":"x,{"}],"c":{}}"#),

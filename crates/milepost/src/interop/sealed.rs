@@ -20,7 +20,7 @@ use crate::seal::{self, SealError, Verified};
 /// The version of the bundle's own form.
 const VERSION: u64 = 1;
 /// The longest line that is read: stores hold no larger document.
-const LONGEST: u64 = 80 << 20;
+const LINE_LIMIT: u64 = 80 << 20;
 
 /// What was not committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Patch {
 
 /// How a bundle begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct BundleHeader {
     /// The version of its form.
     pub milepost_bundle: u64,
     /// When it was made.
@@ -69,7 +69,7 @@ enum Line {
 
 /// A checkpoint as it came in a file: its seal is right, and its content is a checkpoint.
 #[derive(Debug)]
-pub(crate) struct SealedLine {
+pub(crate) struct SealedCheckpoint {
     /// The number of its line in the file.
     pub line: u64,
     /// The document.
@@ -80,7 +80,7 @@ pub(crate) struct SealedLine {
     pub marks: Marks,
 }
 
-impl SealedLine {
+impl SealedCheckpoint {
     fn read(line: u64, bytes: Vec<u8>, marks: Marks) -> Result<Self, SealError> {
         let document = seal::verify(bytes)?;
         let body = document.body()?;
@@ -90,11 +90,11 @@ impl SealedLine {
 
 /// A run as it came, every seal checked.
 #[derive(Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedRun {
     /// How the bundle began; nothing for plain lines.
-    pub head: Option<Head>,
+    pub head: Option<BundleHeader>,
     /// Its checkpoints, oldest first.
-    pub checkpoints: Vec<SealedLine>,
+    pub checkpoints: Vec<SealedCheckpoint>,
     /// What happened.
     pub events: Vec<Event>,
     /// What waited for the next checkpoint.
@@ -106,7 +106,7 @@ pub(crate) struct Sealed {
 /// Lines of sealed documents or a bundle, by the first bytes.
 pub(super) fn detect(path: &Path) -> Option<Format> {
     let mut head = Vec::new();
-    regular(path).ok()?.take(64 * 1024).read_to_end(&mut head).ok()?;
+    open_regular(path).ok()?.take(64 * 1024).read_to_end(&mut head).ok()?;
     let first = head.split(|b| *b == b'\n').next()?;
     if first.starts_with(b"{\"milepost_bundle\":") {
         return Some(Format::Bundle);
@@ -116,7 +116,7 @@ pub(super) fn detect(path: &Path) -> Option<Format> {
 }
 
 /// Opens a regular file, whatever links lead to it: its path was given by a person.
-fn regular(path: &Path) -> io::Result<fs::File> {
+fn open_regular(path: &Path) -> io::Result<fs::File> {
     bounded::open(&fs::canonicalize(path)?)
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn bundle(
 ) -> Result<Vec<u8>, InteropError> {
     let unfit = |why: String| InteropError::Unfit { format: Format::Bundle, why };
     let git = run.checkpoints.iter().rev().find_map(|held| held.body.workspace.as_ref()?.git.clone());
-    let head = Head {
+    let head = BundleHeader {
         milepost_bundle: VERSION,
         created_at: now,
         commit: patch.as_ref().and_then(|p| p.head.clone()).or_else(|| git.as_ref()?.head.clone()),
@@ -209,37 +209,37 @@ pub(crate) fn read(
     format: Format,
     path: &Path,
     progress: &mut Progress<'_>,
-) -> Result<(Vec<Sealed>, ForeignData), InteropError> {
+) -> Result<(Vec<SealedRun>, ForeignData), InteropError> {
     let failed = |source| InteropError::Read { path: path.to_owned(), source };
-    let mut reader = BufReader::new(regular(path).map_err(failed)?.take(u64::MAX));
+    let mut reader = BufReader::new(open_regular(path).map_err(failed)?.take(u64::MAX));
     let mut found = ForeignData::default();
     let mut sealed =
-        Sealed { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };
+        SealedRun { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };
     let mut hasher = Sha256::new();
     let mut ended = format == Format::Jsonl;
     let mut bytes = Vec::new();
     for n in 1_u64.. {
         bytes.clear();
-        reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes).map_err(failed)?;
+        reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut bytes).map_err(failed)?;
         if bytes.is_empty() {
             break;
         }
         progress(n);
         let broken =
             |why: String| InteropError::Nothing { path: path.to_owned(), why: format!("line {n}: {why}") };
-        if bytes.len() as u64 == LONGEST && !bytes.ends_with(b"\n") {
-            let why = format!("longer than {}", bounded::shown(LONGEST));
+        if bytes.len() as u64 == LINE_LIMIT && !bytes.ends_with(b"\n") {
+            let why = format!("longer than {}", bounded::format_limit(LINE_LIMIT));
             if format == Format::Bundle {
                 return Err(broken(why));
             }
-            found.refuse(format!("line {n}"), ReasonCode::CheckpointSchemaInvalid, why);
+            found.skip_invalid(format!("line {n}"), ReasonCode::CheckpointSchemaInvalid, why);
             skip_line(&mut reader).map_err(failed)?;
             continue;
         }
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         match format {
             Format::Bundle if n == 1 => {
-                let head: Head =
+                let head: BundleHeader =
                     serde_json::from_slice(line).map_err(|e| broken(format!("not a bundle: {e}")))?;
                 if head.milepost_bundle > VERSION {
                     return Err(broken(format!(
@@ -251,7 +251,7 @@ pub(crate) fn read(
             }
             Format::Bundle => match serde_json::from_slice(line).map_err(|e| broken(e.to_string()))? {
                 Line::Checkpoint { document, marks } => {
-                    let read = SealedLine::read(n, document.into_bytes(), *marks);
+                    let read = SealedCheckpoint::read(n, document.into_bytes(), *marks);
                     let invalid = |source| InteropError::Document { path: path.to_owned(), line: n, source };
                     sealed.checkpoints.push(read.map_err(invalid)?);
                 }
@@ -267,9 +267,9 @@ pub(crate) fn read(
                 }
             },
             _ if line.iter().all(u8::is_ascii_whitespace) => {}
-            _ => match SealedLine::read(n, document(line), Marks::default()) {
+            _ => match SealedCheckpoint::read(n, document(line), Marks::default()) {
                 Ok(read) => sealed.checkpoints.push(read),
-                Err(e) => found.refuse(format!("line {n}"), e.reason(), e.to_string()),
+                Err(e) => found.skip_invalid(format!("line {n}"), e.reason(), e.to_string()),
             },
         }
         hasher.update(&bytes);

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::folder::{Folder, file_name, inside};
-use super::python::{Letters, canonical};
+use super::folder::{SourceFolder, file_name, subfolder_or_self};
+use super::python::{NonAscii, canonical};
 use super::types::{
-    Export, ExportCheckpoint, ExportRun, File, ForeignCheckpoint, ForeignData, imported, lost, lost_of_run,
-    may, need, own_metadata, pretty, take_time, text, time,
+    ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, format_time,
+    import_metadata, note_lost_members, note_lost_run_members, own_metadata, pretty_json, take_optional,
+    take_required, take_time, text_member,
 };
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
@@ -26,11 +27,11 @@ pub(super) fn is_run(folder: &Path) -> bool {
 
 /// Reads one run's folder, the tree of all runs, or the folder around it.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
-    let mut folder = Folder::open(path, progress)?;
+    let mut folder = SourceFolder::open(path, progress)?;
     let runs: Vec<PathBuf> = if is_run(path) {
         vec![path.to_owned()]
     } else {
-        let tree = inside(path, "checkpoints");
+        let tree = subfolder_or_self(path, "checkpoints");
         if is_run(&tree) {
             vec![tree]
         } else {
@@ -48,10 +49,10 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
             files.push(latest);
         }
         for file in files {
-            one(&mut folder, &run, &file);
+            read_snapshot(&mut folder, &run, &file);
         }
     }
-    for run in &mut folder.found.runs {
+    for run in &mut folder.data.runs {
         run.checkpoints.sort_by(|a, b| {
             (a.number.unwrap_or_default(), a.created_at, &a.id).cmp(&(
                 b.number.unwrap_or_default(),
@@ -63,38 +64,38 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
         run.plan = plan;
         run.started_at = run.checkpoints.first().map(|c| c.created_at);
     }
-    Ok(folder.found)
+    Ok(folder.data)
 }
 
-fn one(folder: &mut Folder<'_, '_>, run: &Path, file: &Path) {
-    let Some((fields, text)) = folder.object(file) else { return };
-    let name = folder.name(file);
-    let damage = checked(&fields, &text).err();
-    let (run_id, read) = match checkpoint(fields, &name, &file_name(run), &mut folder.found) {
+fn read_snapshot(folder: &mut SourceFolder<'_, '_>, run: &Path, file: &Path) {
+    let Some((fields, text)) = folder.read_object(file) else { return };
+    let name = folder.relative_name(file);
+    let damage = verify_checksum(&fields, &text).err();
+    let (run_id, read) = match parse_checkpoint(fields, &name, &file_name(run), &mut folder.data) {
         Ok(read) => read,
-        Err(e) => return folder.found.refuse(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
+        Err(e) => return folder.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
     };
     if let Some((code, why)) = damage {
-        return folder.found.refuse(name, code, format!("{code}: {why}"));
+        return folder.data.skip_invalid(name, code, format!("{code}: {why}"));
     }
-    let run = folder.found.run(FORMAT, &run_id);
+    let run = folder.data.run_mut(FORMAT, &run_id);
     match run.checkpoints.iter().position(|known| known.id == read.id) {
         None => run.checkpoints.push(read),
         // The newest one is in the history as well.
         Some(at) if run.checkpoints[at].draft == read.draft => {}
         Some(at) => {
             let other = run.checkpoints[at].path.clone();
-            folder.found.skip(name, format!("it has the id of {other} and another content"));
+            folder.data.skip(name, format!("it has the id of {other} and another content"));
         }
     }
 }
 
 /// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
-fn checked(fields: &RawObject, document: &str) -> Result<(), (ReasonCode, String)> {
+fn verify_checksum(fields: &RawObject, document: &str) -> Result<(), (ReasonCode, String)> {
     let invalid = |why: String| (ReasonCode::CheckpointSchemaInvalid, why);
     let integrity = fields.get("integrity").ok_or_else(|| invalid("it has no integrity".into()))?;
     let integrity = RawObject::parse(integrity.get(), &JsonPath::Root).map_err(|e| invalid(e.to_string()))?;
-    let expected = text(&integrity, "checksum_sha256")
+    let expected = text_member(&integrity, "checksum_sha256")
         .ok_or_else(|| invalid("it has no integrity.checksum_sha256".into()))?;
     let version: Option<u64> = integrity.get("format_version").and_then(|raw| raw.get().parse().ok());
     if version != Some(1) {
@@ -104,10 +105,10 @@ fn checked(fields: &RawObject, document: &str) -> Result<(), (ReasonCode, String
     bare.take("integrity");
     let bare = serde_json::to_string(&bare).map_err(|e| invalid(e.to_string()))?;
     let fits = |letters| checksum(&canonical(&bare, letters)) == expected;
-    if fits(Letters::Escaped) || fits(Letters::Plain) {
+    if fits(NonAscii::Escaped) || fits(NonAscii::Plain) {
         return Ok(());
     }
-    let found = checksum(&canonical(&bare, Letters::Escaped));
+    let found = checksum(&canonical(&bare, NonAscii::Escaped));
     Err((ReasonCode::CheckpointIntegrityMismatch, format!("expected {expected}, found {found}")))
 }
 
@@ -115,7 +116,7 @@ fn checksum(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
-fn checkpoint(
+fn parse_checkpoint(
     mut fields: RawObject,
     path: &str,
     folder: &str,
@@ -124,12 +125,12 @@ fn checkpoint(
     let f = &mut fields;
     let mut kept = RawObject::default();
     f.take("integrity");
-    let id: String = need(f, "snapshot_id")?;
-    let run: String = need(f, "run_id")?;
+    let id: String = take_required(f, "snapshot_id")?;
+    let run: String = take_required(f, "run_id")?;
     let created_at = take_time(f, "created_at", &mut kept)?;
-    let number: Option<u64> = may(f, "sequence")?;
-    let elapsed_ms: u64 = may(f, "elapsed_ms")?;
-    let completed: Option<bool> = may(f, "completed")?;
+    let number: Option<u64> = take_optional(f, "sequence")?;
+    let elapsed_ms: u64 = take_optional(f, "elapsed_ms")?;
+    let completed: Option<bool> = take_optional(f, "completed")?;
     f.take("parent");
     // Written so where nothing is known.
     for name in ["step_state", "context_digest"] {
@@ -145,7 +146,7 @@ fn checkpoint(
         ("source", Source::WORDS, Source::Manual.as_str()),
         ("status", Status::WORDS, Status::InProgress.as_str()),
     ] {
-        let word = text(f, name).unwrap_or_default();
+        let word = text_member(f, name).unwrap_or_default();
         if allowed.contains(&word.as_str()) {
             continue;
         }
@@ -164,16 +165,16 @@ fn checkpoint(
     let details: Vec<String> =
         serde_json::from_str(f.get("source_details").map_or("[]", RawJson::get)).unwrap_or_default();
     let sources = details.iter().filter(|word| Source::WORDS.contains(&word.as_str())).count();
-    if sources > 1 || details.first().is_some_and(|first| Some(first) != text(f, "source").as_ref()) {
+    if sources > 1 || details.first().is_some_and(|first| Some(first) != text_member(f, "source").as_ref()) {
         kept.set("source_details", RawJson::of(&details)?);
     }
     let before = fields.clone();
-    let draft = lenient(fields, path, &mut kept, found)?;
+    let draft = lenient_draft(fields, path, &mut kept, found)?;
     // What this program would write with other members empty is kept as it was, so that its checksum stays.
     let after = draft.to_object()?;
     for name in ["step_state", "context_digest", "command_outcomes"] {
         if let (Some(before), Some(after)) = (before.get(name), after.get(name)) {
-            let same = |raw: &RawJson| canonical(raw.get(), Letters::Plain);
+            let same = |raw: &RawJson| canonical(raw.get(), NonAscii::Plain);
             if same(before) != same(after) {
                 kept.set(name, before.clone());
             }
@@ -195,7 +196,7 @@ fn checkpoint(
 }
 
 /// A draft of what fits; members that do not fit are kept as they are.
-fn lenient(
+fn lenient_draft(
     mut fields: RawObject,
     path: &str,
     kept: &mut RawObject,
@@ -214,25 +215,31 @@ fn lenient(
 }
 
 /// Writes `<run>/history/<id>.json` for each checkpoint, and `<run>/latest.json`.
-pub(crate) fn write(run: &ExportRun<'_>) -> Result<Export, InteropError> {
-    let mut out = Export::default();
+pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
+    let mut out = ExportedRun::default();
     let unfit = |e: ValidationError| InteropError::Unfit { format: FORMAT, why: e.to_string() };
     let folder = PathBuf::from(run.record.run_id.as_str());
     for held in run.checkpoints {
-        let (name, bytes) = foreign(held).map_err(unfit)?;
-        out.files
-            .push(File { path: folder.join(HISTORY).join(format!("{name}.json")), bytes: bytes.clone() });
+        let (name, bytes) = to_foreign(held).map_err(unfit)?;
+        out.files.push(ExportFile {
+            path: folder.join(HISTORY).join(format!("{name}.json")),
+            bytes: bytes.clone(),
+        });
         if std::ptr::eq(held, run.checkpoints.last().unwrap_or(held)) {
-            out.files.push(File { path: folder.join(LATEST), bytes });
+            out.files.push(ExportFile { path: folder.join(LATEST), bytes });
         }
         let all = held.body.members().map_err(unfit)?;
-        lost(held, &all.iter().map(|member| member.name.as_ref()).collect::<Vec<_>>(), &mut out.lost);
+        note_lost_members(
+            held,
+            &all.iter().map(|member| member.name.as_ref()).collect::<Vec<_>>(),
+            &mut out.lost,
+        );
     }
-    lost_of_run(run, &["sequence", "plan", "log"], &mut out.lost);
+    note_lost_run_members(run, &["sequence", "plan", "log"], &mut out.lost);
     Ok(out)
 }
 
-fn foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError> {
+fn to_foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError> {
     /// In the order in which the contract names them.
     const FIRST: [&str; 9] = [
         "snapshot_id",
@@ -246,17 +253,19 @@ fn foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError
         "command_outcomes",
     ];
     let body = &held.body;
-    let mut kept = imported(body.metadata.as_ref(), FORMAT);
+    let mut kept = import_metadata(body.metadata.as_ref(), FORMAT);
     let came = !kept.is_empty();
-    let id = text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string());
+    let id = text_member(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string());
     let mut fields = RawObject::default();
     for member in body.members()? {
         fields.set(&member.name, member.value);
     }
     fields.set("snapshot_id", RawJson::of(&id)?);
-    fields
-        .set("created_at", kept.take("created_at").map_or_else(|| RawJson::of(&time(body.created_at)), Ok)?);
-    fields.set("run_id", RawJson::of(&text(&kept, "run").unwrap_or_else(|| body.run_id.to_string()))?);
+    fields.set(
+        "created_at",
+        kept.take("created_at").map_or_else(|| RawJson::of(&format_time(body.created_at)), Ok)?,
+    );
+    fields.set("run_id", RawJson::of(&text_member(&kept, "run").unwrap_or_else(|| body.run_id.to_string()))?);
     match own_metadata(body.metadata.as_ref()) {
         Some(metadata) => fields.set("metadata", RawJson::of(&metadata)?),
         None => drop(fields.take("metadata")),
@@ -295,9 +304,9 @@ fn foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError
     let bare = serde_json::to_string(&ordered).unwrap_or_default();
     let mut integrity = RawObject::default();
     integrity.set("format_version", RawJson::of(&1)?);
-    integrity.set("checksum_sha256", RawJson::of(&checksum(&canonical(&bare, Letters::Escaped)))?);
+    integrity.set("checksum_sha256", RawJson::of(&checksum(&canonical(&bare, NonAscii::Escaped)))?);
     ordered.set("integrity", RawJson::of(&integrity)?);
-    let mut bytes = pretty(&ordered);
+    let mut bytes = pretty_json(&ordered);
     bytes.push(b'\n');
-    Ok((super::safe_name(&id), bytes))
+    Ok((super::safe_file_name(&id), bytes))
 }

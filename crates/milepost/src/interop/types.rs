@@ -51,7 +51,12 @@ impl ForeignData {
     }
 
     /// Skips a document whose content is not valid.
-    pub(super) fn refuse(&mut self, path: impl Into<String>, code: ReasonCode, reason: impl Into<String>) {
+    pub(super) fn skip_invalid(
+        &mut self,
+        path: impl Into<String>,
+        code: ReasonCode,
+        reason: impl Into<String>,
+    ) {
         self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: Some(code) });
     }
 
@@ -60,7 +65,7 @@ impl ForeignData {
     }
 
     /// The run of this name, which is begun if it is not there.
-    pub(super) fn run(&mut self, format: Format, id: &str) -> &mut ForeignRun {
+    pub(super) fn run_mut(&mut self, format: Format, id: &str) -> &mut ForeignRun {
         let at = match self.runs.iter().position(|run| run.id == id) {
             Some(at) => at,
             None => {
@@ -195,7 +200,7 @@ pub(crate) struct ExportCheckpoint {
 
 /// One file of another format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct File {
+pub(crate) struct ExportFile {
     /// Where, under the folder that is written.
     pub path: PathBuf,
     /// What it holds.
@@ -204,9 +209,9 @@ pub(crate) struct File {
 
 /// A run in another format.
 #[derive(Debug, Default)]
-pub(crate) struct Export {
+pub(crate) struct ExportedRun {
     /// Its files.
-    pub files: Vec<File>,
+    pub files: Vec<ExportFile>,
     /// Fields that the format cannot hold.
     pub lost: BTreeSet<String>,
     /// What to know about it.
@@ -214,11 +219,15 @@ pub(crate) struct Export {
 }
 
 /// What an import left in `metadata.imported`, if it came from this format.
-pub(super) fn imported(metadata: Option<&RawJson>, format: Format) -> RawObject {
+pub(super) fn import_metadata(metadata: Option<&RawJson>, format: Format) -> RawObject {
     let fields = |raw: &RawJson| RawObject::from_raw(raw.get(), &JsonPath::Root).ok();
     let found = metadata.and_then(fields).and_then(|mut metadata| metadata.take("imported"));
     let found = found.as_ref().and_then(fields).unwrap_or_default();
-    if text(&found, "format").as_deref() == Some(format.as_str()) { found } else { RawObject::default() }
+    if text_member(&found, "format").as_deref() == Some(format.as_str()) {
+        found
+    } else {
+        RawObject::default()
+    }
 }
 
 /// The metadata without what an import left there; `None` where nothing else is in it.
@@ -229,17 +238,20 @@ pub(super) fn own_metadata(metadata: Option<&RawJson>) -> Option<RawObject> {
     (!fields.is_empty() || !was_imported).then_some(fields)
 }
 
-pub(super) fn text(fields: &RawObject, name: &str) -> Option<String> {
+pub(super) fn text_member(fields: &RawObject, name: &str) -> Option<String> {
     fields.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
 
 /// Takes a member that has to be there and be of a type.
-pub(super) fn need<T: FromRawJson>(fields: &mut RawObject, name: &str) -> Result<T, ValidationError> {
+pub(super) fn take_required<T: FromRawJson>(
+    fields: &mut RawObject,
+    name: &str,
+) -> Result<T, ValidationError> {
     crate::model::json::required(fields, name, &JsonPath::Root)
 }
 
 /// Takes a member that may be missing.
-pub(super) fn may<T: FromRawJson + Default>(
+pub(super) fn take_optional<T: FromRawJson + Default>(
     fields: &mut RawObject,
     name: &str,
 ) -> Result<T, ValidationError> {
@@ -253,20 +265,20 @@ pub(super) fn take_time(
     kept: &mut RawObject,
 ) -> Result<Timestamp, ValidationError> {
     let raw = fields.get(name).cloned();
-    let at: Timestamp = need(fields, name)?;
-    if let Some(raw) = raw.filter(|raw| raw.get().trim_matches('"') != time(at)) {
+    let at: Timestamp = take_required(fields, name)?;
+    if let Some(raw) = raw.filter(|raw| raw.get().trim_matches('"') != format_time(at)) {
         kept.set(name, raw);
     }
     Ok(at)
 }
 
 /// A time as it is written everywhere: with milliseconds.
-pub(super) fn time(at: Timestamp) -> String {
+pub(super) fn format_time(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
 /// Names of members of a body that hold something and are not among these.
-pub(super) fn lost(held: &ExportCheckpoint, has_a_home: &[&str], into: &mut BTreeSet<String>) {
+pub(super) fn note_lost_members(held: &ExportCheckpoint, has_a_home: &[&str], into: &mut BTreeSet<String>) {
     const NEVER: [&str; 3] = ["sequence", "run_id", "parent"];
     for Member { name, value, .. } in held.body.members().unwrap_or_default() {
         let empty = matches!(value.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
@@ -286,19 +298,19 @@ pub(super) fn lost(held: &ExportCheckpoint, has_a_home: &[&str], into: &mut BTre
 }
 
 /// The source, where an import would make another of the file.
-pub(super) fn lost_source(held: &ExportCheckpoint, made: &[&str], into: &mut BTreeSet<String>) {
+pub(super) fn note_lost_source(held: &ExportCheckpoint, made: &[&str], into: &mut BTreeSet<String>) {
     if held.body.source_details != made {
         into.extend(["source", "source_details"].map(ToOwned::to_owned));
     }
 }
 
 /// What every run begins with.
-fn begins(kind: EventType) -> bool {
+fn is_start_event(kind: EventType) -> bool {
     matches!(kind, EventType::RunStarted | EventType::SessionStarted)
 }
 
 /// What no file of a checkpoint says about its run.
-pub(super) fn lost_of_run(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut BTreeSet<String>) {
+pub(super) fn note_lost_run_members(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut BTreeSet<String>) {
     let record = run.record;
     let facts = [
         ("title", record.title.is_some()),
@@ -307,7 +319,7 @@ pub(super) fn lost_of_run(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut B
         ("owner", record.owner.is_some()),
         ("log", !record.working.log.is_empty()),
         ("items", !run.items.is_empty()),
-        ("events", run.events.iter().any(|event| !begins(event.kind))),
+        ("events", run.events.iter().any(|event| !is_start_event(event.kind))),
     ];
     for (name, there) in facts {
         if there && !has_a_home.contains(&name) {
@@ -328,13 +340,13 @@ pub(super) fn lost_of_run(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut B
 }
 
 /// JSON with two blanks of indentation, members in the order given.
-pub(super) fn pretty(fields: &RawObject) -> Vec<u8> {
+pub(super) fn pretty_json(fields: &RawObject) -> Vec<u8> {
     let compact = serde_json::to_string(fields).unwrap_or_default();
     super::python::indented(&compact).into_bytes()
 }
 
 /// A name that cannot lead out of its folder.
-pub(crate) fn safe_name(name: &str) -> String {
+pub(crate) fn safe_file_name(name: &str) -> String {
     let clean: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })

@@ -17,18 +17,18 @@ pub struct OwnerLock {
     pid: u32,
 }
 
-fn path_of(folder: &Path, run: &RunId) -> PathBuf {
+fn lock_path(folder: &Path, run: &RunId) -> PathBuf {
     folder.join(format!("{run}.lock"))
 }
 
 /// Takes the lock of a run; `None` where somebody holds it.
-pub fn take(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
+pub fn acquire(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
     if fs::symlink_metadata(folder).is_ok_and(|about| about.is_symlink()) {
         let why = format!("{} is a symbolic link, which is not followed here", folder.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     atomic::create_folder(folder)?;
-    let path = path_of(folder, run);
+    let path = lock_path(folder, run);
     loop {
         let mut options = OpenOptions::new();
         let file = atomic::open_private(&path, options.write(true).create(true).truncate(false))?;
@@ -46,13 +46,13 @@ pub fn take(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
 
 /// Whether somebody holds the lock of a run; never where there is no lock file, or locks do not work.
 pub fn is_held(folder: &Path, run: &RunId) -> bool {
-    let Ok(file) = bounded::open(&path_of(folder, run)) else { return false };
+    let Ok(file) = bounded::open(&lock_path(folder, run)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// Removes the lock file of a run that is gone.
-pub(crate) fn forget(folder: &Path, run: &RunId) {
-    let _ = fs::remove_file(path_of(folder, run));
+pub(crate) fn remove_lock_file(folder: &Path, run: &RunId) {
+    let _ = fs::remove_file(lock_path(folder, run));
 }
 
 fn is_still_there(file: &File, path: &Path) -> bool {
@@ -89,13 +89,13 @@ mod tests {
         let folder = dir.path().join("owners");
         let run: RunId = "r".parse().unwrap();
         assert!(!is_held(&folder, &run));
-        let held = take(&folder, &run).unwrap().unwrap();
+        let held = acquire(&folder, &run).unwrap().unwrap();
         assert!(is_held(&folder, &run));
-        assert!(take(&folder, &run).unwrap().is_none());
-        assert!(take(&folder, &"other".parse().unwrap()).unwrap().is_some());
+        assert!(acquire(&folder, &run).unwrap().is_none());
+        assert!(acquire(&folder, &"other".parse().unwrap()).unwrap().is_some());
         drop(held);
         assert!(!is_held(&folder, &run));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        assert!(take(&folder, &run).unwrap().is_some());
+        assert!(acquire(&folder, &run).unwrap().is_some());
     }
 }

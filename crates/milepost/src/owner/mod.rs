@@ -38,14 +38,14 @@ impl Liveness {
 
 /// Describes a process as an owner; `None` if there is no such process.
 pub fn describe(pid: u32) -> Option<Owner> {
-    let stat = stat(pid);
+    let stat = read_stat(pid);
     if cfg!(target_os = "linux") && stat.is_none() {
         return None;
     }
-    Some(owner(pid, stat))
+    Some(describe_owner(pid, stat))
 }
 
-fn owner(pid: u32, stat: Option<Stat>) -> Owner {
+fn describe_owner(pid: u32, stat: Option<Stat>) -> Owner {
     Owner {
         pid,
         start_ticks: stat.as_ref().map(|s| s.start_ticks),
@@ -67,7 +67,7 @@ pub fn liveness(
     let same_machine = same(&owner.machine_id, machine_id().as_deref());
     let same_boot = same(&owner.boot_id, clock::boot_id());
     if same_boot && same(&owner.pid_namespace, pid_namespace().as_deref()) {
-        return match stat(owner.pid) {
+        return match read_stat(owner.pid) {
             Some(stat) if stat.state == 'Z' || stat.state == 'X' => Liveness::Dead,
             Some(stat) if owner.start_ticks.is_some_and(|ticks| ticks != stat.start_ticks) => Liveness::Dead,
             Some(_) => Liveness::Alive,
@@ -93,22 +93,22 @@ pub fn is_this_process(owner: &Owner) -> bool {
 
 /// The pids of this process's ancestors, nearest first.
 pub fn ancestors() -> Vec<u32> {
-    lineage().map(|(pid, _)| pid).collect()
+    ancestor_stats().map(|(pid, _)| pid).collect()
 }
 
 /// The nearest ancestor of this process whose name is none of these.
-pub fn nearest_ancestor_but(names: &[&str]) -> Option<Owner> {
+pub fn nearest_ancestor_not_named(names: &[&str]) -> Option<Owner> {
     let other = |stat: &Stat| !names.contains(&stat.name.as_str());
-    let (pid, stat) = lineage().find(|(_, stat)| stat.as_ref().is_some_and(other))?;
-    Some(owner(pid, stat))
+    let (pid, stat) = ancestor_stats().find(|(_, stat)| stat.as_ref().is_some_and(other))?;
+    Some(describe_owner(pid, stat))
 }
 
 /// The name of the nearest ancestor of this process that is one of these programs, started by itself or by an interpreter.
 pub fn ancestor_named(programs: &[&str]) -> Option<String> {
     let is_one = |name: &str| programs.contains(&name.rsplit('/').next().unwrap_or_default());
-    lineage().find_map(|(pid, stat)| {
+    ancestor_stats().find_map(|(pid, stat)| {
         let name = stat.map(|stat| stat.name).filter(|name| is_one(name));
-        let line = || proc::read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = || proc::read_file(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // The program and, for an interpreter, its script.
         let words = |line: &str| -> Option<String> {
             let words = line.split('\0').filter(|word| !word.starts_with('-')).take(2);
@@ -119,14 +119,14 @@ pub fn ancestor_named(programs: &[&str]) -> Option<String> {
 }
 
 /// This process's ancestors, nearest first, each looked at when it is asked for. The last one may not let itself be seen.
-fn lineage() -> impl Iterator<Item = (u32, Option<Stat>)> {
+fn ancestor_stats() -> impl Iterator<Item = (u32, Option<Stat>)> {
     let mut next = Some(parent());
     let mut seen = Vec::new();
     std::iter::from_fn(move || {
         // Pids may change hands meanwhile: none is looked at twice.
         let pid = next.take().filter(|pid| *pid > 0 && !seen.contains(pid))?;
         seen.push(pid);
-        let stat = stat(pid);
+        let stat = read_stat(pid);
         next = stat.as_ref().map(|stat| stat.parent);
         Some((pid, stat))
     })
@@ -146,8 +146,8 @@ struct Stat {
     start_ticks: u64,
 }
 
-fn stat(pid: u32) -> Option<Stat> {
-    proc::read(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
+fn read_stat(pid: u32) -> Option<Stat> {
+    proc::read_file(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
 }
 
 /// The name may hold anything, parentheses and spaces included: what follows counts from the last `)`.
@@ -169,7 +169,7 @@ fn pid_namespace() -> Option<String> {
 
 /// A stable identifier of this machine.
 pub(crate) fn machine_id() -> Option<String> {
-    let read = |path| proc::read(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    let read = |path| proc::read_file(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     read("/etc/machine-id").or_else(|| read("/proc/sys/kernel/hostname"))
 }
 
@@ -208,7 +208,7 @@ mod tests {
         while liveness(&owner, None, None, now()) == Liveness::Alive {
             std::thread::yield_now();
         }
-        assert!(stat(child.id()).is_some(), "it is a zombie until it is waited for");
+        assert!(read_stat(child.id()).is_some(), "it is a zombie until it is waited for");
         assert_eq!(liveness(&owner, None, None, now()), Liveness::Dead);
         child.wait().unwrap();
         assert_eq!(liveness(&owner, None, None, now()), Liveness::Dead);

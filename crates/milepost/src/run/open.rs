@@ -82,7 +82,7 @@ impl RunBuilder {
     pub fn start_with(mut self, mut save: Save) -> Result<(Run, Saved), Error> {
         let (mp, id) = (self.mp.clone(), self.named()?);
         self.run_options.owner = owner::describe(std::process::id());
-        let lock = mp.owners.as_ref().and_then(|folder| lock::take(folder, &id).ok().flatten());
+        let lock = mp.owners.as_ref().and_then(|folder| lock::acquire(folder, &id).ok().flatten());
         save.run_options = self.run_options;
         save.draft.session_id = self.session;
         save.only_new = true;
@@ -102,7 +102,7 @@ impl RunBuilder {
         let mp = self.mp;
         self.run_options.owner = owner::describe(std::process::id());
         // A lock that cannot be had for any other reason than a holder is done without: the record names the owner.
-        let taken = mp.owners.as_ref().map(|folder| lock::take(folder, &id));
+        let taken = mp.owners.as_ref().map(|folder| lock::acquire(folder, &id));
         let lock = match taken {
             Some(Ok(None)) => {
                 let detail = known(&mp, &id)?;

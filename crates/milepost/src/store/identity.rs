@@ -109,7 +109,7 @@ pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<
     let id = write_id(url)?;
     if let Some(state) = state {
         // Without a record the store is foreign from the next command on, which then says what to do.
-        let _ = state.put(&StoreRecord::new(id, url.resolved().to_string(), now()));
+        let _ = state.write_record(&StoreRecord::new(id, url.resolved().to_string(), now()));
     }
     Ok(())
 }
@@ -193,7 +193,7 @@ fn compare(url: &StoreUrl, state: &UserState, mut record: StoreRecord) -> (Store
             }
             record.store = url.to_string();
             // A home that cannot be written does not make the store foreign.
-            let _ = state.put(&record);
+            let _ = state.write_record(&record);
         }
     }
     (StoreTrust::Trusted, Some(record))
@@ -225,7 +225,7 @@ pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
     };
     let mut record = StoreRecord::new(id, url.to_string(), now());
     record.projects = before.map(|record| record.projects).unwrap_or_default();
-    state.put(&record)?;
+    state.write_record(&record)?;
     Ok(record)
 }
 
@@ -287,7 +287,7 @@ mod tests {
         // Runs in a folder that nobody has made into a store came from elsewhere.
         std::fs::remove_file(inside(".store/format")).unwrap();
         atomic::create_folder(&inside("r/history")).unwrap();
-        state.remove(&read_id(&url).unwrap().unwrap()).unwrap();
+        state.remove_record(&read_id(&url).unwrap().unwrap()).unwrap();
         assert_eq!(judged(), StoreTrust::Foreign(ForeignReason::NoRecord));
     }
 }

@@ -153,7 +153,7 @@ impl UserState {
     }
 
     /// Writes the record of a store, and the key if there is none yet.
-    pub fn put(&self, record: &StoreRecord) -> io::Result<()> {
+    pub fn write_record(&self, record: &StoreRecord) -> io::Result<()> {
         self.create_key()?;
         atomic::create_folder(&self.folder.join(STORES))?;
         let text = serde_json::to_vec(record)?;
@@ -161,7 +161,7 @@ impl UserState {
     }
 
     /// Removes the record of a store; whether there was one.
-    pub fn remove(&self, id: &StoreId) -> io::Result<bool> {
+    pub fn remove_record(&self, id: &StoreId) -> io::Result<bool> {
         match std::fs::remove_file(self.record_file(id)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             other => other.map(|()| true),
@@ -211,10 +211,10 @@ mod tests {
         let id = StoreId::generate();
         assert!(state.record(&id).unwrap().is_none() && state.records().unwrap().is_empty());
         let record = StoreRecord::new(id.clone(), "sqlite:/p/milepost.db".to_owned(), Default::default());
-        state.put(&record).unwrap();
+        state.write_record(&record).unwrap();
         assert_eq!(state.record(&id).unwrap(), Some(record));
         assert_eq!(state.records().unwrap().len(), 1);
-        assert!(state.remove(&id).unwrap() && !state.remove(&id).unwrap());
+        assert!(state.remove_record(&id).unwrap() && !state.remove_record(&id).unwrap());
     }
 
     #[cfg(unix)]

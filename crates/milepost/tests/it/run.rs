@@ -158,7 +158,7 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         save.run_options = run_options;
         mp.save(&far, save).unwrap();
         let folder = url.owners_folder().unwrap();
-        let lock = milepost::internal::owner::lock::take(&folder, &far).unwrap().unwrap();
+        let lock = milepost::internal::owner::lock::acquire(&folder, &far).unwrap().unwrap();
         assert_eq!(mp.run("far").rejoin_or_start().unwrap_err().reason(), ReasonCode::ResumeRunActive);
         drop(lock);
         mp.run("far").rejoin_or_start().unwrap();

@@ -2,7 +2,7 @@
 
 use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::brief::{BriefFacts, compose, fresh_id};
-use milepost::internal::capture::manifests;
+use milepost::internal::capture::read_manifests;
 use milepost::{Error, ReasonCode, Reference, SystemClock};
 
 use crate::context::Context;
@@ -12,7 +12,7 @@ use crate::present::damage::Fallback;
 
 pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDocument, CommandError> {
     const SCHEMA: &str = "milepost.brief_new/1";
-    let manifests = manifests(&context.config.paths.root);
+    let manifests = read_manifests(&context.config.paths.root);
     let made = match (continued(from, &manifests, context), from) {
         (Ok(made), _) => made,
         // The first brief of a project continues nothing.

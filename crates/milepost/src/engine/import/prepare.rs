@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::check_run_name;
 use super::super::compose::{self, CheckpointContext};
 use crate::Error;
-use crate::interop::{ForeignCheckpoint, ForeignRun, safe_name};
+use crate::interop::{ForeignCheckpoint, ForeignRun, safe_file_name};
 use crate::model::{
     CheckpointId, ClockReading, Event, EventType, JsonPath, RawJson, RawObject, RunId, RunRecord, Session,
     WorkingState,
@@ -28,7 +28,7 @@ pub(super) fn clean(text: &str, allow: &AllowList) -> String {
 /// What a run is called here, if nobody else is: its own name, or one that can be a name.
 pub(super) fn plain_name(run: &ForeignRun, allow: &AllowList) -> RunId {
     let own = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id, allow).is_ok());
-    let safe = || format!("{}-{}", safe_name(&clean(&run.id, allow)), digits(run, None, 8)).parse().ok();
+    let safe = || format!("{}-{}", safe_file_name(&clean(&run.id, allow)), digits(run, None, 8)).parse().ok();
     let number = || format!("imported-{}", digits(run, None, 12)).parse().ok();
     own.or_else(safe)
         .filter(|id| check_run_name(id, allow).is_ok())

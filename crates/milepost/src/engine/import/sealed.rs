@@ -7,7 +7,7 @@ use super::super::transfer::{CopyProgress, content, portable};
 use super::super::{Milepost, RunLocation};
 use crate::Error;
 use crate::interop::SkippedFile;
-use crate::interop::sealed::{Sealed as Parcel, SealedLine};
+use crate::interop::sealed::{SealedCheckpoint, SealedRun as Parcel};
 use crate::model::{Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::Verified;
 
@@ -32,7 +32,7 @@ pub(super) fn write_sealed(
     here: &RunLocation,
 ) -> Result<Written, Error> {
     let mut written = Written::default();
-    let mut by_run: BTreeMap<RunId, Vec<SealedLine>> = BTreeMap::new();
+    let mut by_run: BTreeMap<RunId, Vec<SealedCheckpoint>> = BTreeMap::new();
     for one in parcel.checkpoints {
         by_run.entry(one.body.run_id.clone()).or_default().push(one);
     }
@@ -74,7 +74,7 @@ pub(super) fn write_sealed(
     Ok(written)
 }
 
-fn documents(batch: &[SealedLine]) -> Vec<(Verified, Marks)> {
+fn documents(batch: &[SealedCheckpoint]) -> Vec<(Verified, Marks)> {
     batch.iter().map(|one| (one.document.clone(), one.marks.clone())).collect()
 }
 
@@ -82,7 +82,7 @@ fn documents(batch: &[SealedLine]) -> Vec<(Verified, Marks)> {
 fn take_one_by_one(
     engine: &Milepost,
     record: &RunRecord,
-    batch: &[SealedLine],
+    batch: &[SealedCheckpoint],
     written: &mut Written,
 ) -> Result<(), Error> {
     for one in batch {
@@ -99,9 +99,9 @@ fn take_one_by_one(
 }
 
 /// A record for checkpoints that came without one.
-fn made(run: &RunId, all: &[SealedLine]) -> Result<RunRecord, Error> {
+fn made(run: &RunId, all: &[SealedCheckpoint]) -> Result<RunRecord, Error> {
     let mut record: Option<RunRecord> = None;
-    for SealedLine { document, body, .. } in all {
+    for SealedCheckpoint { document, body, .. } in all {
         let record = record
             .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
         let slot = crate::store::Slot::issue(body.sequence, 0);

@@ -21,7 +21,7 @@ const FORMAT: Format = Format::Nova26;
 /// The first bytes of every SQLite file.
 pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
 /// The largest text that is taken from one field.
-const LARGEST: usize = 64 << 20;
+const FIELD_LIMIT: usize = 64 << 20;
 
 /// As the originals create it.
 const SCHEMA: &str = "
@@ -58,7 +58,7 @@ pub(super) fn is_database(path: &Path) -> bool {
 }
 
 /// The database at a path: the file, or the only one in the folder.
-fn database(path: &Path) -> Result<PathBuf, InteropError> {
+fn find_database(path: &Path) -> Result<PathBuf, InteropError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
@@ -79,7 +79,7 @@ fn database(path: &Path) -> Result<PathBuf, InteropError> {
 
 /// Reads both tables in one transaction.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
-    let path = database(path)?;
+    let path = find_database(path)?;
     if !path.is_file() {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Err(InteropError::Read { path, source });
@@ -89,18 +89,18 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
     }
     // Beside the file nothing is made and nothing is changed, not even the index of its log.
     let mut aside = None;
-    if !has_log(&path) || beside(&path, "-wal").exists() && beside(&path, "-shm").exists() {
-        match rows(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, progress) {
-            Err(e) if is_about_opening(&e) => aside = Some(e),
+    if !has_log(&path) || with_suffix(&path, "-wal").exists() && with_suffix(&path, "-shm").exists() {
+        match read_tables(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, progress) {
+            Err(e) if needs_writer(&e) => aside = Some(e),
             result => return result.map_err(|source| InteropError::Database { path, source }),
         }
     }
-    let copy = copied(&path).map_err(|source| InteropError::Read { path: path.clone(), source })?;
+    let copy = copy_at_rest(&path).map_err(|source| InteropError::Read { path: path.clone(), source })?;
     let Some((_folder, copy)) = copy else {
         let source = aside.unwrap_or(rusqlite::Error::InvalidQuery);
         return Err(InteropError::Database { path, source });
     };
-    rows(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, progress)
+    read_tables(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE, progress)
         .map_err(|source| InteropError::Database { path, source })
 }
 
@@ -112,26 +112,27 @@ fn has_log(path: &Path) -> bool {
     read.is_ok() && start[18..] == [2, 2]
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
 }
 
 /// A log that nobody has open, or a journal to be rolled back: both need a writer.
-fn is_about_opening(e: &rusqlite::Error) -> bool {
+fn needs_writer(e: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
     matches!(e.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
 }
 
 /// A copy with its log or journal, made while nothing of it changed; `None` if it never rested.
-fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> {
+fn copy_at_rest(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> {
     let ends = ["", "-wal", "-journal"];
-    let state = || ends.map(|end| fs::metadata(beside(path, end)).map(|m| (m.len(), m.modified().ok())).ok());
+    let state =
+        || ends.map(|end| fs::metadata(with_suffix(path, end)).map(|m| (m.len(), m.modified().ok())).ok());
     for _ in 0..20 {
         let before = state();
         let folder = tempfile::Builder::new().prefix("milepost-import-").tempdir()?;
         let copy = folder.path().join("copy.db");
         for (end, _) in ends.iter().zip(&before).filter(|(_, there)| there.is_some()) {
-            fs::copy(beside(path, end), beside(&copy, end))?;
+            fs::copy(with_suffix(path, end), with_suffix(&copy, end))?;
         }
         if state() == before {
             return Ok(Some((folder, copy)));
@@ -141,7 +142,7 @@ fn copied(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> 
     Ok(None)
 }
 
-fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<ForeignData> {
+fn read_tables(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<ForeignData> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     // Of a file of others not even the index of its log is written.
     let foreign = how == OpenFlags::SQLITE_OPEN_READ_ONLY;
@@ -170,7 +171,7 @@ fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::R
         while let Some(row) = rows.next()? {
             done += 1;
             progress(done);
-            checkpoint(row, &mut found)?;
+            read_checkpoint_row(row, &mut found)?;
         }
     } else {
         found.warn("checkpoints", "the database has no such table");
@@ -181,7 +182,7 @@ fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::R
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            build_state(row, &mut found)?;
+            read_build_state_row(row, &mut found)?;
         }
     }
     Ok(found)
@@ -190,7 +191,7 @@ fn rows(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::R
 /// A field as text, whatever its type; nothing where it is null, a blob or too long.
 fn field(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(at)? {
-        ValueRef::Text(text) if text.len() <= LARGEST => {
+        ValueRef::Text(text) if text.len() <= FIELD_LIMIT => {
             std::str::from_utf8(text).ok().map(ToOwned::to_owned)
         }
         ValueRef::Integer(n) => Some(n.to_string()),
@@ -200,7 +201,7 @@ fn field(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
 }
 
 /// A time as SQLite writes it, without a zone, or as RFC 3339 has it.
-fn parsed(text: &str) -> Option<Timestamp> {
+fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{}Z", text.trim().replacen(' ', "T", 1)).parse().ok())
 }
 
@@ -210,12 +211,12 @@ fn set(fields: &mut RawObject, name: &str, value: &impl serde::Serialize) {
     }
 }
 
-fn checkpoint(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
+fn read_checkpoint_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     let (id, build) = (field(row, 0)?.unwrap_or_default(), field(row, 1)?.unwrap_or_default());
     let place = format!("checkpoints/{id}");
     let time = field(row, 2)?.unwrap_or_default();
     let made = field(row, 6)?;
-    let Some(created_at) = parsed(&time).or_else(|| made.as_deref().and_then(parsed)) else {
+    let Some(created_at) = parse_time(&time).or_else(|| made.as_deref().and_then(parse_time)) else {
         found.skip(place, format!("timestamp \"{time}\" is not a time"));
         return Ok(());
     };
@@ -226,7 +227,7 @@ fn checkpoint(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     let mut kept = RawObject::default();
     set(&mut kept, "timestamp", &time);
     set(&mut kept, "created_at", &made);
-    let tasks = list(field(row, 3)?, "tasks", &place, &mut kept, found);
+    let tasks = task_list(field(row, 3)?, "tasks", &place, &mut kept, found);
     let number = field(row, 4)?.and_then(|n| n.parse::<u64>().ok());
     if number.is_none() {
         set(&mut kept, "current_phase", &field(row, 4)?);
@@ -253,7 +254,7 @@ fn checkpoint(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
         metadata: read,
         ..Draft::default()
     };
-    let run = found.run(FORMAT, &build);
+    let run = found.run_mut(FORMAT, &build);
     run.checkpoints.push(ForeignCheckpoint {
         id,
         path: place,
@@ -268,7 +269,7 @@ fn checkpoint(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
 }
 
 /// A list of tasks; one that cannot be taken as tasks is kept as it is.
-fn list(
+fn task_list(
     text: Option<String>,
     name: &str,
     place: &str,
@@ -287,7 +288,7 @@ fn list(
     }
 }
 
-fn build_state(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
+fn read_build_state_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     const COLUMNS: [&str; 9] = [
         "build_id",
         "prd_file",
@@ -309,15 +310,15 @@ fn build_state(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     };
     let place = format!("build_states/{build}");
     let mut aside = RawObject::default();
-    let tasks = list(field(row, 3)?, "tasks", &place, &mut aside, found);
+    let tasks = task_list(field(row, 3)?, "tasks", &place, &mut aside, found);
     let ended = [(4, "done"), (5, "failed")];
     let mut all = tasks.unwrap_or_default();
-    let last = found.run(FORMAT, &build).checkpoints.last().and_then(|last| last.draft.tasks.clone());
+    let last = found.run_mut(FORMAT, &build).checkpoints.last().and_then(|last| last.draft.tasks.clone());
     if all.is_empty() {
         all = last.unwrap_or_default();
     }
     for (at, status) in ended {
-        for id in field(row, at)?.iter().flat_map(|text| ids(text)) {
+        for id in field(row, at)?.iter().flat_map(|text| task_ids(text)) {
             match all.iter_mut().find(|task| task.id() == id) {
                 Some(task)
                     if status == "done" && task.is_completed() || status == "failed" && task.is_failed() => {}
@@ -326,11 +327,11 @@ fn build_state(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
             }
         }
     }
-    let updated = field(row, 8)?.as_deref().and_then(parsed);
+    let updated = field(row, 8)?.as_deref().and_then(parse_time);
     let logs = field(row, 7)?.unwrap_or_default();
     let lines: Vec<serde_json::Value> = serde_json::from_str(&logs).unwrap_or_default();
-    let started = field(row, 2)?.as_deref().and_then(parsed);
-    let run = found.run(FORMAT, &build);
+    let started = field(row, 2)?.as_deref().and_then(parse_time);
+    let run = found.run_mut(FORMAT, &build);
     run.plan = field(row, 1)?.filter(|file| !file.is_empty());
     run.started_at = started;
     run.phase =
@@ -345,7 +346,7 @@ fn build_state(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
 }
 
 /// Ids of tasks: a list of texts, or of objects that have one.
-fn ids(text: &str) -> Vec<String> {
+fn task_ids(text: &str) -> Vec<String> {
     let all: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
     all.iter().filter_map(|v| v.as_str().or_else(|| v["id"].as_str()).map(ToOwned::to_owned)).collect()
 }

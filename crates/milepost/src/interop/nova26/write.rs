@@ -7,58 +7,64 @@ use rusqlite::{Connection, params};
 
 use super::super::InteropError;
 use super::super::types::{
-    Export, ExportCheckpoint, ExportRun, imported, lost, lost_of_run, lost_source, own_metadata, text, time,
+    ExportCheckpoint, ExportRun, ExportedRun, format_time, import_metadata, note_lost_members,
+    note_lost_run_members, note_lost_source, own_metadata, text_member,
 };
 use super::{FORMAT, SCHEMA};
 use crate::model::{JsonPath, RawObject, Task};
 
 /// Writes a run into a new database.
-pub(crate) fn write(run: &ExportRun<'_>, path: &Path) -> Result<Export, InteropError> {
-    let mut out = Export::default();
-    fill(run, path, &mut out).map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
+pub(crate) fn write(run: &ExportRun<'_>, path: &Path) -> Result<ExportedRun, InteropError> {
+    let mut out = ExportedRun::default();
+    write_tables(run, path, &mut out)
+        .map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
     for held in run.checkpoints {
         let home = ["snapshot_id", "created_at", "tasks", "metadata", "phase"];
-        lost_source(held, &["timer"], &mut out.lost);
+        note_lost_source(held, &["timer"], &mut out.lost);
         if held.body.phase.as_ref().is_some_and(|phase| phase.name.is_some()) {
             out.lost.insert("phase.name".into());
         }
-        lost(held, &home, &mut out.lost);
+        note_lost_members(held, &home, &mut out.lost);
         if held.completed {
             out.lost.insert("completed".into());
         }
     }
-    lost_of_run(run, &["plan", "log"], &mut out.lost);
+    note_lost_run_members(run, &["plan", "log"], &mut out.lost);
     Ok(out)
 }
 
-fn fill(run: &ExportRun<'_>, path: &Path, out: &mut Export) -> rusqlite::Result<()> {
+fn write_tables(run: &ExportRun<'_>, path: &Path, out: &mut ExportedRun) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
     // One file and nothing beside it.
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
     connection.execute_batch(SCHEMA)?;
     let transaction = connection.transaction()?;
-    let build = of_run(run);
-    let name = text(&build, "id").unwrap_or_else(|| run.record.run_id.to_string());
+    let build = run_import_metadata(run);
+    let name = text_member(&build, "id").unwrap_or_else(|| run.record.run_id.to_string());
     for held in run.checkpoints {
-        let row = Foreign::of(held);
+        let row = CheckpointRow::of(held);
         transaction.execute(
             "INSERT INTO checkpoints (id, build_id, timestamp, tasks, current_phase, metadata, created_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![row.id, name, row.timestamp, row.tasks, row.phase, row.metadata, row.created_at],
         )?;
     }
-    state(run, &name, &build, &transaction, out)?;
+    write_build_state(run, &name, &build, &transaction, out)?;
     transaction.commit()
 }
 
-fn of_run(run: &ExportRun<'_>) -> RawObject {
+fn run_import_metadata(run: &ExportRun<'_>) -> RawObject {
     let raw = run.record.extra.get("imported");
     let fields = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
-    if text(&fields, "format").as_deref() == Some(FORMAT.as_str()) { fields } else { RawObject::default() }
+    if text_member(&fields, "format").as_deref() == Some(FORMAT.as_str()) {
+        fields
+    } else {
+        RawObject::default()
+    }
 }
 
 /// A row of the first table.
-struct Foreign {
+struct CheckpointRow {
     id: String,
     timestamp: String,
     tasks: String,
@@ -67,40 +73,41 @@ struct Foreign {
     created_at: String,
 }
 
-impl Foreign {
+impl CheckpointRow {
     fn of(held: &ExportCheckpoint) -> Self {
         let body = &held.body;
-        let kept = imported(body.metadata.as_ref(), FORMAT);
-        let at = stamp(body.created_at);
+        let kept = import_metadata(body.metadata.as_ref(), FORMAT);
+        let at = format_sqlite_time(body.created_at);
         let metadata =
             own_metadata(body.metadata.as_ref()).and_then(|fields| serde_json::to_string(&fields).ok());
         Self {
-            id: text(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string()),
-            timestamp: text(&kept, "timestamp").unwrap_or_else(|| at.clone()),
-            tasks: text(&kept, "tasks")
+            id: text_member(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string()),
+            timestamp: text_member(&kept, "timestamp").unwrap_or_else(|| at.clone()),
+            tasks: text_member(&kept, "tasks")
                 .unwrap_or_else(|| serde_json::to_string(&body.tasks).unwrap_or_default()),
-            phase: text(&kept, "current_phase")
+            phase: text_member(&kept, "current_phase")
                 .unwrap_or_else(|| body.phase.as_ref().map_or(0, |phase| phase.number).to_string()),
-            metadata: metadata.or_else(|| text(&kept, "metadata")),
-            created_at: text(&kept, "created_at").unwrap_or(at),
+            metadata: metadata.or_else(|| text_member(&kept, "metadata")),
+            created_at: text_member(&kept, "created_at").unwrap_or(at),
         }
     }
 }
 
 /// A time as SQLite's own functions write it; with milliseconds where there are any.
-fn stamp(at: Timestamp) -> String {
-    let text = time(at);
+fn format_sqlite_time(at: Timestamp) -> String {
+    let text = format_time(at);
     text.replace('T', " ").trim_end_matches('Z').trim_end_matches(".000").to_owned()
 }
 
-fn state(
+fn write_build_state(
     run: &ExportRun<'_>,
     name: &str,
     build: &RawObject,
     transaction: &rusqlite::Transaction<'_>,
-    out: &mut Export,
+    out: &mut ExportedRun,
 ) -> rusqlite::Result<()> {
-    let came = run.checkpoints.iter().all(|held| !imported(held.body.metadata.as_ref(), FORMAT).is_empty());
+    let came =
+        run.checkpoints.iter().all(|held| !import_metadata(held.body.metadata.as_ref(), FORMAT).is_empty());
     let known = build.get("build_state").filter(|_| came);
     let known = known.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
     if !build.is_empty() && known.is_none() && came {
@@ -114,16 +121,16 @@ fn state(
     let logs: Vec<_> = working.log.iter().map(|line| &line.text).collect();
     let own = |column: &str| match column {
         "prd_file" => run.record.plan.clone().unwrap_or_default(),
-        "start_time" => time(run.record.started_at),
+        "start_time" => format_time(run.record.started_at),
         "tasks" => serde_json::to_string(&working.tasks).unwrap_or_default(),
         "completed_tasks" => ended(Task::is_completed),
         "failed_tasks" => ended(Task::is_failed),
         "current_phase" => working.phase.as_ref().map_or(0, |phase| phase.number).to_string(),
         "logs" => serde_json::to_string(&logs).unwrap_or_default(),
-        _ => stamp(run.record.updated_at),
+        _ => format_sqlite_time(run.record.updated_at),
     };
     let value = |column: &str| match &known {
-        Some(known) => text(known, column).unwrap_or_default(),
+        Some(known) => text_member(known, column).unwrap_or_default(),
         None => own(column),
     };
     if known.is_none() && !working.log.is_empty() {

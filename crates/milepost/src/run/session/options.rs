@@ -97,7 +97,7 @@ impl SessionOptions {
 
     /// Looks at a repository in the home folder all the same.
     pub fn allow_home(mut self, allow: bool) -> Self {
-        self.scope.allow_home = allow;
+        self.scope.allow_home_repository = allow;
         self
     }
 

@@ -110,7 +110,7 @@ impl Round<'_> {
     }
 
     fn sweep_strays(&mut self, folder: &Path) -> Result<(), StoreError> {
-        for path in atomic::strays(folder).map_err(|e| read_error(folder, e))? {
+        for path in atomic::leftover_temp_files(folder).map_err(|e| read_error(folder, e))? {
             let message = format!("{} is a temporary file that an interrupted write left", self.name(&path));
             if self.found(ProblemKind::StrayFile, message, true) {
                 self.remove(&path);

@@ -70,7 +70,7 @@ pub(super) fn vacuum(connection: &Connection) -> Result<u64> {
 
 fn inspect(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreError> {
     let mut problems = Vec::new();
-    for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
+    for stray in atomic::leftover_temp_files(atomic::folder_of(&store.path)).unwrap_or_default() {
         let message = format!("temporary file {} was left by a crash", stray.display());
         problems.push(Problem { kind: ProblemKind::StrayFile, message, repairable: true });
     }
@@ -164,7 +164,7 @@ fn repair(store: &SqliteStore) -> std::result::Result<MaintenanceReport, StoreEr
     let mut report = inspect(store)?;
     let headers = damaged_headers(store).unwrap_or_default();
     let _turn = store.turn()?;
-    for stray in atomic::strays(atomic::folder_of(&store.path)).unwrap_or_default() {
+    for stray in atomic::leftover_temp_files(atomic::folder_of(&store.path)).unwrap_or_default() {
         let removed = std::fs::remove_file(&stray).or_else(|_| std::fs::remove_dir_all(&stray));
         report.done += u64::from(removed.is_ok());
     }
