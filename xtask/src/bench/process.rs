@@ -102,10 +102,10 @@ pub fn hook(short: bool) -> Result<Vec<Row>> {
         hooks.time(hook)?;
         fsyncs.time(|| floor.write(&[b'x'; 4096]))?;
     }
-    let allowed = bare.median() * 3 + fsyncs.median();
+    let allowed = bare.median().mul_f64(4.5) + fsyncs.median();
     let base = bare.median() + fsyncs.median();
     let what = format!("whole process: `hook` after a tool, {history} checkpoints in the store");
-    let mut line = Row::times(what, hooks.median(), base, 3.0);
+    let mut line = Row::times(what, hooks.median(), base, 4.5);
     line.bound = allowed.as_secs_f64() / base.as_secs_f64();
     line.floor.push_str(&format!(" (a bare process {:.0} µs, one fsync)", bare.median().as_secs_f64() * 1e6));
     Ok(vec![line])
