@@ -264,9 +264,8 @@ mod tests {
 
     #[test]
     fn names_are_taken_apart() {
-        let text = "use crate::store::{Slot, CheckpointEntry}; use crate::fs::atomic;
-use crate::{Error}; let x = crate::seal::verify(y);";
-        let expected = ["Error", "atomic", "seal::verify", "store::CheckpointEntry", "store::Slot"];
+        let text = "use crate::store::{Slot, CheckpointEntry}; use crate::{Error, fs}; let x = crate::seal::verify(y);";
+        let expected = ["Error", "fs", "seal::verify", "store::CheckpointEntry", "store::Slot"];
         assert!(named(text).iter().map(String::as_str).eq(expected));
     }
 }

@@ -172,7 +172,7 @@ fn a_row_of_sqlite_fails_by_its_own_checksum_first() {
     let id = env.save(&["--run", "r", "--summary", "two"]);
     let db = rusqlite::Connection::open(env.project().join(".milepost/milepost.db")).unwrap();
     assert_eq!(
-        db.execute("UPDATE fresh SET body = x'0002000000000000007b7d' WHERE sequence = 2", []).unwrap(),
+        db.execute("UPDATE append_log SET body = x'0002000000000000007b7d' WHERE sequence = 2", []).unwrap(),
         1
     );
     drop(db);

@@ -146,7 +146,7 @@ fn damage_is_named_and_the_newest_good_one_is_given() {
     let good = env.save(&["--run", "r", "--summary", "1"]);
     let bad = env.save(&["--run", "r", "--summary", "2"]);
     let db = rusqlite::Connection::open(env.project().join(".milepost/milepost.db")).unwrap();
-    let sql = "UPDATE fresh SET body = zeroblob(length(body)) WHERE sequence = 2";
+    let sql = "UPDATE append_log SET body = zeroblob(length(body)) WHERE sequence = 2";
     assert_eq!(db.execute(sql, []).unwrap(), 1);
     drop(db);
     let ran = env.run(&["show", "--json"]).exits(3);

@@ -227,7 +227,7 @@ fn diff_names_a_damaged_checkpoint() {
     env.save(&["--run", "r", "--summary", "1"]);
     let bad = env.save(&["--run", "r", "--summary", "2"]);
     let db = rusqlite::Connection::open(env.project().join(".milepost/milepost.db")).unwrap();
-    let sql = "UPDATE fresh SET body = zeroblob(length(body)) WHERE sequence = 2";
+    let sql = "UPDATE append_log SET body = zeroblob(length(body)) WHERE sequence = 2";
     assert_eq!(db.execute(sql, []).unwrap(), 1);
     drop(db);
     let ran = env.run(&["diff", "r@1", "--json"]).exits(5);

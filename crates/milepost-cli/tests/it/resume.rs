@@ -126,7 +126,7 @@ fn a_damaged_newest_checkpoint_gives_the_newest_good_one() {
     env.save(&["--run", "r", "--summary", "good"]);
     env.save(&["--run", "r", "--summary", "bad", "--status", "paused"]);
     let db = rusqlite::Connection::open(env.project().join(".git/milepost/milepost.db")).unwrap();
-    let hurt = db.execute("UPDATE fresh SET body = zeroblob(10) WHERE sequence = 2", []).unwrap()
+    let hurt = db.execute("UPDATE append_log SET body = zeroblob(10) WHERE sequence = 2", []).unwrap()
         + db.execute("UPDATE whole SET data = zeroblob(10) WHERE stamp IN (SELECT stamp FROM checkpoint WHERE sequence = 2)", []).unwrap();
     assert!(hurt > 0);
     drop(db);

@@ -512,7 +512,7 @@ fn destroy(db: &std::path::Path, table: &str) {
 #[case("marks", 60)]
 #[case("checkpoint_id", 60)]
 #[case("whole", 3)]
-#[case("fresh", 57)]
+#[case("append_log", 57)]
 fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] readable: usize) {
     let world = World::new(Kind::Sqlite);
     let r = run("r");
