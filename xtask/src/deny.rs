@@ -56,7 +56,7 @@ fn check_metadata() -> Result<()> {
         for dependency in
             dependencies.filter(|_| package["source"].is_null() && !package["publish"].is_array())
         {
-            if dependency["req"] == "*" {
+            if dependency["req"] == "*" && dependency["kind"] != "dev" {
                 violations.push(format!("{name}: {} has no version", dependency["name"]));
             }
         }
