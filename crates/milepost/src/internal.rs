@@ -3,13 +3,13 @@
 
 /// Briefs: composing them from facts, and text that goes onto one line.
 pub mod brief {
-    pub use crate::brief::check::{Check, Finding};
+    pub use crate::brief::check::{CheckReport, Finding};
     pub use crate::brief::compose::{BriefFacts, compose};
-    pub use crate::brief::line::{is_unsafe, one_line};
-    pub use crate::brief::merge::Merged;
-    pub use crate::brief::parse::{NotText, Section};
-    pub use crate::brief::section::{Kind, ORDER, REQUIRED};
-    pub use crate::brief::tokens::QUARTERS;
+    pub use crate::brief::merge::MergedBrief;
+    pub use crate::brief::parse::{InvalidUtf8, Section};
+    pub use crate::brief::section::{REQUIRED_SECTIONS, SECTION_ORDER, SectionKind};
+    pub use crate::brief::single_line::{is_unsafe, one_line};
+    pub use crate::brief::tokens::QUARTERS_PER_TOKEN;
     pub use crate::engine::brief::{CheckpointBrief, fresh_id};
     pub use crate::front_matter::{Field, FrontMatter, Warning};
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result};
-use milepost::brief::{Brief, Fit, Overflow, TokenCounter};
+use milepost::brief::{Brief, FitOptions, Overflow, TokenCounter};
 
 use super::measure::{Row, pairs};
 
@@ -13,7 +13,7 @@ pub fn fit(short: bool) -> Result<Vec<Row>> {
         let text = document(size * 1024);
         let rounds = if short { 20 } else { 400 };
         for budget in [500, 1000] {
-            let how = Fit { budget, overflow: Overflow::Shrink, ..Fit::default() };
+            let how = FitOptions { budget, overflow: Overflow::Shrink, ..FitOptions::default() };
             let (ours, floor) = pairs(
                 rounds,
                 || {

@@ -7,7 +7,7 @@ mod corpus;
 mod truncate;
 
 use anyhow::{Result, bail, ensure};
-use milepost::brief::{Brief, Fit, Overflow, TokenCounter};
+use milepost::brief::{Brief, FitOptions, Overflow, TokenCounter};
 
 use corpus::{CorpusPart, Document, Weight};
 
@@ -28,7 +28,7 @@ const CUTS: [(&str, Cut); 6] = [
 
 fn fitted(text: &str, budget: u64) -> String {
     let whole = Some("milepost brief show latest".to_owned());
-    let how = Fit { budget, overflow: Overflow::Shrink, whole, ..Fit::default() };
+    let how = FitOptions { budget, overflow: Overflow::Shrink, full_command: whole, ..FitOptions::default() };
     Brief::parse(text).fit(&how).map(|fitted| fitted.markdown).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Plain ways to cut a text to a budget, counted as the brief is.
 
 use milepost::brief::{Brief, TokenCounter};
-use milepost::internal::brief::Kind;
+use milepost::internal::brief::SectionKind;
 
 fn fits(text: &str, budget: u64) -> bool {
     TokenCounter::default().tokens(text) <= budget
@@ -55,15 +55,21 @@ pub fn sections(text: &str, budget: u64) -> String {
         return text.to_owned();
     }
     let brief = Brief::parse(text);
-    let order: [&[Kind]; 6] = [
-        &[Kind::Delta, Kind::Changed, Kind::Transitions, Kind::Other, Kind::Breadcrumbs],
-        &[Kind::Play],
-        &[Kind::Artifacts],
-        &[Kind::Technical],
-        &[Kind::Container],
+    let order: [&[SectionKind]; 6] = [
+        &[
+            SectionKind::Delta,
+            SectionKind::WhatChanged,
+            SectionKind::Transitions,
+            SectionKind::Other,
+            SectionKind::Breadcrumbs,
+        ],
+        &[SectionKind::PlayByPlay],
+        &[SectionKind::Artifacts],
+        &[SectionKind::Technical],
+        &[SectionKind::Container],
         &[],
     ];
-    let mut gone: Vec<Kind> = Vec::new();
+    let mut gone: Vec<SectionKind> = Vec::new();
     let mut left = String::new();
     for kinds in order {
         gone.extend(kinds);

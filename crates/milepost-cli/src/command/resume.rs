@@ -278,19 +278,19 @@ pub(super) fn from_brief(
     args: &ResumeArgs,
     context: &Context<'_>,
 ) -> Result<DecisionDocument, CommandError> {
-    use milepost::brief::{Brief, Fit, HeuristicTokenizer, Overflow, TokenCounter};
+    use milepost::brief::{Brief, FitOptions, HeuristicTokenizer, Overflow, TokenCounter};
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
     })?;
-    let how = Fit {
+    let how = FitOptions {
         budget: args.budget.unwrap_or(BUDGET),
         overflow: Overflow::Shrink,
         counter: TokenCounter::new(&HeuristicTokenizer),
-        whole: (file != Path::new("-")).then(|| format!("cat {}", file.display())),
+        full_command: (file != Path::new("-")).then(|| format!("cat {}", file.display())),
     };
     let fitted = brief.fit(&how).map_err(Error::from)?;
     let checked = brief.check();
-    if !checked.valid() {
+    if !checked.is_valid() {
         let n = format::counted(checked.errors.len() as u64, "section");
         context
             .output

@@ -7,7 +7,7 @@ mod wrap;
 use std::path::PathBuf;
 
 use milepost::Milepost;
-use milepost::brief::{Brief, Fit, Fitted, HeuristicTokenizer, Overflow, TokenCounter};
+use milepost::brief::{Brief, FitOptions, FittedBrief, HeuristicTokenizer, Overflow, TokenCounter};
 use milepost::internal::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
@@ -41,17 +41,17 @@ pub(crate) fn brief(
     context: &Context<'_>,
     tokens: u64,
     bytes: usize,
-) -> Result<Fitted, CommandError> {
+) -> Result<FittedBrief, CommandError> {
     let manifests = milepost::internal::capture::read_manifests(&root(from, context));
     let whole = Brief::parse(mp.current_brief(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);
     let mut budget = tokens.max(FEWEST);
     loop {
-        let how = Fit {
+        let how = FitOptions {
             budget,
             overflow: Overflow::Shrink,
             counter: TokenCounter::new(&HeuristicTokenizer),
-            whole: Some(show.clone()),
+            full_command: Some(show.clone()),
         };
         let fitted = whole.fit(&how).map_err(milepost::Error::from)?;
         if fitted.markdown.len() <= bytes || budget <= FEWEST {

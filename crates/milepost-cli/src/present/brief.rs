@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use milepost::brief::Omitted;
-use milepost::internal::brief::Check;
+use milepost::internal::brief::CheckReport;
 use milepost::model::CheckpointId;
 use serde::Serialize;
 
@@ -122,14 +122,14 @@ impl Finding {
 }
 
 impl CheckDocument {
-    pub(crate) fn new(found: &[(PathBuf, Check)]) -> Self {
+    pub(crate) fn new(found: &[(PathBuf, CheckReport)]) -> Self {
         let findings =
             |all: &[milepost::internal::brief::Finding]| all.iter().map(Finding::from).collect::<Vec<_>>();
         let files: Vec<_> = found
             .iter()
             .map(|(path, check)| CheckedFile {
                 path: path.to_string_lossy().into_owned(),
-                valid: check.valid(),
+                valid: check.is_valid(),
                 errors: findings(&check.errors),
                 warnings: findings(&check.warnings),
             })

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use milepost::brief::{Fitted, Omitted};
+use milepost::brief::{FittedBrief, Omitted};
 use milepost::internal::capture::distance::CommitDistance;
 use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
@@ -141,7 +141,7 @@ impl DecisionDocument {
     }
 
     /// A brief in a file.
-    pub(crate) fn of_file(file: &Path, brief: Fitted, format: ResumeFormat) -> Self {
+    pub(crate) fn of_file(file: &Path, brief: FittedBrief, format: ResumeFormat) -> Self {
         let mut document = Self::nothing();
         document.decision.reason_code = ReasonCode::ResumeAllowed;
         document.decision.class = InterruptionKind::Unknown;
@@ -152,7 +152,7 @@ impl DecisionDocument {
     /// A run.
     pub(crate) fn new(
         examination: Examination,
-        brief: Option<Fitted>,
+        brief: Option<FittedBrief>,
         fallback: Fallback,
         format: ResumeFormat,
     ) -> Self {
@@ -185,7 +185,7 @@ impl DecisionDocument {
         }
     }
 
-    fn with_brief(self, brief: Fitted) -> Self {
+    fn with_brief(self, brief: FittedBrief) -> Self {
         Self { brief: Some(brief.markdown), tokens: brief.tokens, omitted: brief.omitted, ..self }
     }
 

@@ -1,11 +1,10 @@
-//! One entry of the Artifact Trail: a row of a table or an item of a list, in whatever words it has.
-//! In: its source. Out: path, status, what changed; whether it is finished with.
+//! One entry of the Artifact Trail: a table row or a list item in any common notation. Input: the entry's source.
+//! Output: path, status and change, and the same entry in other notations.
 
 use std::borrow::Cow;
 
-use super::blocks::{Block, cells, code_span, leading_code, said, unmarked};
+use super::blocks::{Block, code_span, item_text, split_cells, split_leading_code, strip_markup};
 
-/// A file that was touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Artifact<'a> {
     /// Its path, without marks.
@@ -16,8 +15,8 @@ pub(super) struct Artifact<'a> {
     pub(super) change: Cow<'a, str>,
 }
 
-/// Words for what became of a file, of which the first few mean that nobody works on it any more.
-const FINISHED: [&str; 10] = [
+/// Statuses of files that nobody works on any more.
+const FINISHED_STATUSES: [&str; 10] = [
     "deleted",
     "removed",
     "moved",
@@ -29,7 +28,7 @@ const FINISHED: [&str; 10] = [
     "synced",
     "deprecated",
 ];
-const OTHER: [&str; 13] = [
+const OTHER_STATUSES: [&str; 13] = [
     "created",
     "modified",
     "updated",
@@ -47,18 +46,18 @@ const OTHER: [&str; 13] = [
 
 impl<'a> Artifact<'a> {
     /// Reads an entry; `None` for what names no file.
-    pub(super) fn read(block: Block, source: &'a str) -> Option<Self> {
+    pub(super) fn parse(block: Block, source: &'a str) -> Option<Self> {
         match block {
-            Block::Row => Self::of_row(source),
-            Block::Item => Self::of_item(source),
+            Block::TableRow => Self::parse_row(source),
+            Block::Item => Self::parse_item(source),
             _ => None,
         }
     }
 
-    fn of_row(row: &'a str) -> Option<Self> {
-        let cells = cells(row);
-        let path = unmarked(cells.first()?);
-        let status = unmarked(cells.get(1).copied().unwrap_or_default());
+    fn parse_row(row: &'a str) -> Option<Self> {
+        let cells = split_cells(row);
+        let path = strip_markup(cells.first()?);
+        let status = strip_markup(cells.get(1).copied().unwrap_or_default());
         let change = match cells.get(2..).unwrap_or_default() {
             [] => Cow::Borrowed(""),
             [change] => Cow::Borrowed(*change),
@@ -68,11 +67,11 @@ impl<'a> Artifact<'a> {
     }
 
     /// `` `path` (created): text ``, `path - created - text`, `created: path`, `path: text` and the like.
-    fn of_item(item: &'a str) -> Option<Self> {
-        let text = said(item);
+    fn parse_item(item: &'a str) -> Option<Self> {
+        let text = item_text(item);
         let marked = text.strip_prefix("**").unwrap_or(text);
         let (path, rest, cut) = if marked.starts_with('`') {
-            let (path, rest) = leading_code(marked)?;
+            let (path, rest) = split_leading_code(marked)?;
             (path, rest, false)
         } else {
             let (word, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
@@ -93,42 +92,39 @@ impl<'a> Artifact<'a> {
         Some(Self { path: path.into(), status: status.into(), change: change.into() })
     }
 
-    /// The same without the text it was read from.
     pub(super) fn into_owned(self) -> Artifact<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         Artifact { path: own(self.path), status: own(self.status), change: own(self.change) }
     }
 
-    /// Whether nobody works on it any more.
     pub(super) fn is_finished(&self) -> bool {
-        says_one_of(&self.status, &FINISHED)
+        first_word_is_one_of(&self.status, &FINISHED_STATUSES)
     }
 
     pub(super) fn is_created(&self) -> bool {
-        says_one_of(&self.status, &["created", "added", "new"])
+        first_word_is_one_of(&self.status, &["created", "added", "new"])
     }
 
     pub(super) fn is_modified(&self) -> bool {
         const MODIFIED: [&str; 7] =
             ["modified", "updated", "changed", "edited", "extended", "fixed", "rewritten"];
-        says_one_of(&self.status, &MODIFIED)
+        first_word_is_one_of(&self.status, &MODIFIED)
     }
 
     /// As a row of a table with three columns.
-    pub(super) fn row(&self) -> String {
+    pub(super) fn to_row(&self) -> String {
         let path = code_span(&self.path).replace('|', "\\|");
         format!("| {path} | {} | {} |", self.status, self.change)
     }
 
-    /// As an item of a list.
-    pub(super) fn item(&self) -> String {
+    pub(super) fn to_item(&self) -> String {
         let status = if self.status.is_empty() { String::new() } else { format!(" ({})", self.status) };
         let change = if self.change.is_empty() { String::new() } else { format!(": {}", self.change) };
         format!("- {}{status}{change}", code_span(&self.path))
     }
 
-    /// What is said of it among the files of its folder: what changed, and what became of one that is finished with.
-    pub(super) fn note(&self) -> Cow<'a, str> {
+    /// The note on it in a list of its folder's files: what changed, and the status of a finished one.
+    pub(super) fn folder_note(&self) -> Cow<'a, str> {
         match (self.is_finished(), self.change.is_empty()) {
             (false, _) => self.change.clone(),
             (true, true) => self.status.clone(),
@@ -136,11 +132,11 @@ impl<'a> Artifact<'a> {
         }
     }
 
-    /// In as few tokens as can be: the path, what happened, what changed.
-    pub(super) fn dense(&self) -> String {
+    /// A line of few tokens: the path, the status, the change.
+    pub(super) fn to_compact_line(&self) -> String {
         let mut line = String::with_capacity(self.path.len() + self.status.len() + self.change.len() + 6);
         line.push_str("- ");
-        line.push_str(&plain_path(&self.path));
+        line.push_str(&inline_path(&self.path));
         if !self.status.is_empty() {
             line.push(' ');
             line.push_str(&self.status);
@@ -155,19 +151,19 @@ impl<'a> Artifact<'a> {
 }
 
 /// A path in running text: as a code span where a backtick in it would begin one.
-pub(super) fn plain_path(path: &str) -> Cow<'_, str> {
+pub(super) fn inline_path(path: &str) -> Cow<'_, str> {
     if path.contains('`') { Cow::Owned(code_span(path)) } else { Cow::Borrowed(path) }
 }
 
 /// Whether the first word of a status is one of these.
-fn says_one_of(status: &str, words: &[&str]) -> bool {
+fn first_word_is_one_of(status: &str, words: &[&str]) -> bool {
     let mut parts = status.split(|c: char| !c.is_alphabetic());
     let first = parts.find(|part| !part.is_empty());
     first.is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
 }
 
 fn is_status(text: &str) -> bool {
-    says_one_of(text, &FINISHED) || says_one_of(text, &OTHER)
+    first_word_is_one_of(text, &FINISHED_STATUSES) || first_word_is_one_of(text, &OTHER_STATUSES)
 }
 
 fn looks_like_path(text: &str) -> bool {
@@ -192,13 +188,13 @@ mod tests {
 
     #[test]
     fn entries_in_many_words() {
-        let read = |block, source| Artifact::read(block, source).map(|a| (a.path, a.status, a.change));
+        let read = |block, source| Artifact::parse(block, source).map(|a| (a.path, a.status, a.change));
         let all = |path, status, change| Some((Cow::from(path), Cow::from(status), Cow::from(change)));
         assert_eq!(
-            read(Block::Row, r"| `a\|b.rs` | created | x \| y |"),
+            read(Block::TableRow, r"| `a\|b.rs` | created | x \| y |"),
             all("a|b.rs", "created", r"x \| y")
         );
-        assert_eq!(read(Block::Row, "| [a.md](docs/a.md) | **done** |"), all("a.md", "done", ""));
+        assert_eq!(read(Block::TableRow, "| [a.md](docs/a.md) | **done** |"), all("a.md", "done", ""));
         for item in [
             "- `src/a.rs` (created): the parser",
             "* src/a.rs - created - the parser",
@@ -208,9 +204,9 @@ mod tests {
         }
         assert_eq!(read(Block::Item, "- src/a.rs: the parser"), all("src/a.rs", "", "the parser"));
         assert_eq!(read(Block::Item, "- ``a`b.rs`` (created): x"), all("a`b.rs", "created", "x"));
-        assert_eq!(read(Block::Row, "| `` `a.rs `` | created | x |"), all("`a.rs", "created", "x"));
+        assert_eq!(read(Block::TableRow, "| `` `a.rs `` | created | x |"), all("`a.rs", "created", "x"));
         assert_eq!(read(Block::Item, "- nothing of note"), None);
-        assert!(Artifact::read(Block::Row, "| a/b | Renamed to c | |").unwrap().is_finished());
+        assert!(Artifact::parse(Block::TableRow, "| a/b | Renamed to c | |").unwrap().is_finished());
     }
 
     #[test]
@@ -220,9 +216,9 @@ mod tests {
         {
             let written =
                 Artifact { path: path.into(), status: "created".into(), change: "a `mark` in it".into() };
-            let (row, item) = (written.row(), written.item());
-            assert_eq!(Artifact::read(Block::Row, &row).unwrap(), written, "{row}");
-            assert_eq!(Artifact::read(Block::Item, &item).unwrap(), written, "{item}");
+            let (row, item) = (written.to_row(), written.to_item());
+            assert_eq!(Artifact::parse(Block::TableRow, &row).unwrap(), written, "{row}");
+            assert_eq!(Artifact::parse(Block::Item, &item).unwrap(), written, "{item}");
         }
     }
 }

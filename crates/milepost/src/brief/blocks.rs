@@ -1,55 +1,46 @@
-//! A section's content taken apart: list items, table rows, paragraphs, fences, comments. Pieces lie end to end.
-//! In: the content of a section. Out: blocks by their place in it. Also: what an item, a row or a status says.
+//! Splits a section's content into list items, table rows, paragraphs, fences and comments. Input: the content of a
+//! section. Output: adjacent byte ranges, and the text of items, cells and code spans.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr3};
 
-use super::parse::fence;
+use super::parse::parse_fence;
 use crate::front_matter::lines;
 
-/// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Block {
-    /// Lines with nothing on them.
     Blank,
     /// An item of a list, with lines that continue it.
     Item,
     /// The head of a table and the line below it.
     TableHead,
-    /// A row of a table.
-    Row,
-    /// Text.
+    TableRow,
     Paragraph,
-    /// A block of code.
     Code,
-    /// A comment.
     Comment,
     /// A heading below the section's own.
     Heading,
-    /// A line across.
-    Rule,
+    ThematicBreak,
 }
 
 impl Block {
-    /// Whether it says something.
-    pub(super) fn says_something(self) -> bool {
-        matches!(self, Self::Item | Self::Row | Self::Paragraph | Self::Code)
+    pub(super) fn has_content(self) -> bool {
+        matches!(self, Self::Item | Self::TableRow | Self::Paragraph | Self::Code)
     }
 }
 
-/// How far lists are taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grain {
-    /// An item and all below it is one.
+pub(super) enum Granularity {
+    /// An item and its nested items are one block.
     Items,
-    /// An item below another is one of its own.
+    /// A nested item is a block of its own.
     Lines,
 }
 
-/// Takes content apart. The ranges lie end to end and cover all of it.
-pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> {
+/// Splits content into blocks. The ranges are adjacent and cover all of it.
+pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Block, Range<usize>)> {
     let mut found: Vec<(Block, Range<usize>)> = Vec::with_capacity(content.len() / 48);
     let mut open: Option<(char, usize)> = None;
     let mut comment = false;
@@ -66,9 +57,10 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         let first = bare.as_bytes().first();
         let inside = last == Some(Block::Item) && indent >= base + 2;
         let has_pipe = || first == Some(&b'|') || line.contains('|');
-        // What goes on is part of the block before it.
-        let goes_on = if let Some((mark, n)) = open {
-            if fence(line).is_some_and(|(m, k)| m == mark && k >= n) && bare.chars().all(|c| c == mark) {
+        // A continuing line is part of the block before it.
+        let continues = if let Some((mark, n)) = open {
+            if parse_fence(line).is_some_and(|(m, k)| m == mark && k >= n) && bare.chars().all(|c| c == mark)
+            {
                 open = None;
             }
             true
@@ -78,7 +70,7 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
         } else {
             false
         };
-        let block = if goes_on {
+        let block = if continues {
             None
         } else if bare.is_empty() && last != Some(Block::Item) {
             Some(Block::Blank)
@@ -86,24 +78,26 @@ pub(super) fn blocks(content: &str, grain: Grain) -> Vec<(Block, Range<usize>)> 
             let blanks = below.len() - below.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let indented =
                 below.get(..blanks).unwrap_or_default().rsplit('\n').next().map_or(0, str::len) >= base + 2;
-            let is_item = grain == Grain::Lines && is_item(below.trim_start());
+            let is_item = granularity == Granularity::Lines && is_list_item(below.trim_start());
             (!indented || blanks == below.len() || is_item).then_some(Block::Blank)
         } else if let Some(b'`' | b'~') = first
-            && let Some(mark) = fence(bare)
+            && let Some(mark) = parse_fence(bare)
         {
             open = Some(mark);
             (!inside).then_some(Block::Code)
         } else if bare.starts_with("<!--") && !inside {
             comment = !line.contains("-->");
             Some(Block::Comment)
-        } else if is_rule(bare) && last != Some(Block::TableHead) {
-            Some(Block::Rule)
-        } else if is_item(bare) && (indent < base + 2 || grain == Grain::Lines || last != Some(Block::Item)) {
+        } else if is_thematic_break(bare) && last != Some(Block::TableHead) {
+            Some(Block::ThematicBreak)
+        } else if is_list_item(bare)
+            && (indent < base + 2 || granularity == Granularity::Lines || last != Some(Block::Item))
+        {
             base = indent;
             Some(Block::Item)
-        } else if matches!(last, Some(Block::TableHead | Block::Row)) && has_pipe() {
-            Some(Block::Row)
-        } else if has_pipe() && is_table_rule(below) {
+        } else if matches!(last, Some(Block::TableHead | Block::TableRow)) && has_pipe() {
+            Some(Block::TableRow)
+        } else if has_pipe() && is_delimiter_row(below) {
             Some(Block::TableHead)
         } else if is_heading(bare) && indent < 4 {
             Some(Block::Heading)
@@ -131,17 +125,17 @@ fn is_heading(bare: &str) -> bool {
     (1..=6).contains(&(bare.len() - text.len())) && (text.is_empty() || text.starts_with([' ', '\t']))
 }
 
-fn is_rule(bare: &str) -> bool {
+fn is_thematic_break(bare: &str) -> bool {
     let Some(mark @ (b'-' | b'*' | b'_')) = bare.bytes().next() else { return false };
     bare.bytes().all(|b| b == mark || b == b' ') && bare.bytes().filter(|b| *b == mark).count() >= 3
 }
 
-fn is_item(bare: &str) -> bool {
-    marker(bare).is_some()
+fn is_list_item(bare: &str) -> bool {
+    list_marker_len(bare).is_some()
 }
 
 /// The length of a list item's marker with the blank after it.
-fn marker(bare: &str) -> Option<usize> {
+fn list_marker_len(bare: &str) -> Option<usize> {
     let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
     let mark = match bare.as_bytes().get(digits) {
         Some(b'-' | b'*' | b'+') if digits == 0 => 1,
@@ -155,22 +149,22 @@ fn marker(bare: &str) -> Option<usize> {
     }
 }
 
-fn is_table_rule(rest: &str) -> bool {
+fn is_delimiter_row(rest: &str) -> bool {
     let line = rest.lines().next().unwrap_or_default().trim();
     line.contains('-')
         && line.contains('|')
         && line.chars().all(|c| matches!(c, '-' | '|' | ':' | ' ' | '\t'))
 }
 
-/// What a list item says: without its marker, without a box to tick.
-pub(super) fn said(item: &str) -> &str {
+/// A list item's text, without its marker and checkbox.
+pub(super) fn item_text(item: &str) -> &str {
     let bare = item.trim();
-    let text = marker(bare).and_then(|n| bare.get(n..)).unwrap_or(bare).trim_start();
+    let text = list_marker_len(bare).and_then(|n| bare.get(n..)).unwrap_or(bare).trim_start();
     ["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| text.strip_prefix(tick)).unwrap_or(text).trim()
 }
 
-/// Text without the blanks around it, of which there is mostly one at each end.
-pub(super) fn trimmed(text: &str) -> &str {
+/// Trims text; fast for the usual case of one blank at each end.
+pub(super) fn trim_blanks(text: &str) -> &str {
     let inner = text.strip_prefix(' ').unwrap_or(text);
     let inner = inner.strip_suffix([' ', '\n']).unwrap_or(inner);
     match inner.as_bytes() {
@@ -180,8 +174,8 @@ pub(super) fn trimmed(text: &str) -> &str {
 }
 
 /// The cells of a table's row. Pipes that are escaped or stand in code belong to their cell.
-pub(super) fn cells(row: &str) -> Vec<&str> {
-    let row = trimmed(row);
+pub(super) fn split_cells(row: &str) -> Vec<&str> {
+    let row = trim_blanks(row);
     let row = row.strip_prefix('|').unwrap_or(row);
     let mut found = Vec::with_capacity(4);
     let (mut start, mut at) = (0, 0);
@@ -194,18 +188,18 @@ pub(super) fn cells(row: &str) -> Vec<&str> {
                 // Code ends at as many marks as it began with; where it does not end, it is no code.
                 let n = bytes.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'`').count();
                 at += n;
-                let close = code_end(bytes.get(at..).unwrap_or_default(), n);
+                let close = find_code_end(bytes.get(at..).unwrap_or_default(), n);
                 at += close.unwrap_or(0);
                 continue;
             }
             _ => {
-                found.push(trimmed(row.get(start..at).unwrap_or_default()));
+                found.push(trim_blanks(row.get(start..at).unwrap_or_default()));
                 start = at + 1;
             }
         }
         at += 1;
     }
-    let rest = trimmed(row.get(start..).unwrap_or_default());
+    let rest = trim_blanks(row.get(start..).unwrap_or_default());
     if !rest.is_empty() || start == 0 {
         found.push(rest);
     }
@@ -213,7 +207,7 @@ pub(super) fn cells(row: &str) -> Vec<&str> {
 }
 
 /// Where a span of code that began with `n` marks ends.
-fn code_end(bytes: &[u8], n: usize) -> Option<usize> {
+fn find_code_end(bytes: &[u8], n: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(next) = memchr(b'`', bytes.get(at..)?) {
         at += next;
@@ -237,10 +231,10 @@ pub(super) fn code_span(text: &str) -> String {
 }
 
 /// The code span that a text begins with, without its marks, and the text after it.
-pub(super) fn leading_code(text: &str) -> Option<(&str, &str)> {
+pub(super) fn split_leading_code(text: &str) -> Option<(&str, &str)> {
     let marks = text.bytes().take_while(|b| *b == b'`').count();
     let inside = text.get(marks..)?;
-    let end = if marks == 0 { None } else { code_end(inside.as_bytes(), marks) }?;
+    let end = if marks == 0 { None } else { find_code_end(inside.as_bytes(), marks) }?;
     let code = inside.get(..end - marks)?;
     let padded = code.strip_prefix(' ').and_then(|code| code.strip_suffix(' '));
     let bare = padded.filter(|_| !code.trim().is_empty()).unwrap_or(code);
@@ -248,12 +242,12 @@ pub(super) fn leading_code(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Where backticks begin a code span that does not end, and how many they are.
-pub(super) fn unclosed_code(text: &str) -> Option<std::ops::Range<usize>> {
+pub(super) fn find_unclosed_code(text: &str) -> Option<std::ops::Range<usize>> {
     let mut at = 0;
     while let Some(next) = text.get(at..)?.find('`') {
         at += next;
         let rest = text.get(at..)?;
-        match leading_code(rest) {
+        match split_leading_code(rest) {
             Some((_, after)) => at = text.len() - after.len(),
             None => return Some(at..at + rest.bytes().take_while(|b| *b == b'`').count()),
         }
@@ -262,11 +256,11 @@ pub(super) fn unclosed_code(text: &str) -> Option<std::ops::Range<usize>> {
 }
 
 /// Text without the marks of Markdown around code and emphasis, with escaped pipes as pipes.
-pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
-    let text = trimmed(text);
+pub(super) fn strip_markup(text: &str) -> Cow<'_, str> {
+    let text = trim_blanks(text);
     let link = text.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(name, _)| name);
     let bare = link.unwrap_or(text).trim_matches(|c| matches!(c, '*' | ' '));
-    let bare = match leading_code(bare) {
+    let bare = match split_leading_code(bare) {
         Some((code, "")) => code,
         _ => bare.trim_matches(|c| matches!(c, '`' | '*' | ' ')),
     };
@@ -274,7 +268,7 @@ pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
 }
 
 /// Text as it is compared: small letters, one blank between words, no marks, one kind of arrow.
-pub(crate) fn normal(text: &str) -> String {
+pub(crate) fn normalize_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let arrows = text.contains("->") || text.contains("=>");
     let text = if arrows { &text.replace("->", "→").replace("=>", "→") } else { text };
@@ -296,8 +290,8 @@ pub(crate) fn normal(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn kinds(content: &str, grain: Grain) -> Vec<(Block, &str)> {
-        let found = blocks(content, grain);
+    fn kinds(content: &str, granularity: Granularity) -> Vec<(Block, &str)> {
+        let found = split_blocks(content, granularity);
         let joined: String = found.iter().map(|(_, r)| &content[r.clone()]).collect();
         assert_eq!(joined, content, "not a byte is lost");
         found.into_iter().map(|(block, r)| (block, content[r].trim_end())).collect()
@@ -306,31 +300,31 @@ mod tests {
     #[test]
     fn content_is_taken_apart() {
         let content = "text\nmore\n\n- a\n  - b\n    more of b\n- c\n\n  still c\n\n<!-- no\n- x -->\n| A | B |\n|---|---|\n| 1 | 2 |\n~~~\n- no\n~~~\n";
-        let items = kinds(content, Grain::Items);
-        let said: Vec<_> = items.iter().filter(|(b, _)| *b != Block::Blank).collect();
+        let items = kinds(content, Granularity::Items);
+        let content_blocks: Vec<_> = items.iter().filter(|(b, _)| *b != Block::Blank).collect();
         assert_eq!(
-            said,
+            content_blocks,
             [
                 &(Block::Paragraph, "text\nmore"),
                 &(Block::Item, "- a\n  - b\n    more of b"),
                 &(Block::Item, "- c\n\n  still c"),
                 &(Block::Comment, "<!-- no\n- x -->"),
                 &(Block::TableHead, "| A | B |\n|---|---|"),
-                &(Block::Row, "| 1 | 2 |"),
+                &(Block::TableRow, "| 1 | 2 |"),
                 &(Block::Code, "~~~\n- no\n~~~"),
             ]
         );
-        let lines = kinds(content, Grain::Lines);
+        let lines = kinds(content, Granularity::Lines);
         assert!(lines.contains(&(Block::Item, "  - b\n    more of b")), "{lines:?}");
     }
 
     #[test]
     fn pipes_in_cells() {
-        assert_eq!(cells(r"| `a|b` | x \| y | z |"), ["`a|b`", r"x \| y", "z"]);
-        assert_eq!(cells("| a | | c"), ["a", "", "c"]);
-        assert_eq!(cells("| `a | b |"), ["`a", "b"], "code that does not end is no code");
-        assert_eq!(cells("| ``a`|`b`` | c |"), ["``a`|`b``", "c"]);
-        assert_eq!(unmarked(r"`a\|b`"), "a|b");
+        assert_eq!(split_cells(r"| `a|b` | x \| y | z |"), ["`a|b`", r"x \| y", "z"]);
+        assert_eq!(split_cells("| a | | c"), ["a", "", "c"]);
+        assert_eq!(split_cells("| `a | b |"), ["`a", "b"], "code that does not end is no code");
+        assert_eq!(split_cells("| ``a`|`b`` | c |"), ["``a`|`b``", "c"]);
+        assert_eq!(strip_markup(r"`a\|b`"), "a|b");
     }
 
     #[test]
@@ -344,17 +338,17 @@ mod tests {
             (" a", "` a`"),
         ] {
             assert_eq!(code_span(text), span);
-            assert_eq!(leading_code(&format!("{span} (new)")), Some((text, " (new)")), "{span}");
-            assert_eq!(unmarked(&format!("**{span}**")), text);
+            assert_eq!(split_leading_code(&format!("{span} (new)")), Some((text, " (new)")), "{span}");
+            assert_eq!(strip_markup(&format!("**{span}**")), text);
         }
-        assert_eq!(leading_code("`a``"), None, "it does not end");
-        assert_eq!(unclosed_code("- ``a`b`` and `c`"), None);
-        assert_eq!(unclosed_code("- ``a`b`` and `c"), Some(14..15));
+        assert_eq!(split_leading_code("`a``"), None, "it does not end");
+        assert_eq!(find_unclosed_code("- ``a`b`` and `c`"), None);
+        assert_eq!(find_unclosed_code("- ``a`b`` and `c"), Some(14..15));
     }
 
     #[test]
     fn text_is_compared_without_its_marks() {
-        assert_eq!(normal("**Use**  `SQLite`\n -> now"), "use sqlite → now");
-        assert_eq!(normal("a ** b"), "a b");
+        assert_eq!(normalize_text("**Use**  `SQLite`\n -> now"), "use sqlite → now");
+        assert_eq!(normalize_text("a ** b"), "a b");
     }
 }

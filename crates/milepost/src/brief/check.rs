@@ -1,10 +1,10 @@
-//! Whether a brief is what the format asks for. Strict, where reading is tolerant; every lack is named.
+//! Checks a brief against the format. Input: a parsed brief. Output: errors and warnings. Must not change the brief.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 
-use super::blocks::{Block, Grain, blocks, said};
-use super::{Brief, Kind, REQUIRED, Section, Warning};
+use super::blocks::{Block, Granularity, item_text, split_blocks};
+use super::{Brief, REQUIRED_SECTIONS, Section, SectionKind, Warning};
 use crate::model::CheckpointId;
 
 /// One thing that is wrong.
@@ -12,36 +12,36 @@ pub type Finding = Warning;
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Check {
-    /// What has to be mended.
+pub struct CheckReport {
+    /// Violations of the format.
     pub errors: Vec<Finding>,
     /// What could be better.
     pub warnings: Vec<Finding>,
 }
 
-impl Check {
-    /// Whether it is what the format asks for.
-    pub fn valid(&self) -> bool {
+impl CheckReport {
+    /// Whether the brief conforms to the format.
+    pub fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
 }
 
-pub(super) fn check(brief: &Brief) -> Check {
-    let mut check = Check { errors: Vec::new(), warnings: brief.warnings().to_vec() };
-    header(brief, &mut check);
-    for kind in REQUIRED {
-        section(brief, kind, &mut check);
+pub(super) fn check(brief: &Brief) -> CheckReport {
+    let mut check = CheckReport { errors: Vec::new(), warnings: brief.warnings().to_vec() };
+    check_front_matter(brief, &mut check);
+    for kind in REQUIRED_SECTIONS {
+        check_section(brief, kind, &mut check);
     }
-    if brief.of_kind(Kind::Rules).any(|section| is_empty(brief.content(section))) {
-        check.warnings.push(Warning::new(Some(Kind::Rules.as_str()), "is empty"));
+    if brief.sections_of_kind(SectionKind::Rules).any(|section| is_empty(brief.content(section))) {
+        check.warnings.push(Warning::new(Some(SectionKind::Rules.as_str()), "is empty"));
     }
-    shape(brief, &mut check);
-    thin(brief, &mut check);
+    check_section_order(brief, &mut check);
+    check_vague_sections(brief, &mut check);
     check
 }
 
 /// The required fields of the front matter.
-fn header(brief: &Brief, check: &mut Check) {
+fn check_front_matter(brief: &Brief, check: &mut CheckReport) {
     if brief.front_matter().is_none() {
         check
             .errors
@@ -58,7 +58,7 @@ fn header(brief: &Brief, check: &mut Check) {
     }
     match brief.value("created") {
         None => check.errors.push(Warning::new(None, "created: is missing from the front matter")),
-        Some(text) => match created(text) {
+        Some(text) => match parse_created(text) {
             Ok((_, None)) => {}
             Ok((_, Some(odd))) => check.warnings.push(Warning::new(None, format!("created: {odd}"))),
             Err(wrong) => check.errors.push(Warning::new(None, format!("created: {wrong}"))),
@@ -75,7 +75,7 @@ fn header(brief: &Brief, check: &mut Check) {
 
 /// A time of the front matter or of a delta's heading, and what is odd about it. A time without an offset is UTC; a date
 /// is midnight UTC.
-pub(crate) fn created(text: &str) -> Result<(Timestamp, Option<String>), String> {
+pub(crate) fn parse_created(text: &str) -> Result<(Timestamp, Option<String>), String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok((at, None));
     }
@@ -90,14 +90,15 @@ pub(crate) fn created(text: &str) -> Result<(Timestamp, Option<String>), String>
     Ok((at, Some(format!("\"{text}\" has no offset: UTC is meant"))))
 }
 
-fn section(brief: &Brief, kind: Kind, check: &mut Check) {
+fn check_section(brief: &Brief, kind: SectionKind, check: &mut CheckReport) {
     let name = Some(kind.as_str());
-    let own: Vec<&Section> = brief.of_kind(kind).filter(|section| section.own_words).collect();
+    let own: Vec<&Section> =
+        brief.sections_of_kind(kind).filter(|section| section.has_standard_name).collect();
     if !own.is_empty() && own.iter().all(|section| is_unknown(brief.content(section))) {
         check.warnings.push(Warning::new(name, "says only that it is unknown: fill it in"));
     }
     if own.is_empty() {
-        let hint = match brief.of_kind(kind).next() {
+        let hint = match brief.sections_of_kind(kind).next() {
             Some(other) => format!("; \"{}\" reads like it: call it so", other.heading),
             None => String::new(),
         };
@@ -117,29 +118,29 @@ fn section(brief: &Brief, kind: Kind, check: &mut Check) {
     }
 }
 
-/// Whether content says nothing: no text, or only comments and the head of a table.
+/// Whether content is empty: no text, or only comments and the head of a table.
 pub(super) fn is_empty(content: &str) -> bool {
-    !blocks(content, Grain::Items).into_iter().any(|(block, range)| {
+    !split_blocks(content, Granularity::Items).into_iter().any(|(block, range)| {
         let source = content.get(range).unwrap_or_default();
         match block {
-            Block::Item => !said(source).is_empty(),
-            Block::Row => source.chars().any(char::is_alphanumeric),
+            Block::Item => !item_text(source).is_empty(),
+            Block::TableRow => source.chars().any(char::is_alphanumeric),
             Block::Code => source.lines().count() > 2,
-            Block::Paragraph => !only_comments(source),
+            Block::Paragraph => !is_only_comments(source),
             _ => false,
         }
     })
 }
 
-/// Whether content says only that nothing is known, as a brief composed of facts does where it has none.
+/// Whether content says only that nothing is known, as composed briefs do for sections without facts.
 pub(super) fn is_unknown(content: &str) -> bool {
     let mut unknown = false;
-    for (block, range) in blocks(content, Grain::Items) {
+    for (block, range) in split_blocks(content, Granularity::Items) {
         let source = content.get(range).unwrap_or_default();
-        if !block.says_something() || block == Block::Paragraph && only_comments(source) {
+        if !block.has_content() || block == Block::Paragraph && is_only_comments(source) {
             continue;
         }
-        let text = said(source).trim();
+        let text = item_text(source).trim();
         let word = text.split([':', '.']).next().unwrap_or_default();
         match (block, word) {
             (Block::Paragraph | Block::Item, "Unknown") if text.lines().count() == 1 => unknown = true,
@@ -151,7 +152,7 @@ pub(super) fn is_unknown(content: &str) -> bool {
 }
 
 /// Whether text is nothing but comments, as where one stands in the middle of a line.
-fn only_comments(text: &str) -> bool {
+fn is_only_comments(text: &str) -> bool {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("<!--") {
         if !before.trim().is_empty() {
@@ -162,45 +163,48 @@ fn only_comments(text: &str) -> bool {
     rest.trim().is_empty()
 }
 
-/// The order of sections, and what this version only keeps.
-fn shape(brief: &Brief, check: &mut Check) {
-    let places = brief.sections().iter().filter(|s| !s.in_delta && s.own_words);
-    let places: Vec<_> = places.filter(|s| s.kind.place() < super::ORDER.len()).collect();
-    if let Some(pair) = places.windows(2).find(|pair| pair[0].kind.place() > pair[1].kind.place()) {
+/// Checks the order of sections, and for deltas and notices.
+fn check_section_order(brief: &Brief, check: &mut CheckReport) {
+    let places = brief.sections().iter().filter(|s| !s.in_delta && s.has_standard_name);
+    let places: Vec<_> = places.filter(|s| s.kind.position() < super::SECTION_ORDER.len()).collect();
+    if let Some(pair) = places.windows(2).find(|pair| pair[0].kind.position() > pair[1].kind.position()) {
         let message = format!("stands after {}", pair[0].kind);
         check.warnings.push(Warning::new(Some(pair[1].kind.as_str()), message));
     }
-    let deltas = brief.sections().iter().filter(|s| s.kind == Kind::Delta).count();
+    let deltas = brief.sections().iter().filter(|s| s.kind == SectionKind::Delta).count();
     if deltas > 0 {
         let message = format!("{deltas} appended: `milepost brief merge` folds them in");
-        check.warnings.push(Warning::new(Some(Kind::Delta.as_str()), message));
+        check.warnings.push(Warning::new(Some(SectionKind::Delta.as_str()), message));
     }
-    if brief.of_kind(Kind::LeftOut).next().is_some() {
+    if brief.sections_of_kind(SectionKind::LeftOut).next().is_some() {
         check.warnings.push(Warning::new(
-            Some(Kind::LeftOut.as_str()),
+            Some(SectionKind::LeftOut.as_str()),
             "this brief was fitted to a budget and is not the whole one",
         ));
     }
 }
 
-/// Sections that say too little to go on with.
-fn thin(brief: &Brief, check: &mut Check) {
+/// Finds sections that say too little to continue with.
+fn check_vague_sections(brief: &Brief, check: &mut CheckReport) {
     let words = |section: &Section| {
         let content = brief.content(section);
-        let said = blocks(content, Grain::Items).into_iter().filter(|(block, _)| block.says_something());
-        said.map(|(_, r)| content.get(r).unwrap_or_default().split_whitespace().count()).sum::<usize>()
+        let with_content =
+            split_blocks(content, Granularity::Items).into_iter().filter(|(block, _)| block.has_content());
+        with_content
+            .map(|(_, r)| content.get(r).unwrap_or_default().split_whitespace().count())
+            .sum::<usize>()
     };
-    for kind in [Kind::Problem, Kind::Intent, Kind::State, Kind::Next] {
-        let few = brief.of_kind(kind).map(words).sum::<usize>();
-        let wide = brief.of_kind(kind).any(|section| !brief.content(section).is_ascii());
+    for kind in [SectionKind::Problem, SectionKind::Intent, SectionKind::State, SectionKind::Next] {
+        let few = brief.sections_of_kind(kind).map(words).sum::<usize>();
+        let wide = brief.sections_of_kind(kind).any(|section| !brief.content(section).is_ascii());
         if few > 0 && few < 4 && !wide {
             check.warnings.push(Warning::new(Some(kind.as_str()), "says very little"));
         }
     }
     const VAGUE: [&str; 6] =
         ["good progress", "continue work", "continue working", "keep going", "things are working", "tbd"];
-    for kind in [Kind::State, Kind::Next] {
-        for section in brief.of_kind(kind) {
+    for kind in [SectionKind::State, SectionKind::Next] {
+        for section in brief.sections_of_kind(kind) {
             let content = brief.content(section).to_lowercase();
             if let Some(vague) = VAGUE.iter().find(|vague| content.contains(**vague)) {
                 let message = format!("\"{vague}\" does not say what exists or what to do");

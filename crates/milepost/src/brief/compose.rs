@@ -1,15 +1,15 @@
-//! A brief out of facts, for a checkpoint that has none. Every line says what it rests on; nothing is invented, and a
-//! section of which nothing is known says so.
+//! Composes a brief from recorded facts when nobody wrote one. Every line names its source; sections without facts say
+//! so. Must not invent anything.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::artifact::plain_path;
-use super::blocks::{Block, Grain, blocks, code_span, normal, said};
-use super::line::one_line;
-use super::{Brief, Kind};
+use super::artifact::inline_path;
+use super::blocks::{Block, Granularity, code_span, item_text, normalize_text, split_blocks};
+use super::single_line::one_line;
+use super::{Brief, SectionKind};
 use crate::front_matter::written;
 use crate::model::{
     Body, CriterionStatus, Decision, LogLine, Manifest, Outcome, OutcomeResult, PathText, RunRecord,
@@ -31,67 +31,64 @@ pub struct BriefFacts<'a> {
     pub record: Option<&'a RunRecord>,
     /// What the project's manifest files say.
     pub manifests: &'a [Manifest],
-    /// The brief that is carried forward: what it said of the state stays, as its word.
-    pub before: Option<&'a Brief>,
+    /// The previous brief: its statements about the state are quoted.
+    pub previous: Option<&'a Brief>,
 }
 
-/// So many files are named; the checkpoint has the rest.
-const FILES: usize = 200;
-/// So many of the newest outcomes and notes are told.
-const NEWEST: usize = 20;
-/// Characters of a text that was not written for a brief.
-const LONG: usize = 240;
+/// Maximum number of files listed; the checkpoint has the rest.
+const MAX_FILES: usize = 200;
+/// Maximum number of outcomes and of notes, newest first.
+const MAX_NEWEST: usize = 20;
+/// Maximum length of a text that was not written for a brief.
+const MAX_TEXT_CHARS: usize = 240;
 
-/// Makes a brief.
+type SectionLines = fn(&BriefFacts<'_>) -> Vec<String>;
+
+/// The sections of a composed brief: kind, lines, and what is missing if there are none.
+const SECTIONS: [(SectionKind, SectionLines, &str); 8] = [
+    (SectionKind::Problem, problem_lines, "no title, summary or prompt was recorded"),
+    (SectionKind::Intent, intent_lines, "no prompt, plan or criterion was recorded"),
+    (SectionKind::Decisions, decision_lines, "no decision was recorded"),
+    (SectionKind::Technical, technical_lines, "no manifest file and nothing of git was found"),
+    (SectionKind::PlayByPlay, play_by_play_lines, "no step, task, note or outcome was recorded"),
+    (SectionKind::Artifacts, artifact_lines, "no file was captured"),
+    (SectionKind::State, state_lines, "there is no checkpoint"),
+    (SectionKind::Next, next_action_lines, "nothing is pending and nothing failed, as far as was recorded"),
+];
+
+/// Composes a brief.
 pub fn compose(facts: &BriefFacts<'_>) -> String {
-    let mut text = front_matter(facts);
-    section(&mut text, Kind::Problem, problem(facts), "no title, summary or prompt was recorded");
-    section(&mut text, Kind::Intent, intent(facts), "no prompt, plan or criterion was recorded");
-    let _ = write!(text, "\n## {}\n", Kind::Container);
-    section(&mut text, Kind::Decisions, decisions(facts), "no decision was recorded");
-    section(&mut text, Kind::Technical, technical(facts), "no manifest file and nothing of git was found");
-    section(&mut text, Kind::Play, play(facts), "no step, task, note or outcome was recorded");
-    section(&mut text, Kind::Artifacts, artifacts(facts), "no file was captured");
-    section(&mut text, Kind::State, state(facts), "there is no checkpoint");
-    section(
-        &mut text,
-        Kind::Next,
-        next(facts),
-        "nothing is pending and nothing failed, as far as was recorded",
-    );
-    let rules = rules(facts);
+    let mut text = format_front_matter(facts);
+    for (kind, lines, unknown) in SECTIONS {
+        if kind == SectionKind::Decisions {
+            let _ = write!(text, "\n## {}\n", SectionKind::Container);
+        }
+        write_section(&mut text, kind, lines(facts), unknown);
+    }
+    let rules = rule_lines(facts);
     if !rules.is_empty() {
-        section(&mut text, Kind::Rules, rules, "");
+        write_section(&mut text, SectionKind::Rules, rules, "");
     }
     text
 }
 
-/// Makes what carries a brief forward: what is known beyond problem, intent and rules, which people write.
+/// Composes an update of a brief: all sections with facts but problem, intent and rules, which people write.
 pub(crate) fn compose_update(facts: &BriefFacts<'_>) -> String {
-    let mut text = front_matter(facts);
-    type Lines = fn(&BriefFacts<'_>) -> Vec<String>;
-    let known: [(Kind, Lines); 6] = [
-        (Kind::Decisions, decisions),
-        (Kind::Technical, technical),
-        (Kind::Play, play),
-        (Kind::Artifacts, artifacts),
-        (Kind::State, state),
-        (Kind::Next, next),
-    ];
-    for (kind, lines) in known {
+    let mut text = format_front_matter(facts);
+    for (kind, lines, _) in SECTIONS.into_iter().skip(2) {
         let lines = lines(facts);
         if !lines.is_empty() {
-            section(&mut text, kind, lines, "");
+            write_section(&mut text, kind, lines, "");
         }
     }
     text
 }
 
-fn front_matter(facts: &BriefFacts<'_>) -> String {
+fn format_front_matter(facts: &BriefFacts<'_>) -> String {
     let value = |text: &str| written(&one_line(text));
     let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", value(&facts.id), facts.created);
     if let Some(body) = facts.body {
-        let _ = writeln!(text, "anchor: {}", value(&anchor(body)));
+        let _ = writeln!(text, "anchor: {}", value(&anchor_text(body)));
     }
     if let Some(parent) = &facts.parent {
         let _ = writeln!(text, "parent: {}", value(parent));
@@ -100,7 +97,7 @@ fn front_matter(facts: &BriefFacts<'_>) -> String {
 }
 
 /// Adds a section. Every line passes here, so that no recorded value can begin a line or a heading of its own.
-fn section(text: &mut String, kind: Kind, lines: Vec<String>, unknown: &str) {
+fn write_section(text: &mut String, kind: SectionKind, lines: Vec<String>, unknown: &str) {
     let _ = write!(text, "\n{} {kind}\n", "#".repeat(usize::from(kind.level())));
     if lines.is_empty() {
         let _ = writeln!(text, "Unknown: {unknown}.");
@@ -113,33 +110,33 @@ fn section(text: &mut String, kind: Kind, lines: Vec<String>, unknown: &str) {
             None => text.extend([&line, "\n"]),
         }
     }
-    if kind == Kind::Next && !lines.iter().any(|line| line.starts_with("- Blocked:")) {
+    if kind == SectionKind::Next && !lines.iter().any(|line| line.starts_with("- Blocked:")) {
         text.push_str("- Blocked: None\n");
     }
 }
 
-/// One line, and not without end.
-fn flat(text: &str) -> String {
+/// Text on one line of limited length.
+fn clip(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.chars().count() <= LONG {
+    if words.chars().count() <= MAX_TEXT_CHARS {
         return words;
     }
-    let cut: String = words.chars().take(LONG).collect();
+    let cut: String = words.chars().take(MAX_TEXT_CHARS).collect();
     format!("{}…", cut.trim_end())
 }
 
-fn cell(text: &str) -> String {
-    flat(text).replace('|', "\\|")
+fn escape_cell(text: &str) -> String {
+    clip(text).replace('|', "\\|")
 }
 
-fn path(path: &PathText) -> String {
+fn path_text(path: &PathText) -> String {
     match path {
         PathText::Text(text) => text.clone(),
         PathText::Bytes { b64 } => format!("base64:{b64}"),
     }
 }
 
-fn anchor(body: &Body) -> String {
+fn anchor_text(body: &Body) -> String {
     let place = format!("{}@{}", body.run_id, body.sequence);
     match &body.phase {
         Some(phase) => format!("{place}, phase {}", phase_name(phase)),
@@ -155,51 +152,52 @@ fn phase_name(phase: &crate::model::Phase) -> String {
 }
 
 /// What the user said, as hooks note it in the log.
-fn prompts<'a>(facts: &BriefFacts<'a>) -> Vec<&'a str> {
+fn user_prompts<'a>(facts: &BriefFacts<'a>) -> Vec<&'a str> {
     let log = facts.body.map(|body| body.log.as_slice()).unwrap_or_default();
     log.iter().filter_map(LogLine::prompt).collect()
 }
 
-fn problem(facts: &BriefFacts<'_>) -> Vec<String> {
+fn problem_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(title) = facts.record.and_then(|record| record.title.as_deref()) {
-        lines.push(format!("- {} (run title)", flat(title)));
+        lines.push(format!("- {} (run title)", clip(title)));
     }
     if let Some(summary) = facts.body.and_then(|body| body.task_summary.as_deref()) {
-        lines.push(format!("- {} (task summary)", flat(summary)));
+        lines.push(format!("- {} (task summary)", clip(summary)));
     }
-    if let (true, Some(prompt)) = (lines.is_empty(), prompts(facts).first()) {
-        lines.push(format!("- {} (first prompt)", flat(prompt)));
+    if let (true, Some(prompt)) = (lines.is_empty(), user_prompts(facts).first()) {
+        lines.push(format!("- {} (first prompt)", clip(prompt)));
     }
     lines
 }
 
-fn intent(facts: &BriefFacts<'_>) -> Vec<String> {
+fn intent_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let prompts = prompts(facts);
-    lines.extend(prompts.first().map(|prompt| format!("- {} (first prompt)", flat(prompt))));
+    let prompts = user_prompts(facts);
+    lines.extend(prompts.first().map(|prompt| format!("- {} (first prompt)", clip(prompt))));
     if prompts.len() > 1 {
-        lines.extend(prompts.last().map(|prompt| format!("- {} (newest prompt)", flat(prompt))));
+        lines.extend(prompts.last().map(|prompt| format!("- {} (newest prompt)", clip(prompt))));
     }
     if let Some(plan) = facts.record.and_then(|record| record.plan.as_deref()) {
         lines.push(format!("- Follow the plan {plan} (run plan)"));
     }
     if let Some(command) = facts.record.and_then(|record| record.command.as_ref()) {
-        lines.push(format!("- Run to its end: {} (run command)", code_span(&flat(&command.join(" ")))));
+        lines.push(format!("- Run to its end: {} (run command)", code_span(&clip(&command.join(" ")))));
     }
     let criteria = facts.body.map(|body| body.criteria.as_slice()).unwrap_or_default();
     lines.extend(criteria.iter().map(|c| {
         let subject = if c.subject.is_empty() { &c.id } else { &c.subject };
-        format!("- {} (criterion {})", flat(subject), c.id)
+        format!("- {} (criterion {})", clip(subject), c.id)
     }));
     lines
 }
 
-/// Decisions as they stand, each with those it replaced struck.
-fn decisions(facts: &BriefFacts<'_>) -> Vec<String> {
+/// Current decisions, each with those it replaced struck through.
+fn decision_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let all = facts.body.map(|body| body.decisions.as_slice()).unwrap_or_default();
-    let replaces =
-        |later: &Decision, text: &str| later.supersedes.as_deref().map(normal) == Some(normal(text));
+    let replaces = |later: &Decision, text: &str| {
+        later.supersedes.as_deref().map(normalize_text) == Some(normalize_text(text))
+    };
     let mut lines: Vec<String> = Vec::new();
     for (i, decision) in all.iter().enumerate() {
         if all.iter().skip(i + 1).any(|later| replaces(later, &decision.text)) {
@@ -210,8 +208,10 @@ fn decisions(facts: &BriefFacts<'_>) -> Vec<String> {
         // Each step goes back in the list, so that it ends.
         let mut before = i;
         while let Some(old) = &current.supersedes {
-            struck.push(flat(old));
-            let Some(at) = all.iter().take(before).rposition(|d| normal(&d.text) == normal(old)) else {
+            struck.push(clip(old));
+            let Some(at) =
+                all.iter().take(before).rposition(|d| normalize_text(&d.text) == normalize_text(old))
+            else {
                 break;
             };
             let Some(next) = all.get(at) else { break };
@@ -227,11 +227,11 @@ fn decisions(facts: &BriefFacts<'_>) -> Vec<String> {
     lines
 }
 
-fn technical(facts: &BriefFacts<'_>) -> Vec<String> {
+fn technical_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for manifest in facts.manifests {
         lines.extend(
-            manifest.facts.iter().map(|(key, value)| format!("- {key}: {} ({})", flat(value), manifest.file)),
+            manifest.facts.iter().map(|(key, value)| format!("- {key}: {} ({})", clip(value), manifest.file)),
         );
         lines.extend(manifest.error.iter().map(|e| format!("- {}: could not be read: {e}", manifest.file)));
     }
@@ -240,7 +240,7 @@ fn technical(facts: &BriefFacts<'_>) -> Vec<String> {
     if let Some(git) = git {
         lines.extend(git.branch.iter().map(|branch| format!("- Branch: {branch} (git)")));
         lines.extend(git.head.iter().map(|head| format!("- Commit: {head} (git)")));
-        lines.extend(git.error.iter().map(|e| format!("- git: {} (git)", flat(e))));
+        lines.extend(git.error.iter().map(|e| format!("- git: {} (git)", clip(e))));
     } else if let Some(branch) = facts.record.and_then(|record| record.branch.as_deref()) {
         lines.push(format!("- Branch: {branch} (at the session's start)"));
     }
@@ -250,43 +250,43 @@ fn technical(facts: &BriefFacts<'_>) -> Vec<String> {
     lines
 }
 
-fn title(task: &Task) -> String {
-    task.title().map_or_else(|| task.id().to_owned(), |title| flat(&title))
+fn task_title(task: &Task) -> String {
+    task.title().map_or_else(|| task.id().to_owned(), |title| clip(&title))
 }
 
 fn step_name(step: &StepState) -> String {
     let ordinal = step.step_ordinal.map_or(String::new(), |n| format!("{n}. "));
     let title = step.extra.get("step_title").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    let title = title.map_or(String::new(), |title| format!(" {}", flat(&title)));
+    let title = title.map_or(String::new(), |title| format!(" {}", clip(&title)));
     format!("{ordinal}{}{title}", step.step_id.as_deref().unwrap_or("unnamed"))
 }
 
 /// A command and its output, which is quoted because it is not part of the conversation.
-fn outcome(outcome: &Outcome) -> String {
-    let output = flat(&outcome.summary).replace('"', "'");
+fn outcome_text(outcome: &Outcome) -> String {
+    let output = clip(&outcome.summary).replace('"', "'");
     let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };
-    format!("{} {}{output}", outcome.kind, code_span(&flat(&outcome.name)))
+    format!("{} {}{output}", outcome.kind, code_span(&clip(&outcome.name)))
 }
 
-fn play(facts: &BriefFacts<'_>) -> Vec<String> {
+fn play_by_play_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut lines = Vec::new();
     for task in body.tasks.iter().filter(|task| task.has_ended()) {
-        lines.push(format!("- Task {} → {} → {} (task)", task.id(), title(task), task.status()));
+        lines.push(format!("- Task {} → {} → {} (task)", task.id(), task_title(task), task.status()));
     }
     if let Some(step) = &body.step_state {
         let status = step.step_status.map_or("unknown", |status| status.as_str());
         lines.push(format!("- Step → {} → {status} (step)", step_name(step)));
     }
     let notes: Vec<_> = body.log.iter().filter(|line| line.prompt().is_none()).collect();
-    for line in notes.iter().skip(notes.len().saturating_sub(NEWEST)) {
-        lines.push(format!("- {} → {} → noted (log)", line.at.strftime("%Y-%m-%d %H:%M"), flat(&line.text)));
+    for line in notes.iter().skip(notes.len().saturating_sub(MAX_NEWEST)) {
+        lines.push(format!("- {} → {} → noted (log)", line.at.strftime("%Y-%m-%d %H:%M"), clip(&line.text)));
     }
     let outcomes = &body.command_outcomes;
-    for one in outcomes.iter().skip(outcomes.len().saturating_sub(NEWEST)) {
+    for one in outcomes.iter().skip(outcomes.len().saturating_sub(MAX_NEWEST)) {
         lines.push(format!(
             "- Command → {} → {} in {} ms (outcome)",
-            outcome(one),
+            outcome_text(one),
             one.result,
             one.duration_ms
         ));
@@ -294,7 +294,7 @@ fn play(facts: &BriefFacts<'_>) -> Vec<String> {
     lines
 }
 
-fn artifacts(facts: &BriefFacts<'_>) -> Vec<String> {
+fn artifact_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     let mut known = HashSet::new();
@@ -306,23 +306,27 @@ fn artifacts(facts: &BriefFacts<'_>) -> Vec<String> {
     if let Some(workspace) = &body.workspace {
         if let Some(git) = &workspace.git {
             for renamed in &git.renamed {
-                add(path(&renamed.to), "renamed", format!("from {} (git)", plain_path(&path(&renamed.from))));
+                add(
+                    path_text(&renamed.to),
+                    "renamed",
+                    format!("from {} (git)", inline_path(&path_text(&renamed.from))),
+                );
             }
-            git.untracked.iter().for_each(|p| add(path(p), "created", "untracked (git)".to_owned()));
-            git.staged.iter().for_each(|p| add(path(p), "modified", "staged (git)".to_owned()));
-            git.modified.iter().for_each(|p| add(path(p), "modified", "not committed (git)".to_owned()));
+            git.untracked.iter().for_each(|p| add(path_text(p), "created", "untracked (git)".to_owned()));
+            git.staged.iter().for_each(|p| add(path_text(p), "modified", "staged (git)".to_owned()));
+            git.modified.iter().for_each(|p| add(path_text(p), "modified", "not committed (git)".to_owned()));
         }
         let touched = workspace.files_modified.iter();
-        touched.for_each(|p| add(path(p), "modified", "touched since the run began (git)".to_owned()));
+        touched.for_each(|p| add(path_text(p), "modified", "touched since the run began (git)".to_owned()));
         let watched = workspace.watched.iter().flat_map(|watched| &watched.files);
-        watched.for_each(|p| add(path(p), "watched", "in a watched folder".to_owned()));
+        watched.for_each(|p| add(path_text(p), "watched", "in a watched folder".to_owned()));
     }
     for file in &body.files {
         if file.sha256.is_none() && file.size.is_none() {
             add(file.path.clone(), "modified", "written by a tool (recorded)".to_owned());
             continue;
         }
-        let digest = file.sha256.as_deref().map_or(String::new(), |sha| format!(", sha256 {}", flat(sha)));
+        let digest = file.sha256.as_deref().map_or(String::new(), |sha| format!(", sha256 {}", clip(sha)));
         add(file.path.clone(), "referenced", format!("named by the checkpoint{digest}"));
     }
     if rows.is_empty() {
@@ -331,18 +335,18 @@ fn artifacts(facts: &BriefFacts<'_>) -> Vec<String> {
     let mut lines =
         vec![String::new(), "| File | Status | Key Change |".into(), "|------|--------|------------|".into()];
     let row = |(path, status, change): &(String, &str, String)| {
-        format!("| {} | {status} | {} |", code_span(path).replace('|', "\\|"), cell(change))
+        format!("| {} | {status} | {} |", code_span(path).replace('|', "\\|"), escape_cell(change))
     };
-    lines.extend(rows.iter().take(FILES).map(row));
-    if rows.len() > FILES {
-        let more = rows.len() - FILES;
+    lines.extend(rows.iter().take(MAX_FILES).map(row));
+    if rows.len() > MAX_FILES {
+        let more = rows.len() - MAX_FILES;
         lines.push(String::new());
         lines.push(format!("{more} more files are in the checkpoint: `milepost show {}`", body.snapshot_id));
     }
     lines
 }
 
-fn state(facts: &BriefFacts<'_>) -> Vec<String> {
+fn state_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut lines = vec![format!("- Status: {} (checkpoint {})", body.status, body.snapshot_id)];
     lines.extend(body.phase.iter().map(|phase| format!("- Phase: {} (checkpoint)", phase_name(phase))));
@@ -360,7 +364,7 @@ fn state(facts: &BriefFacts<'_>) -> Vec<String> {
         lines.push(format!("- Tasks: {done} of {} done, {failed} failed (tasks)", body.tasks.len()));
     }
     let last = body.command_outcomes.iter().rev().take(3);
-    lines.extend(last.map(|one| format!("- Last outcome: {} {} (outcome)", one.result, outcome(one))));
+    lines.extend(last.map(|one| format!("- Last outcome: {} {} (outcome)", one.result, outcome_text(one))));
     if let Some(git) = body.workspace.as_ref().and_then(|workspace| workspace.git.as_ref()) {
         let open = git.modified.len() + git.staged.len() + git.untracked.len();
         lines.push(format!("- Uncommitted files: {open} (git)"));
@@ -368,32 +372,33 @@ fn state(facts: &BriefFacts<'_>) -> Vec<String> {
     if let Some(pressure) = body.context_digest.as_ref().and_then(|digest| digest.window_pressure) {
         lines.push(format!("- Context window: {pressure} pressure (context digest)"));
     }
-    lines.extend(facts.before.map(earlier).unwrap_or_default());
+    lines.extend(facts.previous.map(earlier_state_lines).unwrap_or_default());
     lines
 }
 
-/// The state as the brief before said it; what that one had from another before it is gone by now.
-fn earlier(before: &Brief) -> Vec<String> {
+/// The state as the previous brief described it, without what that one quoted from its own predecessor.
+fn earlier_state_lines(before: &Brief) -> Vec<String> {
     let id = before.id().unwrap_or("the brief before");
     let mut lines = Vec::new();
-    for section in before.of_kind(Kind::State) {
+    for section in before.sections_of_kind(SectionKind::State) {
         let content = before.content(section);
         for (block, range) in
-            blocks(content, Grain::Items).into_iter().filter(|(block, _)| block.says_something())
+            split_blocks(content, Granularity::Items).into_iter().filter(|(block, _)| block.has_content())
         {
             let source = content.get(range).unwrap_or_default();
-            let text = if block == Block::Item { said(source) } else { source };
+            let text = if block == Block::Item { item_text(source) } else { source };
             if !text.starts_with("As of ") && !text.starts_with("Unknown: ") {
-                lines.push(format!("- As of {id}: {}", flat(text)));
+                lines.push(format!("- As of {id}: {}", clip(text)));
             }
         }
     }
     lines
 }
 
-/// Tasks and subtasks that stand so, each in a line.
-fn tasks(body: &Body, label: &str, wanted: &dyn Fn(&Task) -> bool) -> Vec<String> {
-    let one = |id: &str, task: &Task| format!("- {label}: {} (task {id}, {})", title(task), task.status());
+/// The tasks and subtasks that match, one per line.
+fn task_lines(body: &Body, label: &str, wanted: &dyn Fn(&Task) -> bool) -> Vec<String> {
+    let one =
+        |id: &str, task: &Task| format!("- {label}: {} (task {id}, {})", task_title(task), task.status());
     let mut lines = Vec::new();
     for task in &body.tasks {
         lines.extend(wanted(task).then(|| one(task.id(), task)));
@@ -403,40 +408,40 @@ fn tasks(body: &Body, label: &str, wanted: &dyn Fn(&Task) -> bool) -> Vec<String
     lines
 }
 
-fn next(facts: &BriefFacts<'_>) -> Vec<String> {
+fn next_action_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let Some(body) = facts.body else { return Vec::new() };
     let mut lines = Vec::new();
     let hints = body.step_state.as_ref().map(|step| &step.resume_hints);
     let advised = hints.map(|hints| hints.next_actions.as_slice()).unwrap_or_default();
-    lines.extend(advised.iter().map(|action| format!("- {} (resume hint)", flat(action))));
+    lines.extend(advised.iter().map(|action| format!("- {} (resume hint)", clip(action))));
     let outcomes = &body.command_outcomes;
     for (i, one) in outcomes.iter().enumerate().filter(|(_, one)| one.result == OutcomeResult::Fail) {
         let again = outcomes.iter().skip(i + 1).any(|later| later.name == one.name);
         if !again {
-            lines.push(format!("- Mend what failed: {} (outcome)", outcome(one)));
+            lines.push(format!("- Mend what failed: {} (outcome)", outcome_text(one)));
         }
     }
-    const UNDER_WAY: [&str; 2] = ["in_progress", "interrupted"];
+    const IN_PROGRESS: [&str; 2] = ["in_progress", "interrupted"];
     const BLOCKED: &str = "blocked";
     let open =
-        |task: &Task| !task.has_ended() && !UNDER_WAY.contains(&task.status()) && task.status() != BLOCKED;
-    lines.extend(tasks(body, "Try again", &Task::is_failed));
-    lines.extend(tasks(body, "Go on with", &|task| UNDER_WAY.contains(&task.status())));
-    lines.extend(tasks(body, "Do", &open));
+        |task: &Task| !task.has_ended() && !IN_PROGRESS.contains(&task.status()) && task.status() != BLOCKED;
+    lines.extend(task_lines(body, "Try again", &Task::is_failed));
+    lines.extend(task_lines(body, "Go on with", &|task| IN_PROGRESS.contains(&task.status())));
+    lines.extend(task_lines(body, "Do", &open));
     for c in body.criteria.iter().filter(|c| c.status != CriterionStatus::Completed) {
         let subject = if c.subject.is_empty() { &c.id } else { &c.subject };
-        lines.push(format!("- Meet: {} (criterion {}, {})", flat(subject), c.id, c.status));
+        lines.push(format!("- Meet: {} (criterion {}, {})", clip(subject), c.id, c.status));
     }
-    lines.extend(tasks(body, "Blocked", &|task| task.status() == BLOCKED));
+    lines.extend(task_lines(body, "Blocked", &|task| task.status() == BLOCKED));
     if let Some(hints) = hints.filter(|hints| hints.eligible == Some(false)) {
         let why = hints.reason_code.as_deref().unwrap_or("no reason given");
-        lines.push(format!("- Blocked: the writer advised against resuming: {} (resume hint)", flat(why)));
+        lines.push(format!("- Blocked: the writer advised against resuming: {} (resume hint)", clip(why)));
     }
     lines
 }
 
-fn rules(facts: &BriefFacts<'_>) -> Vec<String> {
+fn rule_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let digest = facts.body.and_then(|body| body.context_digest.as_ref());
     let protected = digest.map(|digest| digest.protected_artifacts.as_slice()).unwrap_or_default();
-    protected.iter().map(|what| format!("- Keep in context: {} (context digest)", flat(what))).collect()
+    protected.iter().map(|what| format!("- Keep in context: {} (context digest)", clip(what))).collect()
 }

@@ -1,10 +1,10 @@
-//! ExactTokenizer counters, with the vocabularies that some models publish. A feature, since they take memory and time to load.
+//! Exact token counts with published vocabularies. A feature, because loading them takes memory and time.
 
 use std::sync::LazyLock;
 
 use tiktoken_rs::CoreBPE;
 
-use super::{QUARTERS, Tokenizer};
+use super::{QUARTERS_PER_TOKEN, Tokenizer};
 
 /// A published vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ static CL100K: LazyLock<Option<CoreBPE>> = LazyLock::new(|| tiktoken_rs::cl100k_
 
 impl ExactTokenizer {
     /// The counter of a name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "o200k" | "o200k_base" => Some(Self::O200k),
             "cl100k" | "cl100k_base" => Some(Self::Cl100k),
@@ -44,7 +44,7 @@ impl Tokenizer for ExactTokenizer {
         };
         // A vocabulary is part of the program: where it cannot be loaded, each byte is one.
         let n = vocabulary.as_ref().map_or(text.len(), |bpe| bpe.encode_ordinary(text).len());
-        QUARTERS * n as u64
+        QUARTERS_PER_TOKEN * n as u64
     }
 }
 
@@ -91,9 +91,13 @@ mod tests {
         let brief = crate::brief::Brief::parse(include_str!("tests/example.md"));
         for budget in [100, 150, 200, 250, 300] {
             let counter = TokenCounter::new(&ExactTokenizer::O200k);
-            let how =
-                crate::brief::Fit { budget, overflow: crate::brief::Overflow::Shrink, counter, whole: None };
-            let fitted = brief.fit(&how).unwrap();
+            let options = crate::brief::FitOptions {
+                budget,
+                overflow: crate::brief::Overflow::Shrink,
+                counter,
+                full_command: None,
+            };
+            let fitted = brief.fit(&options).unwrap();
             assert!(fitted.tokens <= budget && fitted.counter == "o200k_base", "{fitted:?}");
         }
     }

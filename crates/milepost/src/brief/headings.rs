@@ -1,6 +1,6 @@
-//! The headings of a document, as CommonMark has them: not those in fences, quotes, lists or comments.
-//! In: any text. Out: headings by their place in it. Most lines show by how they begin that they are no heading, or that
-//! they are one, whatever stands around them; from the first that does not, CommonMark's parser reads on.
+//! Finds a document's headings by CommonMark's rules: none inside fences, quotes, lists or comments. Input: any text.
+//! Output: headings with their byte ranges. A line scanner handles the clear cases; from the first ambiguous line on,
+//! pulldown-cmark parses the rest. Must agree with pulldown-cmark.
 
 use std::ops::Range;
 
@@ -8,32 +8,29 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 
 use crate::front_matter::lines;
 
-/// One heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Heading {
-    /// What it says, without marks.
     pub(super) text: String,
-    /// How deep it is.
     pub(super) level: u8,
     /// From the first byte of its first line to the end of its last.
     pub(super) range: Range<usize>,
-    /// A paragraph with `---` right below it, which people mean as a rule.
-    pub(super) is_sloppy_rule: bool,
+    /// A paragraph with `---` right below it, which usually is meant as a thematic break.
+    pub(super) has_dash_underline: bool,
 }
 
 /// The headings of the document itself, from `start` on.
-pub(super) fn headings(text: &str, start: usize) -> Vec<Heading> {
+pub(super) fn find_headings(text: &str, start: usize) -> Vec<Heading> {
     let mut found = Vec::new();
-    if scan(text, start, &mut found).is_none() {
-        // Nothing is open where a heading begins in the first column, so that reading can begin there.
+    if scan_headings(text, start, &mut found).is_none() {
+        // No block is open at a heading in the first column, so that parsing can start there.
         let from = found.pop().map_or(start, |last| last.range.start);
-        found.extend(parsed(text, from));
+        found.extend(parse_headings(text, from));
     }
     found
 }
 
-/// What CommonMark's parser finds from `start` on.
-pub(super) fn parsed(text: &str, start: usize) -> Vec<Heading> {
+/// The headings that pulldown-cmark finds from `start` on.
+pub(super) fn parse_headings(text: &str, start: usize) -> Vec<Heading> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
     let rest = text.get(start..).unwrap_or_default();
@@ -41,8 +38,8 @@ pub(super) fn parsed(text: &str, start: usize) -> Vec<Heading> {
         match event {
             Event::Start(tag) => {
                 if let (0, Tag::Heading { level, .. }) = (depth, &tag) {
-                    let lines = whole_lines(rest, &range);
-                    found.extend(heading(text, start + lines.start..start + lines.end, *level as u8));
+                    let lines = covering_lines(rest, &range);
+                    found.extend(read_heading(text, start + lines.start..start + lines.end, *level as u8));
                 }
                 depth += 1;
             }
@@ -54,7 +51,7 @@ pub(super) fn parsed(text: &str, start: usize) -> Vec<Heading> {
 }
 
 /// The lines that a range lies on. A carriage return alone ends a line too.
-fn whole_lines(text: &str, range: &Range<usize>) -> Range<usize> {
+fn covering_lines(text: &str, range: &Range<usize>) -> Range<usize> {
     let ends = |b: &u8| matches!(b, b'\n' | b'\r');
     let bytes = text.as_bytes();
     let before = bytes.get(..range.start).unwrap_or_default();
@@ -69,7 +66,7 @@ fn whole_lines(text: &str, range: &Range<usize>) -> Range<usize> {
 }
 
 /// A heading that stands on these lines.
-fn heading(text: &str, range: Range<usize>, level: u8) -> Option<Heading> {
+fn read_heading(text: &str, range: Range<usize>, level: u8) -> Option<Heading> {
     let source = text.get(range.clone())?.trim();
     let (name, is_sloppy_rule) = match source.strip_prefix('#') {
         Some(_) => {
@@ -83,27 +80,25 @@ fn heading(text: &str, range: Range<usize>, level: u8) -> Option<Heading> {
             (name.trim(), line.trim() == "---")
         }
     };
-    Some(Heading { text: name.to_owned(), level, range, is_sloppy_rule })
+    Some(Heading { text: name.to_owned(), level, range, has_dash_underline: is_sloppy_rule })
 }
 
-/// What a line begins like.
-enum Line {
+/// What a line is, judged by how it begins.
+enum LineKind {
     Blank,
-    /// Text, an item, a quote: nothing that a heading in the first column could be part of.
+    /// Text, an item or a quote: a heading in the first column cannot be part of it.
     Text,
-    /// A line across.
-    Rule,
+    ThematicBreak,
     Heading(HeadingLevel),
-    /// A fence of so many marks.
     Fence(u8, usize),
     Comment,
-    /// What it is depends on what stands around it.
-    Unclear,
+    /// Its kind depends on the lines around it.
+    Ambiguous,
 }
 
-impl Line {
+impl LineKind {
     /// A line without its end.
-    fn of(line: &[u8], below_text: bool) -> Self {
+    fn classify(line: &[u8], below_text: bool) -> Self {
         let indent = line.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
         let rest = line.get(indent..).unwrap_or_default();
         let Some(first) = rest.first() else { return Self::Blank };
@@ -113,7 +108,7 @@ impl Line {
                 let n = same();
                 match (HeadingLevel::try_from(n), rest.get(n)) {
                     (Ok(level), None | Some(b' ' | b'\t')) => Self::Heading(level),
-                    (_, Some(..b' ')) => Self::Unclear,
+                    (_, Some(..b' ')) => Self::Ambiguous,
                     _ => Self::Text,
                 }
             }
@@ -123,32 +118,34 @@ impl Line {
             },
             b'<' if rest.starts_with(b"<!--") => Self::Comment,
             b'<' if matches!(rest.get(1), Some(b' ' | b'=' | b'0'..=b'9')) => Self::Text,
-            b'[' if is_definition(rest) => Self::Unclear,
-            b'=' if below_text && rest.iter().skip(same()).all(|b| *b <= b' ') => Self::Unclear,
+            b'[' if may_be_link_definition(rest) => Self::Ambiguous,
+            b'=' if below_text && rest.iter().skip(same()).all(|b| *b <= b' ') => Self::Ambiguous,
             b'-' | b'*' | b'+' | b'>' | b'0'..=b'9' => {
                 let is_mark =
                     |b: &u8| matches!(b, b'-' | b'*' | b'+' | b'>' | b'.' | b')' | b'0'..=b'9' | ..=b' ');
                 match rest.iter().position(|b| !is_mark(b)) {
-                    Some(n) if is_definition(rest.get(n..).unwrap_or_default()) => Self::Unclear,
+                    Some(n) if may_be_link_definition(rest.get(n..).unwrap_or_default()) => Self::Ambiguous,
                     Some(_) => Self::Text,
-                    // Nothing but marks: a line across, or items without text, or what underlines a heading.
-                    None if same() >= 3 && same() == rest.trim_ascii_end().len() && !below_text => Self::Rule,
-                    None => Self::Unclear,
+                    // Nothing but marks: a thematic break, empty items, or the underline of a heading.
+                    None if same() >= 3 && same() == rest.trim_ascii_end().len() && !below_text => {
+                        Self::ThematicBreak
+                    }
+                    None => Self::Ambiguous,
                 }
             }
-            b'<' | ..b' ' => Self::Unclear,
+            b'<' | ..b' ' => Self::Ambiguous,
             _ => Self::Text,
         };
         match found {
             // Perhaps part of an item.
-            Self::Heading(_) | Self::Fence(..) | Self::Comment if indent > 0 => Self::Unclear,
+            Self::Heading(_) | Self::Fence(..) | Self::Comment if indent > 0 => Self::Ambiguous,
             found => found,
         }
     }
 }
 
 /// Whether this may be where a link is defined: `[name]: address`.
-fn is_definition(text: &[u8]) -> bool {
+fn may_be_link_definition(text: &[u8]) -> bool {
     if text.first() != Some(&b'[') {
         return false;
     }
@@ -156,8 +153,8 @@ fn is_definition(text: &[u8]) -> bool {
     text.get(end + 1) == Some(&b':') || text.get(end - 1) == Some(&b'\\')
 }
 
-/// Finds headings line by line; `None` where that did not reach the end.
-fn scan(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<()> {
+/// Finds headings line by line; `None` if an ambiguous line stopped the scan.
+fn scan_headings(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<()> {
     let all = text.as_bytes().get(start..).unwrap_or_default();
     // A carriage return alone ends a line too.
     if memchr::memchr_iter(b'\r', all).any(|n| all.get(n + 1) != Some(&b'\n')) {
@@ -170,24 +167,24 @@ fn scan(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<()> {
         let line = whole.strip_suffix('\n').unwrap_or(whole);
         let line = line.strip_suffix('\r').unwrap_or(line);
         if let Some((mark, n)) = fence {
-            fence = (!closes(line, mark, n)?).then_some((mark, n));
+            fence = (!closes_fence(line, mark, n)?).then_some((mark, n));
             continue;
         }
-        let kind = if comment { Line::Comment } else { Line::of(line.as_bytes(), below_text) };
-        below_text = matches!(kind, Line::Text);
+        let kind = if comment { LineKind::Comment } else { LineKind::classify(line.as_bytes(), below_text) };
+        below_text = matches!(kind, LineKind::Text);
         match kind {
-            Line::Blank | Line::Text | Line::Rule => {}
-            Line::Heading(level) => found.extend(heading(text, at..at + whole.len(), level as u8)),
-            Line::Fence(mark, n) => fence = Some((mark, n)),
-            Line::Comment => comment = !line.contains("-->"),
-            Line::Unclear => return None,
+            LineKind::Blank | LineKind::Text | LineKind::ThematicBreak => {}
+            LineKind::Heading(level) => found.extend(read_heading(text, at..at + whole.len(), level as u8)),
+            LineKind::Fence(mark, n) => fence = Some((mark, n)),
+            LineKind::Comment => comment = !line.contains("-->"),
+            LineKind::Ambiguous => return None,
         }
     }
     Some(())
 }
 
 /// Whether a line closes a fence; `None` for one that nearly does.
-fn closes(line: &str, mark: u8, n: usize) -> Option<bool> {
+fn closes_fence(line: &str, mark: u8, n: usize) -> Option<bool> {
     let bare = line.trim_ascii();
     if bare.len() < n || bare.bytes().any(|b| b != mark) {
         return Some(false);

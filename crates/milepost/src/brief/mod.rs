@@ -1,6 +1,6 @@
-//! The brief: the Markdown that lets a fresh agent continue. Pure: no files, no store, no clock.
-//! In: any text, facts of a checkpoint, a token budget. Out: sections, what is wrong with them, two briefs made one, a
-//! brief out of facts, a brief that fits. What was not changed is given back byte for byte.
+//! The brief: the Markdown that lets a fresh agent continue. Parses, checks, merges, composes and fits briefs. Input:
+//! any text, the facts of a checkpoint, a token budget. Output: sections, findings, or a new brief. Unchanged text is
+//! returned byte for byte. Pure: no files, no store, no clock.
 
 mod artifact;
 mod blocks;
@@ -8,11 +8,11 @@ pub(crate) mod check;
 pub(crate) mod compose;
 mod fit;
 mod headings;
-pub(crate) mod line;
 pub(crate) mod merge;
 pub(crate) mod parse;
 pub(crate) mod section;
 mod section_names;
+pub(crate) mod single_line;
 pub(crate) mod tokens;
 
 #[cfg(feature = "exact-tokens")]
@@ -21,19 +21,19 @@ mod exact;
 mod tests;
 
 pub(crate) use crate::front_matter::{FrontMatter, Warning};
-pub(crate) use check::Check;
-pub(crate) use check::created;
+pub(crate) use check::CheckReport;
+pub(crate) use check::parse_created;
 pub(crate) use compose::{BriefFacts, compose, compose_update};
 #[cfg(feature = "exact-tokens")]
 pub use exact::ExactTokenizer;
-pub use fit::{Fit, Fitted, Omitted, OverBudget, Overflow};
-pub(crate) use merge::Merged;
-pub(crate) use parse::{NotText, Section};
-pub(crate) use section::{Kind, ORDER, REQUIRED};
-pub(crate) use tokens::QUARTERS;
+pub use fit::{FitOptions, FittedBrief, Omitted, OverBudget, Overflow};
+pub(crate) use merge::MergedBrief;
+pub(crate) use parse::{InvalidUtf8, Section};
+pub(crate) use section::{REQUIRED_SECTIONS, SECTION_ORDER, SectionKind};
+pub(crate) use tokens::QUARTERS_PER_TOKEN;
 pub use tokens::{HeuristicTokenizer, TokenCounter, Tokenizer};
 
-/// A brief, read and not changed.
+/// A parsed brief.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
     text: String,
@@ -44,26 +44,26 @@ impl Brief {
     /// Reads any text.
     pub fn parse(text: impl Into<String>) -> Self {
         let text = text.into();
-        let layout = parse::layout(&text);
+        let layout = parse::parse_layout(&text);
         Self { text, layout }
     }
 
     /// Reads a file's bytes, which have to be UTF-8.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, NotText> {
-        let text = String::from_utf8(bytes).map_err(|e| NotText { at: e.utf8_error().valid_up_to() })?;
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, InvalidUtf8> {
+        let text = String::from_utf8(bytes).map_err(|e| InvalidUtf8 { at: e.utf8_error().valid_up_to() })?;
         Ok(Self::parse(text))
     }
 
     /// The Markdown, byte for byte: everything before the first section, then section by section.
     pub fn markdown(&self) -> String {
-        let mut whole = self.slice(0..self.first()).to_owned();
-        whole.extend(self.sections().iter().map(|section| self.slice(section.range.clone())));
+        let mut text = self.slice(0..self.first_section_start()).to_owned();
+        text.extend(self.sections().iter().map(|section| self.slice(section.range.clone())));
         let end = self.sections().last().map_or(self.layout.preamble.end, |section| section.range.end);
-        whole + self.slice(end.max(self.first())..self.text.len())
+        text + self.slice(end.max(self.first_section_start())..self.text.len())
     }
 
-    /// The text as it came.
+    /// The original text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -71,7 +71,7 @@ impl Brief {
     /// The front matter.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn front_matter(&self) -> Option<&FrontMatter> {
-        self.layout.front.as_ref()
+        self.layout.front_matter.as_ref()
     }
 
     /// A value of the front matter.
@@ -84,59 +84,59 @@ impl Brief {
         self.value("checkpoint")
     }
 
-    /// The sections, in their order, those of deltas last.
+    /// The sections in order, those of deltas last.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn sections(&self) -> &[Section] {
         &self.layout.sections
     }
 
-    /// The sections of a kind, deltas left aside.
+    /// The sections of a kind that are not part of a delta.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Section> {
+    pub(crate) fn sections_of_kind(&self, kind: SectionKind) -> impl Iterator<Item = &Section> {
         self.sections().iter().filter(move |section| section.kind == kind && !section.in_delta)
     }
 
-    /// A section's heading and content, as they stand.
+    /// A section's heading and content, verbatim.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn source(&self, section: &Section) -> &str {
         self.slice(section.range.clone())
     }
 
-    /// A section's content, as it stands.
+    /// A section's content, verbatim.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn content(&self, section: &Section) -> &str {
         self.slice(section.content.clone())
     }
 
-    /// What read oddly.
+    /// What was unusual when parsing.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.layout.warnings
     }
 
-    /// What is wrong with it, and what is thin.
+    /// Checks the brief against the format.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn check(&self) -> Check {
+    pub(crate) fn check(&self) -> CheckReport {
         check::check(self)
     }
 
-    /// Carries this brief forward by an update of it.
+    /// Merges an update into this brief.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn merge(&self, update: &Self) -> Merged {
+    pub(crate) fn merge(&self, update: &Self) -> MergedBrief {
         merge::merge(self, update)
     }
 
-    /// Makes it fit a budget.
-    pub fn fit(&self, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
-        fit::fit(self, how)
+    /// Fits the brief into a token budget.
+    pub fn fit(&self, options: &FitOptions<'_>) -> Result<FittedBrief, OverBudget> {
+        fit::fit(self, options)
     }
 
-    /// What stands after the front matter and before the first section.
+    /// The text between the front matter and the first section.
     fn preamble(&self) -> &str {
         self.slice(self.layout.preamble.clone())
     }
 
-    fn first(&self) -> usize {
+    fn first_section_start(&self) -> usize {
         self.sections().first().map_or(self.layout.preamble.end, |section| section.range.start)
     }
 
@@ -151,12 +151,12 @@ impl std::fmt::Display for Brief {
     }
 }
 
-/// The pieces of a text that lie end to end: what stands before the first section, nameless, then each section by its
-/// heading.
-pub(crate) fn pieces(markdown: &str) -> Vec<(String, &str)> {
+/// Splits a text into the part before the first section, which has no name, and each section by its heading. The parts
+/// cover the text.
+pub(crate) fn split_sections(markdown: &str) -> Vec<(String, &str)> {
     let brief = Brief::parse(markdown);
     let piece = |range: std::ops::Range<usize>| markdown.get(range).unwrap_or_default();
-    let mut found = vec![(String::new(), piece(0..brief.first()))];
+    let mut found = vec![(String::new(), piece(0..brief.first_section_start()))];
     let last = brief.sections().len().saturating_sub(1);
     for (i, section) in brief.sections().iter().enumerate() {
         let end = if i == last { markdown.len() } else { section.range.end };

@@ -1,16 +1,16 @@
-//! From Markdown to sections: headings as CommonMark has them, by their place in the text; nothing is rendered anew.
-//! In: any text. Out: a layout whose pieces, put together, are that text byte for byte. Never fails.
+//! Splits Markdown into front matter, preamble and sections. Input: any text. Output: byte ranges that together cover
+//! the text. Must not fail or change the text.
 
 use std::ops::Range;
 
-use super::headings::{Heading, headings};
-use super::{Kind, Warning};
+use super::headings::{Heading, find_headings};
+use super::{SectionKind, Warning};
 use crate::front_matter::{self, FrontMatter, lines};
 
-/// Bytes that are no text.
+/// Bytes that are not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid UTF-8 at byte {at}")]
-pub struct NotText {
+pub struct InvalidUtf8 {
     /// The first byte that is wrong.
     pub at: usize,
 }
@@ -19,13 +19,13 @@ pub struct NotText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// What it is.
-    pub kind: Kind,
+    pub kind: SectionKind,
     /// Its heading, without marks.
     pub heading: String,
     /// How deep the heading is.
     pub level: u8,
-    /// Whether the heading is in the format's own words.
-    pub own_words: bool,
+    /// Whether the heading is the format's standard name.
+    pub has_standard_name: bool,
     /// Whether it belongs to a delta.
     pub in_delta: bool,
     /// The heading and its content.
@@ -34,23 +34,22 @@ pub struct Section {
     pub(super) content: Range<usize>,
 }
 
-/// Where everything lies.
+/// The byte ranges of a brief's parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    pub(super) front: Option<FrontMatter>,
-    /// What stands after the front matter and before the first section.
+    pub(super) front_matter: Option<FrontMatter>,
+    /// The text between the front matter and the first section.
     pub(super) preamble: Range<usize>,
     /// In their order, each beginning where the one before it ends.
     pub(super) sections: Vec<Section>,
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Finds the sections of a text.
-pub(super) fn layout(text: &str) -> Layout {
+pub(super) fn parse_layout(text: &str) -> Layout {
     let mut warnings = Vec::new();
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut end = text.len();
-    if let Some(inside) = unwrapped(text, start) {
+    if let Some(inside) = find_outer_fence_content(text, start) {
         warnings.push(Warning::new(None, "the whole document stands inside a code fence"));
         (start, end) = (inside.start, inside.end);
     }
@@ -58,69 +57,71 @@ pub(super) fn layout(text: &str) -> Layout {
     let front = front_matter::read(whole, start, &mut warnings);
     let body = front.as_ref().map_or(start, |front| front.range.end);
     let mut sections: Vec<Section> = Vec::new();
-    for heading in headings(whole, body) {
-        let (kind, own_words) = Kind::of(&heading.text);
+    for heading in find_headings(whole, body) {
+        let (kind, own_words) = SectionKind::from_heading(&heading.text);
         let before = sections.last();
         if !begins_section(kind, &heading, before) {
             continue;
         }
-        let in_delta = before.is_some_and(|s| s.kind == Kind::Delta || s.in_delta)
+        let in_delta = before.is_some_and(|s| s.kind == SectionKind::Delta || s.in_delta)
             && heading.level > 2
-            && !matches!(kind, Kind::Delta);
+            && !matches!(kind, SectionKind::Delta);
         if let Some(last) = sections.last_mut() {
             last.range.end = heading.range.start;
             last.content.end = heading.range.start;
         }
         sections.push(Section {
-            kind: if in_delta { in_a_delta(kind) } else { in_its_own_right(kind) },
+            kind: if in_delta { kind_inside_delta(kind) } else { kind_outside_delta(kind) },
             heading: heading.text,
             level: heading.level,
-            own_words,
+            has_standard_name: own_words,
             in_delta,
             range: heading.range.start..end,
             content: heading.range.end..end,
         });
     }
     let preamble = body..sections.first().map_or(end, |first| first.range.start);
-    Layout { front, preamble, sections, warnings }
+    Layout { front_matter: front, preamble, sections, warnings }
 }
 
-/// Parts of a delta are nothing in particular outside of one.
-fn in_its_own_right(kind: Kind) -> Kind {
+/// Outside a delta, its parts have no kind of their own.
+fn kind_outside_delta(kind: SectionKind) -> SectionKind {
     match kind {
-        Kind::Changed | Kind::Transitions => Kind::Other,
+        SectionKind::WhatChanged | SectionKind::Transitions => SectionKind::Other,
         kind => kind,
     }
 }
 
-/// A delta's words for its parts.
-fn in_a_delta(kind: Kind) -> Kind {
+/// Inside a delta, containers and notices have no kind of their own.
+fn kind_inside_delta(kind: SectionKind) -> SectionKind {
     match kind {
-        Kind::Container | Kind::LeftOut => Kind::Other,
+        SectionKind::Container | SectionKind::LeftOut => SectionKind::Other,
         kind => kind,
     }
 }
 
 /// Whether a heading begins a section, or belongs to the content of the one before it.
-fn begins_section(kind: Kind, heading: &Heading, before: Option<&Section>) -> bool {
-    if kind != Kind::Other {
+fn begins_section(kind: SectionKind, heading: &Heading, before: Option<&Section>) -> bool {
+    if kind != SectionKind::Other {
         return heading.level <= 3;
     }
-    if heading.is_sloppy_rule {
+    if heading.has_dash_underline {
         return false;
     }
     match before {
         None => heading.level <= 2,
-        // Titles and headings that only hold others give way to what is below them.
-        Some(s) if s.kind == Kind::Container || s.kind == Kind::Delta || s.level == 1 => heading.level <= 3,
+        // Titles and containers end where a heading below them begins.
+        Some(s) if s.kind == SectionKind::Container || s.kind == SectionKind::Delta || s.level == 1 => {
+            heading.level <= 3
+        }
         Some(s) => heading.level <= s.level,
     }
 }
 
-/// What an outer fence holds, where all of the document stands in one.
-fn unwrapped(text: &str, start: usize) -> Option<Range<usize>> {
+/// The content of a fence that wraps the whole document.
+fn find_outer_fence_content(text: &str, start: usize) -> Option<Range<usize>> {
     let (open, line) = lines(text, start).find(|(_, line)| !line.trim().is_empty())?;
-    let mark = fence(line)?;
+    let mark = parse_fence(line)?;
     let inside = open + line.len();
     let word = line.trim().trim_start_matches(['`', '~']).trim().to_ascii_lowercase();
     let rest = text.get(inside..)?;
@@ -131,19 +132,20 @@ fn unwrapped(text: &str, start: usize) -> Option<Range<usize>> {
     }
     let bare = rest.trim_end();
     let last = bare.rfind('\n').map_or(0, |at| at + 1);
-    let closes = fence(bare.get(last..)?).is_some_and(|m| m.0 == mark.0 && m.1 >= mark.1)
+    let closes = parse_fence(bare.get(last..)?).is_some_and(|m| m.0 == mark.0 && m.1 >= mark.1)
         && bare.get(last..)?.trim().chars().all(|c| c == mark.0);
     let inner = if closes { inside..inside + last } else { inside..text.len() };
     // A block of code that a document begins with is not the document.
-    let beyond = headings(text, start);
-    let has_sections = |all: &[Heading]| all.iter().any(|h| Kind::of(&h.text).0 != Kind::Other);
+    let beyond = find_headings(text, start);
+    let has_sections =
+        |all: &[Heading]| all.iter().any(|h| SectionKind::from_heading(&h.text).0 != SectionKind::Other);
     let own = text.get(..inner.end)?;
     (closes || !has_sections(&beyond)).then_some(())?;
-    has_sections(&headings(own, inside)).then_some(inner)
+    has_sections(&find_headings(own, inside)).then_some(inner)
 }
 
 /// The mark of a fence and how long it is.
-pub(super) fn fence(line: &str) -> Option<(char, usize)> {
+pub(super) fn parse_fence(line: &str) -> Option<(char, usize)> {
     let bare = line.trim_start();
     let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let n = bare.chars().take_while(|c| *c == mark).count();

@@ -1,12 +1,12 @@
-//! Which sections there are, in which order they stand, what each is worth under pressure, and how headings name them.
-//! In: the text of a heading. Out: a kind. Headings in other words and languages are read, and known to be other words.
+//! The kinds of section, their order, and which of them must be kept when a brief is fitted. Input: the text of a
+//! heading. Output: its kind, and whether it uses the standard name. Must not look at content.
 
 use super::section_names;
 use crate::model::closed_enum;
 
 closed_enum! {
-    /// What a section is, by the name that the format gives it.
-    pub enum Kind {
+    /// The kind of a section, with its standard name.
+    pub enum SectionKind {
         /// The stable problem statement.
         Problem = "Problem",
         /// What the user wants to achieve.
@@ -20,7 +20,7 @@ closed_enum! {
         /// References for reconstruction.
         Breadcrumbs = "Breadcrumbs",
         /// Major actions and their outcomes.
-        Play = "Play-By-Play",
+        PlayByPlay = "Play-By-Play",
         /// Files touched.
         Artifacts = "Artifact Trail",
         /// What exists now.
@@ -32,7 +32,7 @@ closed_enum! {
         /// The heading of a delta, which holds what changed after the brief was written.
         Delta = "Delta",
         /// A delta's prose.
-        Changed = "What Changed",
+        WhatChanged = "What Changed",
         /// A delta's table of what went from where to where.
         Transitions = "Status Transitions",
         /// What fitting left out.
@@ -43,43 +43,43 @@ closed_enum! {
 }
 
 /// The sections that every brief has.
-pub const REQUIRED: [Kind; 8] = [
-    Kind::Problem,
-    Kind::Intent,
-    Kind::Decisions,
-    Kind::Technical,
-    Kind::Play,
-    Kind::Artifacts,
-    Kind::State,
-    Kind::Next,
+pub const REQUIRED_SECTIONS: [SectionKind; 8] = [
+    SectionKind::Problem,
+    SectionKind::Intent,
+    SectionKind::Decisions,
+    SectionKind::Technical,
+    SectionKind::PlayByPlay,
+    SectionKind::Artifacts,
+    SectionKind::State,
+    SectionKind::Next,
 ];
 
 /// All sections in the order they are written in.
-pub const ORDER: [Kind; 11] = [
-    Kind::Problem,
-    Kind::Intent,
-    Kind::Container,
-    Kind::Decisions,
-    Kind::Technical,
-    Kind::Breadcrumbs,
-    Kind::Play,
-    Kind::Artifacts,
-    Kind::State,
-    Kind::Next,
-    Kind::Rules,
+pub const SECTION_ORDER: [SectionKind; 11] = [
+    SectionKind::Problem,
+    SectionKind::Intent,
+    SectionKind::Container,
+    SectionKind::Decisions,
+    SectionKind::Technical,
+    SectionKind::Breadcrumbs,
+    SectionKind::PlayByPlay,
+    SectionKind::Artifacts,
+    SectionKind::State,
+    SectionKind::Next,
+    SectionKind::Rules,
 ];
 
-impl Kind {
-    /// The kind that a heading names, and whether it does so in the format's own words.
-    pub fn of(heading: &str) -> (Self, bool) {
+impl SectionKind {
+    /// The kind that a heading names, and whether it uses the standard name.
+    pub fn from_heading(heading: &str) -> (Self, bool) {
         let own = |name: &str| {
-            let all = ORDER.iter().chain(&[Self::Changed, Self::Transitions, Self::LeftOut]);
+            let all = SECTION_ORDER.iter().chain(&[Self::WhatChanged, Self::Transitions, Self::LeftOut]);
             all.copied().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
         };
         if let Some(kind) = own(heading) {
             return (kind, true);
         }
-        let name = plain(heading);
+        let name = normalize_heading(heading);
         if name.is_empty() {
             return (Self::Other, true);
         }
@@ -89,10 +89,10 @@ impl Kind {
         if name == "delta" || name.starts_with("delta:") || name.starts_with("delta ") {
             return (Self::Delta, true);
         }
-        section_names::named(&name).map_or((Self::Other, true), |kind| (kind, false))
+        section_names::find_section_kind(&name).map_or((Self::Other, true), |kind| (kind, false))
     }
 
-    /// Whether nothing of it may be lost under pressure.
+    /// Whether a section of this kind must be kept when a brief is fitted.
     pub fn must_keep(self) -> bool {
         matches!(
             self,
@@ -109,14 +109,14 @@ impl Kind {
         }
     }
 
-    /// Its place in the order of writing; what is not in it comes last.
-    pub fn place(self) -> usize {
-        ORDER.iter().position(|kind| *kind == self).unwrap_or(ORDER.len())
+    /// Its position in the order of sections; kinds without one come last.
+    pub fn position(self) -> usize {
+        SECTION_ORDER.iter().position(|kind| *kind == self).unwrap_or(SECTION_ORDER.len())
     }
 }
 
 /// A heading's text without marks, numbers in front and a colon behind, in small letters, with one kind of apostrophe.
-pub(super) fn plain(heading: &str) -> String {
+pub(super) fn normalize_heading(heading: &str) -> String {
     let bare = heading.chars().filter(|c| !matches!(c, '*' | '`' | '_' | '~'));
     let bare: String = bare.map(|c| if c == '’' { '\'' } else { c }).collect();
     let bare = bare.trim();
@@ -136,22 +136,22 @@ mod tests {
     #[test]
     fn headings_name_sections() {
         for (heading, kind, own) in [
-            ("Problem", Kind::Problem, true),
-            ("**Problem**:", Kind::Problem, true),
-            ("PLAY-BY-PLAY", Kind::Play, true),
-            ("3. Next Actions", Kind::Next, true),
-            ("🎯 Session Intent", Kind::Intent, true),
-            ("Next Steps", Kind::Next, false),
-            ("Nächste Schritte", Kind::Next, false),
-            ("決定事項", Kind::Decisions, false),
-            ("Delta: 2026-11-15T18:13:57Z", Kind::Delta, true),
-            ("Règles de l’utilisateur", Kind::Rules, false),
-            ("Чего хочет пользователь", Kind::Intent, false),
-            ("Problem Solving", Kind::Other, true),
-            ("Problems", Kind::Other, true),
-            ("", Kind::Other, true),
+            ("Problem", SectionKind::Problem, true),
+            ("**Problem**:", SectionKind::Problem, true),
+            ("PLAY-BY-PLAY", SectionKind::PlayByPlay, true),
+            ("3. Next Actions", SectionKind::Next, true),
+            ("🎯 Session Intent", SectionKind::Intent, true),
+            ("Next Steps", SectionKind::Next, false),
+            ("Nächste Schritte", SectionKind::Next, false),
+            ("決定事項", SectionKind::Decisions, false),
+            ("Delta: 2026-11-15T18:13:57Z", SectionKind::Delta, true),
+            ("Règles de l’utilisateur", SectionKind::Rules, false),
+            ("Чего хочет пользователь", SectionKind::Intent, false),
+            ("Problem Solving", SectionKind::Other, true),
+            ("Problems", SectionKind::Other, true),
+            ("", SectionKind::Other, true),
         ] {
-            assert_eq!(Kind::of(heading), (kind, own), "{heading}");
+            assert_eq!(SectionKind::from_heading(heading), (kind, own), "{heading}");
         }
     }
 }

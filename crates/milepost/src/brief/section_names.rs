@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::Kind;
+use super::SectionKind;
 
 /// Words that name a section, separated by `; `.
-const WORDS: [(Kind, &[&str]); 13] = [
+const SECTION_NAMES: [(SectionKind, &[&str]); 13] = [
     (
-        Kind::Problem,
+        SectionKind::Problem,
         &[
             "problem statement; the problem; problem description",
             "problembeschreibung; problemstellung; das problem; aufgabe; aufgabenstellung",
@@ -29,7 +29,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Intent,
+        SectionKind::Intent,
         &[
             "intent; user intent; goal; goals; session goal; session goals; user goal; objective; objectives; what the user wants",
             "ziel; ziele; sitzungsziel; ziel der sitzung; absicht; auftrag; was der nutzer will",
@@ -50,7 +50,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Container,
+        SectionKind::Container,
         &[
             "essentials; key information",
             "wesentliche informationen; wesentliches; wichtige informationen",
@@ -71,7 +71,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Decisions,
+        SectionKind::Decisions,
         &[
             "decision; user decisions; key decisions; decisions made; decisions so far; locked decisions",
             "entscheidungen; getroffene entscheidungen; beschlüsse; festlegungen",
@@ -91,7 +91,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Technical,
+        SectionKind::Technical,
         &[
             "technical; tech context; tech stack; stack; technical details; technical background",
             "technik; technischer kontext; technischer hintergrund; technische umgebung; umgebung",
@@ -110,9 +110,9 @@ const WORDS: [(Kind, &[&str]); 13] = [
             "기술 컨텍스트; 기술 맥락; 기술 배경; 기술 환경; 기술 정보; 환경",
         ],
     ),
-    (Kind::Breadcrumbs, &["breadcrumb; references for reconstruction"]),
+    (SectionKind::Breadcrumbs, &["breadcrumb; references for reconstruction"]),
     (
-        Kind::Play,
+        SectionKind::PlayByPlay,
         &[
             "play by play; history; progress log; work log; timeline; actions taken",
             "verlauf; bisheriger verlauf; ablauf; chronologie; schritte; protokoll",
@@ -132,7 +132,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Artifacts,
+        SectionKind::Artifacts,
         &[
             "artifacts; artifact; files; files touched; files changed; changed files; modified files; file changes",
             "artefakte; dateien; geänderte dateien; betroffene dateien; bearbeitete dateien",
@@ -153,7 +153,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::State,
+        SectionKind::State,
         &[
             "state; status; current status; where we are; where things stand",
             "aktueller stand; stand; stand der dinge; aktueller zustand; derzeitiger stand; zustand",
@@ -174,7 +174,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Next,
+        SectionKind::Next,
         &[
             "next; next steps; what's next; what comes next; to do; todo; remaining work; open tasks",
             "nächste schritte; nächste aufgaben; als nächstes; nächstes; offene punkte; wie es weitergeht",
@@ -195,7 +195,7 @@ const WORDS: [(Kind, &[&str]); 13] = [
         ],
     ),
     (
-        Kind::Rules,
+        SectionKind::Rules,
         &[
             "rules; constraints; user constraints; user preferences; preferences",
             "regeln; benutzerregeln; nutzerregeln; regeln des nutzers; regeln des benutzers; regeln des auftraggebers; vorgaben",
@@ -215,18 +215,18 @@ const WORDS: [(Kind, &[&str]); 13] = [
             "규칙; 사용자 규칙; 사용자 지침; 제약",
         ],
     ),
-    (Kind::Changed, &["changes; what changed this session"]),
-    (Kind::Transitions, &["transitions; status changes"]),
+    (SectionKind::WhatChanged, &["changes; what changed this session"]),
+    (SectionKind::Transitions, &["transitions; status changes"]),
 ];
 
 /// The section that a heading names in other words, in small letters and without marks.
-pub(super) fn named(heading: &str) -> Option<Kind> {
-    static NAMES: LazyLock<HashMap<&str, Kind>> = LazyLock::new(|| {
-        let words = |(kind, lines): &(Kind, &[&'static str])| {
+pub(super) fn find_section_kind(heading: &str) -> Option<SectionKind> {
+    static NAMES: LazyLock<HashMap<&str, SectionKind>> = LazyLock::new(|| {
+        let words = |(kind, lines): &(SectionKind, &[&'static str])| {
             let kind = *kind;
             lines.iter().flat_map(|line| line.split("; ")).map(move |word| (word, kind)).collect::<Vec<_>>()
         };
-        WORDS.iter().flat_map(words).collect()
+        SECTION_NAMES.iter().flat_map(words).collect()
     });
     NAMES.get(heading).copied()
 }
@@ -237,13 +237,13 @@ mod tests {
 
     #[test]
     fn a_word_names_one_section() {
-        let mut all: Vec<(&str, Kind)> = Vec::new();
-        for (kind, lines) in WORDS {
+        let mut all: Vec<(&str, SectionKind)> = Vec::new();
+        for (kind, lines) in SECTION_NAMES {
             for word in lines.iter().flat_map(|line| line.split("; ")) {
                 assert_eq!(word, word.trim().to_lowercase(), "{word:?} could not be found");
                 let known = all.iter().find(|(known, _)| *known == word);
                 assert_eq!(known, None, "{word:?} is there twice");
-                assert_eq!(named(word), Some(kind));
+                assert_eq!(find_section_kind(word), Some(kind));
                 all.push((word, kind));
             }
         }

@@ -1,8 +1,8 @@
-//! How many tokens a text takes. The default needs no vocabulary and errs on the safe side; exact ones are a feature.
-//! Counts are quarters of a token, so that parts add up before anything is rounded.
+//! Counts the tokens of a text. The default needs no vocabulary and rather overestimates; exact counts are a feature.
+//! Counts are in quarters of a token, so that the counts of parts can be added before rounding.
 
 /// Quarters of a token in a token.
-pub const QUARTERS: u64 = 4;
+pub const QUARTERS_PER_TOKEN: u64 = 4;
 
 /// Counts tokens.
 pub trait Tokenizer: Send + Sync {
@@ -58,7 +58,7 @@ impl<'a> TokenCounter<'a> {
 
     /// How many tokens a text takes.
     pub fn tokens(&self, text: &str) -> u64 {
-        self.whole(self.quarters(text))
+        self.round_up(self.quarters(text))
     }
 
     pub(super) fn quarters(&self, text: &str) -> u64 {
@@ -68,17 +68,17 @@ impl<'a> TokenCounter<'a> {
     /// Whether a text takes more than so many tokens.
     pub(super) fn exceeds(&self, text: &str, tokens: u64) -> bool {
         match self.scale == 1.0 {
-            true => self.tokenizer.exceeds(text, tokens.saturating_mul(QUARTERS)),
+            true => self.tokenizer.exceeds(text, tokens.saturating_mul(QUARTERS_PER_TOKEN)),
             false => self.tokens(text) > tokens,
         }
     }
 
     /// Quarters as tokens, rounded up.
-    pub(super) fn whole(&self, quarters: u64) -> u64 {
+    pub(super) fn round_up(&self, quarters: u64) -> u64 {
         if self.scale == 1.0 {
-            return quarters.div_ceil(QUARTERS);
+            return quarters.div_ceil(QUARTERS_PER_TOKEN);
         }
-        (quarters as f64 * self.scale / QUARTERS as f64).ceil() as u64
+        (quarters as f64 * self.scale / QUARTERS_PER_TOKEN as f64).ceil() as u64
     }
 }
 
@@ -92,7 +92,7 @@ impl Tokenizer for HeuristicTokenizer {
     }
 
     fn exceeds(&self, text: &str, quarters: u64) -> bool {
-        if QUARTERS * words(text) > quarters {
+        if QUARTERS_PER_TOKEN * min_word_count(text) > quarters {
             return true;
         }
         let (mut total, mut rest) = (0, text);
@@ -109,33 +109,35 @@ impl Tokenizer for HeuristicTokenizer {
 
     fn quarters(&self, text: &str) -> u64 {
         let bytes = text.as_bytes();
-        let (mut at, mut total, mut before) = (0, 0, Class::Line);
+        let (mut at, mut total, mut before) = (0, 0, ByteClass::Newline);
         while let Some(&byte) = bytes.get(at) {
-            let class = class(byte);
+            let class = class_of(byte);
             // Characters beyond ASCII are counted one by one.
-            let mut end = if class == Class::Wide { at + 1 } else { run(bytes, at, class) };
+            let mut end = if class == ByteClass::NonAscii { at + 1 } else { run_end(bytes, at, class) };
             let n = (end - at) as u64;
             total += match class {
-                Class::Lower => word(n, before),
+                ByteClass::Lower => word_cost(n, before),
                 // A capital begins a word; several are a word of their own.
-                Class::Upper if n == 1 => {
-                    end = run(bytes, end, Class::Lower);
-                    word((end - at) as u64, before)
+                ByteClass::Upper if n == 1 => {
+                    end = run_end(bytes, end, ByteClass::Lower);
+                    word_cost((end - at) as u64, before)
                 }
-                Class::Upper => QUARTERS * n.div_ceil(4),
-                Class::Digit => QUARTERS * n.div_ceil(3) + u64::from(before.is_letter()),
-                Class::Space => space(n, bytes.get(end)),
-                Class::Line => {
+                ByteClass::Upper => QUARTERS_PER_TOKEN * n.div_ceil(4),
+                ByteClass::Digit => QUARTERS_PER_TOKEN * n.div_ceil(3) + u64::from(before.is_letter()),
+                ByteClass::Space => space_cost(n, bytes.get(end)),
+                ByteClass::Newline => {
                     end = at + 1;
                     // The end of a line with something on it, of one that ends in a mark, and of an empty one.
                     match before {
-                        Class::Line | Class::Mark => 1,
-                        _ => QUARTERS,
+                        ByteClass::Newline | ByteClass::Punctuation => 1,
+                        _ => QUARTERS_PER_TOKEN,
                     }
                 }
-                Class::Mark => marks(bytes.get(at..end).unwrap_or_default(), before, bytes.get(end)),
-                Class::Wide => {
-                    let (cost, next) = wide(text, at);
+                ByteClass::Punctuation => {
+                    punctuation_cost(bytes.get(at..end).unwrap_or_default(), before, bytes.get(end))
+                }
+                ByteClass::NonAscii => {
+                    let (cost, next) = non_ascii_cost(text, at);
                     end = next;
                     cost
                 }
@@ -147,61 +149,61 @@ impl Tokenizer for HeuristicTokenizer {
     }
 }
 
-/// No more words than there are, each of which takes a token at least; found sooner than counted.
-fn words(text: &str) -> u64 {
+/// A lower bound of the number of words, each of which takes at least one token; faster than counting tokens.
+fn min_word_count(text: &str) -> u64 {
     let begins = |(before, first): (&u8, &u8)| u8::from((*before == b' ') & first.is_ascii_alphabetic());
     let portion = |bytes: &[u8]| bytes.iter().zip(bytes.iter().skip(1)).map(begins).sum::<u8>();
     text.as_bytes().chunks(usize::from(u8::MAX)).map(|bytes| u64::from(portion(bytes))).sum()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     Lower,
     Upper,
     Digit,
     Space,
-    Line,
-    Mark,
-    Wide,
+    Newline,
+    Punctuation,
+    NonAscii,
 }
 
-const CLASSES: [Class; 256] = {
-    let mut classes = [Class::Mark; 256];
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Punctuation; 256];
     let mut byte = 0;
     while byte < 256 {
         classes[byte] = match byte as u8 {
-            b'a'..=b'z' => Class::Lower,
-            b'A'..=b'Z' => Class::Upper,
-            b'0'..=b'9' => Class::Digit,
-            b' ' | b'\t' | b'\r' => Class::Space,
-            b'\n' => Class::Line,
-            0x80.. => Class::Wide,
-            _ => Class::Mark,
+            b'a'..=b'z' => ByteClass::Lower,
+            b'A'..=b'Z' => ByteClass::Upper,
+            b'0'..=b'9' => ByteClass::Digit,
+            b' ' | b'\t' | b'\r' => ByteClass::Space,
+            b'\n' => ByteClass::Newline,
+            0x80.. => ByteClass::NonAscii,
+            _ => ByteClass::Punctuation,
         };
         byte += 1;
     }
     classes
 };
 
-fn class(byte: u8) -> Class {
+fn class_of(byte: u8) -> ByteClass {
     CLASSES[usize::from(byte)]
 }
 
 /// Where the run of a class that begins at `at` ends.
-fn run(bytes: &[u8], at: usize, class: Class) -> usize {
+fn run_end(bytes: &[u8], at: usize, class: ByteClass) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
-    at + rest.iter().position(|&byte| self::class(byte) != class).unwrap_or(rest.len())
+    at + rest.iter().position(|&byte| self::class_of(byte) != class).unwrap_or(rest.len())
 }
 
-impl Class {
+impl ByteClass {
     fn is_letter(self) -> bool {
         matches!(self, Self::Lower | Self::Upper)
     }
 }
 
 /// A word in small letters, perhaps with a capital in front. Scraps between digits and capitals cost more than words.
-fn word(n: u64, before: Class) -> u64 {
-    let scrap = n <= 2 && matches!(before, Class::Lower | Class::Upper | Class::Digit);
+fn word_cost(n: u64, before: ByteClass) -> u64 {
+    let scrap = n <= 2 && matches!(before, ByteClass::Lower | ByteClass::Upper | ByteClass::Digit);
     let cost = match n {
         0..=7 => 4,
         8..=9 => 5,
@@ -212,37 +214,40 @@ fn word(n: u64, before: Class) -> u64 {
 }
 
 /// Blanks: one is part of the word after it, but not of a number.
-fn space(n: u64, next: Option<&u8>) -> u64 {
-    match (n, next.copied().map(class)) {
-        (1, Some(Class::Digit)) => QUARTERS,
+fn space_cost(n: u64, next: Option<&u8>) -> u64 {
+    match (n, next.copied().map(class_of)) {
+        (1, Some(ByteClass::Digit)) => QUARTERS_PER_TOKEN,
         (1, _) => 0,
-        (n, _) => QUARTERS * n.div_ceil(16),
+        (n, _) => QUARTERS_PER_TOKEN * n.div_ceil(16),
     }
 }
 
 /// A run of marks: two by two, long runs of the same mark at once, and one right before letters for less.
-fn marks(run: &[u8], before: Class, next: Option<&u8>) -> u64 {
+fn punctuation_cost(run: &[u8], before: ByteClass, next: Option<&u8>) -> u64 {
     if run.len() == 1 {
-        let joins = before != Class::Space && next.copied().map(class).is_some_and(Class::is_letter);
-        return if joins { 3 } else { QUARTERS };
+        let joins =
+            before != ByteClass::Space && next.copied().map(class_of).is_some_and(ByteClass::is_letter);
+        return if joins { 3 } else { QUARTERS_PER_TOKEN };
     }
     let mut rest = run;
     let (mut total, mut loose) = (0, 0);
     while let Some(first) = rest.first() {
         let same = rest.iter().take_while(|byte| *byte == first).count();
         if same >= 4 {
-            total += QUARTERS * (1 + same as u64 / 16);
+            total += QUARTERS_PER_TOKEN * (1 + same as u64 / 16);
         } else {
             loose += same as u64;
         }
         rest = rest.get(same..).unwrap_or_default();
     }
-    total + QUARTERS * loose.div_ceil(2)
+    total + QUARTERS_PER_TOKEN * loose.div_ceil(2)
 }
 
 /// One character beyond ASCII: what it costs and where the next one begins.
-fn wide(text: &str, at: usize) -> (u64, usize) {
-    let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else { return (QUARTERS, at + 1) };
+fn non_ascii_cost(text: &str, at: usize) -> (u64, usize) {
+    let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else {
+        return (QUARTERS_PER_TOKEN, at + 1);
+    };
     let cost = match c as u32 {
         // Latin letters with marks break words apart.
         0x80..=0x24f => 5,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::FieldChange;
 #[cfg(feature = "brief")]
-use crate::brief::pieces;
+use crate::brief::split_sections;
 use crate::model::{RawJson, ValidationError};
 
 /// Notes sections that are not the same. A section is named by its heading, and by its number where several have it.
@@ -32,7 +32,7 @@ pub(super) fn compare(
 /// The sections of a brief, each heading with all that follows it; of several with one name, later ones have a number.
 fn sections(markdown: &str) -> Vec<(String, &str)> {
     let mut counts = HashMap::new();
-    let mut found = pieces(markdown);
+    let mut found = split_sections(markdown);
     for (name, _) in &mut found {
         let count = counts.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
         if *count > 1 {

@@ -141,14 +141,14 @@ impl Milepost {
             body: Some(body),
             record: record.as_deref(),
             manifests,
-            before: None,
+            previous: None,
         };
         let Some((entry, markdown)) = before else { return Ok((compose(&facts), None)) };
         let previous = Brief::parse(markdown);
         if let Some(id) = previous.id() {
             facts.parent = Some(id.to_owned());
         }
-        facts.before = Some(&previous);
+        facts.previous = Some(&previous);
         let update = Brief::parse(compose_update(&facts));
         Ok((previous.merge(&update).brief.markdown(), Some(entry)))
     }

@@ -287,10 +287,10 @@ fn plan_commit(
     let outcomes = !body.command_outcomes.is_empty();
     let mut unsealed = Unsealed::new(body, save.draft.state.is_some())?;
     if request.redaction == Redaction::On
-        && let Some(places) = redact::located(unsealed.members())
+        && let Some(places) = redact::summarize_redactions(unsealed.members())
     {
         let mut body = unsealed.into_body();
-        body.redacted = Some(places.and(body.redacted.take()));
+        body.redacted = Some(places.merge(body.redacted.take()));
         unsealed = Unsealed::new(body, save.draft.state.is_some())?;
     }
     let trigger = Trigger {

@@ -11,7 +11,7 @@ use super::types::{
     import_metadata, note_lost_members, note_lost_run_members, note_lost_source, safe_file_name, text_member,
 };
 use super::{Format, InteropError, Progress};
-use crate::brief::{self, Brief, BriefFacts, Kind, compose};
+use crate::brief::{self, Brief, BriefFacts, SectionKind, compose};
 use crate::model::{Draft, JsonPath, LogLine, RawJson, RawObject, Source, Status};
 
 const FORMAT: Format = Format::Markdown;
@@ -114,7 +114,7 @@ fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
     }
     let mut kept = RawObject::default();
     let created = brief.value("created").map(ToOwned::to_owned);
-    let read = created.as_deref().map_or_else(|| Err("is missing".to_owned()), brief::created);
+    let read = created.as_deref().map_or_else(|| Err("is missing".to_owned()), brief::parse_created);
     let created_at = match read {
         Ok((at, odd)) => {
             odd.into_iter().for_each(|odd| folder.data.warn(&name, format!("created: {odd}")));
@@ -155,7 +155,7 @@ fn checkpoints(
     let deltas: Vec<(usize, String)> = brief
         .sections()
         .iter()
-        .filter(|section| section.kind == Kind::Delta)
+        .filter(|section| section.kind == SectionKind::Delta)
         .map(|section| (begins(brief.source(section)), section.heading.clone()))
         .collect();
     let made = |n: usize, end: usize, heading: Option<&str>| {
@@ -193,7 +193,7 @@ fn checkpoints(
 }
 
 fn parse_time(text: &str) -> Option<Timestamp> {
-    brief::created(text).ok().map(|(at, _)| at)
+    brief::parse_created(text).ok().map(|(at, _)| at)
 }
 
 /// What was learned goes to the log of the run it was learned in.

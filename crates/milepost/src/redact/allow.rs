@@ -1,4 +1,4 @@
-//! Values that look like secrets and are none: what the user allows to stay.
+//! The allow list: values that look like secrets, but that the user wants to keep.
 
 use std::sync::Arc;
 

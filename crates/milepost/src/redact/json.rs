@@ -1,47 +1,51 @@
-//! Secrets in a JSON text: every string and every name, whatever its escapes; all that is not replaced stays as it was,
-//! byte for byte. In: valid JSON. Out: valid JSON of the same shape.
+//! Redacts every string and member name of a JSON text, decoding escapes; everything else stays byte for byte. Input:
+//! valid JSON. Output: valid JSON of the same shape.
 
 use std::borrow::Cow;
 
-use super::commands::Arguments;
-use super::keyword_values::Beside;
-use super::structures::password_of;
-use super::{AllowList, MARK, marked, scan};
+use super::commands::ArgumentScanner;
+use super::keyword_values::ValueHint;
+use super::structures::find_password_start;
+use super::{AllowList, MARK, format_mark, scan};
 
-/// A step on the way to a place.
 #[derive(Debug, Clone)]
-enum Step<'a> {
+enum PathSegment<'a> {
     Key(Cow<'a, str>),
     Index(usize),
 }
 
-/// What is done with the strings of a document.
-enum Work<'w> {
+enum Mode<'w> {
     /// Secrets are replaced, except for those that are allowed.
     Replace(&'w AllowList),
-    /// What was replaced is counted: pointer and text.
+    /// Marks are reported with their pointer and text.
     Locate(&'w mut dyn FnMut(String, &str)),
 }
 
-struct Walker<'a, 'w> {
+struct JsonWalker<'a, 'w> {
     text: &'a str,
     at: usize,
     /// Up to here the text was copied.
     copied: usize,
     out: String,
-    path: Vec<Step<'a>>,
-    work: Work<'w>,
+    path: Vec<PathSegment<'a>>,
+    mode: Mode<'w>,
 }
 
-/// A document without its secrets; `None` if it has none. `name` is the member it stands at.
-pub(super) fn replaced(text: &str, name: &str, allow: &AllowList) -> Option<String> {
-    let beside = Beside::name(name);
-    if beside.is_none() && !scan::may_hold(text) {
+/// A document without its secrets; `None` if it has none. `name` is the name of its member.
+pub(super) fn redact_document(text: &str, name: &str, allow: &AllowList) -> Option<String> {
+    let hint = ValueHint::from_member_name(name);
+    if hint.is_none() && !scan::may_contain_secret(text) {
         return None;
     }
-    let mut walker =
-        Walker { text, at: 0, copied: 0, out: String::new(), path: Vec::new(), work: Work::Replace(allow) };
-    walker.value(beside, None);
+    let mut walker = JsonWalker {
+        text,
+        at: 0,
+        copied: 0,
+        out: String::new(),
+        path: Vec::new(),
+        mode: Mode::Replace(allow),
+    };
+    walker.walk_value(hint, None);
     if walker.copied == 0 {
         return None;
     }
@@ -49,32 +53,33 @@ pub(super) fn replaced(text: &str, name: &str, allow: &AllowList) -> Option<Stri
     Some(walker.out)
 }
 
-/// Tells of every string and name in which something was replaced, with its pointer under `root`.
-pub(super) fn locate(text: &str, root: &str, tell: &mut dyn FnMut(String, &str)) {
+/// Reports every string and name that holds a mark, with its pointer under `root`.
+pub(super) fn locate_marks(text: &str, root: &str, report: &mut dyn FnMut(String, &str)) {
     if !text.contains(MARK) {
         return;
     }
-    let path = vec![Step::Key(Cow::Borrowed(root))];
-    let mut walker = Walker { text, at: 0, copied: 0, out: String::new(), path, work: Work::Locate(tell) };
-    walker.value(None, None);
+    let path = vec![PathSegment::Key(Cow::Borrowed(root))];
+    let mut walker =
+        JsonWalker { text, at: 0, copied: 0, out: String::new(), path, mode: Mode::Locate(report) };
+    walker.walk_value(None, None);
 }
 
 /// What an element of an array says about the next one.
 #[derive(Clone, Copy)]
-enum Next {
-    Beside(Beside),
+enum NextElement {
+    ValueHint(ValueHint),
     /// A user and a password for curl.
-    User,
-    /// From here on it is a password of this rule.
+    CurlUser,
+    /// A password from this offset on, and its rule.
     Password(usize, &'static str),
 }
 
-impl<'a> Walker<'a, '_> {
+impl<'a> JsonWalker<'a, '_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -85,20 +90,20 @@ impl<'a> Walker<'a, '_> {
         for step in &self.path {
             pointer.push('/');
             match step {
-                Step::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
-                Step::Index(index) => pointer.push_str(&index.to_string()),
+                PathSegment::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
+                PathSegment::Index(index) => pointer.push_str(&index.to_string()),
             }
         }
         pointer
     }
 
-    fn value(&mut self, beside: Option<Beside>, next: Option<Next>) {
-        self.space();
+    fn walk_value(&mut self, hint: Option<ValueHint>, next: Option<NextElement>) {
+        self.skip_whitespace();
         match self.peek() {
-            Some(b'{') => self.object(),
-            Some(b'[') => self.array(beside),
+            Some(b'{') => self.walk_object(),
+            Some(b'[') => self.walk_array(hint),
             Some(b'"') => {
-                self.string(beside, next);
+                self.walk_string(hint, next);
             }
             _ => {
                 while !matches!(self.peek(), None | Some(b',' | b']' | b'}')) {
@@ -106,75 +111,79 @@ impl<'a> Walker<'a, '_> {
                 }
             }
         }
-        self.space();
+        self.skip_whitespace();
     }
 
-    fn array(&mut self, beside: Option<Beside>) {
+    fn walk_array(&mut self, hint: Option<ValueHint>) {
         self.at += 1;
-        self.space();
+        self.skip_whitespace();
         let mut next = None;
         let mut curl = false;
-        let mut arguments = Arguments::default();
+        let mut arguments = ArgumentScanner::default();
         for index in 0.. {
             if !matches!(self.peek(), Some(byte) if byte != b']') {
                 break;
             }
-            self.path.push(Step::Index(index));
+            self.path.push(PathSegment::Index(index));
             let start = self.at;
             let is_text = self.peek() == Some(b'"');
             if is_text {
-                let password = arguments.take(&decoded(self.ahead()));
-                next = password.map(|(from, rule)| Next::Password(from, rule)).or(next);
+                let password = arguments.scan_word(&decode_string(self.peek_raw_string()));
+                next = password.map(|(from, rule)| NextElement::Password(from, rule)).or(next);
             }
-            self.value(beside, next.take());
+            self.walk_value(hint, next.take());
             self.path.pop();
             if is_text {
                 let word = self.text[start..self.at].trim_end().trim_matches('"');
                 curl |= index == 0 && word.ends_with("curl");
-                next = Beside::flag(word)
-                    .map(Next::Beside)
-                    .or((curl && Beside::user(word)).then_some(Next::User));
+                next = ValueHint::from_flag(word)
+                    .map(NextElement::ValueHint)
+                    .or((curl && ValueHint::is_curl_user_flag(word)).then_some(NextElement::CurlUser));
             }
             if self.peek() == Some(b',') {
                 self.at += 1;
-                self.space();
+                self.skip_whitespace();
             }
         }
         self.at += 1;
     }
 
-    fn object(&mut self) {
+    fn walk_object(&mut self) {
         let opening = self.at;
         self.at += 1;
-        self.space();
+        self.skip_whitespace();
         let mut taken: Option<Vec<String>> = None;
-        // A variable or a header written as an object of two: its name, then its value.
+        // A variable or header written as an object with a name and a value.
         let mut named = None;
         while self.peek() == Some(b'"') {
-            let key = self.key(opening, &mut taken);
-            self.space();
+            let key = self.walk_key(opening, &mut taken);
+            self.skip_whitespace();
             self.at += 1;
-            self.space();
-            let beside = Beside::name(&key).or(if key.eq_ignore_ascii_case("value") { named } else { None });
-            let names =
+            self.skip_whitespace();
+            let hint = ValueHint::from_member_name(&key).or(if key.eq_ignore_ascii_case("value") {
+                named
+            } else {
+                None
+            });
+            let is_name_member =
                 ["name", "key", "header", "variable"].iter().any(|name| key.eq_ignore_ascii_case(name));
             let start = self.at;
-            self.path.push(Step::Key(key));
-            self.value(beside, None);
+            self.path.push(PathSegment::Key(key));
+            self.walk_value(hint, None);
             self.path.pop();
-            if names {
-                named = Beside::name(self.text[start..self.at].trim_end().trim_matches('"'));
+            if is_name_member {
+                named = ValueHint::from_member_name(self.text[start..self.at].trim_end().trim_matches('"'));
             }
             if self.peek() == Some(b',') {
                 self.at += 1;
-                self.space();
+                self.skip_whitespace();
             }
         }
         self.at += 1;
     }
 
-    /// Walks over a string and gives what stands between its quotes.
-    fn raw(&mut self) -> &'a str {
+    /// Moves past a string and returns the text between its quotes.
+    fn read_raw_string(&mut self) -> &'a str {
         self.at += 1;
         let start = self.at;
         loop {
@@ -189,21 +198,20 @@ impl<'a> Walker<'a, '_> {
         self.text.get(start..end).unwrap_or_default()
     }
 
-    /// What stands between the quotes of the string that begins here.
-    fn ahead(&mut self) -> &'a str {
+    fn peek_raw_string(&mut self) -> &'a str {
         let start = self.at;
-        let raw = self.raw();
+        let raw = self.read_raw_string();
         self.at = start;
         raw
     }
 
-    fn string(&mut self, beside: Option<Beside>, next: Option<Next>) {
+    fn walk_string(&mut self, hint: Option<ValueHint>, next: Option<NextElement>) {
         let start = self.at + 1;
-        let raw = self.raw();
-        let found = match &mut self.work {
-            Work::Replace(allow) => without(raw, beside, next, allow),
-            Work::Locate(_) => {
-                self.tell(&decoded(raw));
+        let raw = self.read_raw_string();
+        let found = match &mut self.mode {
+            Mode::Replace(allow) => redact_string(raw, hint, next, allow),
+            Mode::Locate(_) => {
+                self.report_marks(&decode_string(raw));
                 None
             }
         };
@@ -212,28 +220,28 @@ impl<'a> Walker<'a, '_> {
         }
     }
 
-    fn tell(&mut self, text: &str) {
+    fn report_marks(&mut self, text: &str) {
         if text.contains(MARK) {
             let pointer = self.pointer();
-            if let Work::Locate(tell) = &mut self.work {
-                tell(pointer, text);
+            if let Mode::Locate(report) = &mut self.mode {
+                report(pointer, text);
             }
         }
     }
 
-    /// Walks over a name. One that is replaced must not become the name of another member.
-    fn key(&mut self, opening: usize, taken: &mut Option<Vec<String>>) -> Cow<'a, str> {
+    /// Moves past a member's name. A redacted name must differ from the names of other members.
+    fn walk_key(&mut self, opening: usize, taken: &mut Option<Vec<String>>) -> Cow<'a, str> {
         let start = self.at + 1;
-        let raw = self.raw();
-        let key = decoded(raw);
-        let Work::Replace(allow) = self.work else {
-            self.path.push(Step::Key(key.clone()));
-            self.tell(&key);
+        let raw = self.read_raw_string();
+        let key = decode_string(raw);
+        let Mode::Replace(allow) = self.mode else {
+            self.path.push(PathSegment::Key(key.clone()));
+            self.report_marks(&key);
             self.path.pop();
             return key;
         };
-        let Some(new) = without(raw, None, None, allow) else { return key };
-        let taken = taken.get_or_insert_with(|| names(self.text, opening));
+        let Some(new) = redact_string(raw, None, None, allow) else { return key };
+        let taken = taken.get_or_insert_with(|| member_names(self.text, opening));
         let mut unique = new.clone();
         for n in 2.. {
             if !taken.contains(&unique) {
@@ -253,70 +261,73 @@ impl<'a> Walker<'a, '_> {
     }
 }
 
-/// The names of an object's members, as they are written.
-fn names(text: &str, opening: usize) -> Vec<String> {
+fn member_names(text: &str, opening: usize) -> Vec<String> {
     let ignore = &mut |_: String, _: &str| {};
-    let mut walker = Walker {
+    let mut walker = JsonWalker {
         text,
         at: opening + 1,
         copied: 0,
         out: String::new(),
         path: Vec::new(),
-        work: Work::Locate(ignore),
+        mode: Mode::Locate(ignore),
     };
     let mut names = Vec::new();
-    walker.space();
+    walker.skip_whitespace();
     while walker.peek() == Some(b'"') {
-        names.push(walker.raw().to_owned());
-        walker.space();
+        names.push(walker.read_raw_string().to_owned());
+        walker.skip_whitespace();
         walker.at += 1;
-        walker.value(None, None);
+        walker.walk_value(None, None);
         if walker.peek() == Some(b',') {
             walker.at += 1;
-            walker.space();
+            walker.skip_whitespace();
         }
     }
     names
 }
 
-/// What a string stands for.
-fn decoded(raw: &str) -> Cow<'_, str> {
+fn decode_string(raw: &str) -> Cow<'_, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
     }
     serde_json::from_str(&format!("\"{raw}\"")).map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
-/// A string without its secrets, as it is written; `None` if it has none.
-fn without(raw: &str, beside: Option<Beside>, next: Option<Next>, allow: &AllowList) -> Option<String> {
+/// A raw string without its secrets; `None` if it has none.
+fn redact_string(
+    raw: &str,
+    hint: Option<ValueHint>,
+    next: Option<NextElement>,
+    allow: &AllowList,
+) -> Option<String> {
     let mut raw = Cow::Borrowed(raw);
-    for _ in 0..super::ROUNDS {
-        let text = decoded(&raw);
-        let beside = match next {
-            Some(Next::Beside(beside)) => Some(beside),
-            Some(Next::User | Next::Password(..)) | None => beside,
+    for _ in 0..super::MAX_ROUNDS {
+        let text = decode_string(&raw);
+        let hint = match next {
+            Some(NextElement::ValueHint(hint)) => Some(hint),
+            Some(NextElement::CurlUser | NextElement::Password(..)) | None => hint,
         };
-        let mut found = scan::scan(&text, beside, allow);
+        let mut found = scan::find_secrets(&text, hint, allow);
         if found.is_empty() && !text.contains(MARK) {
             let start = match next {
-                Some(Next::User) => password_of(&text).map(|start| (start, "basic_auth")),
-                Some(Next::Password(start, rule)) => Some((start, rule)),
-                Some(Next::Beside(_)) | None => None,
+                Some(NextElement::CurlUser) => find_password_start(&text).map(|start| (start, "basic_auth")),
+                Some(NextElement::Password(start, rule)) => Some((start, rule)),
+                Some(NextElement::ValueHint(_)) | None => None,
             };
             let start = start.filter(|(start, _)| !allow.allows(&text[*start..]));
-            found.extend(start.map(|(start, rule)| scan::Found { start, end: text.len(), rule }));
+            found.extend(start.map(|(start, rule)| scan::SecretSpan { start, end: text.len(), rule }));
         }
         if found.is_empty() {
             break;
         }
-        let offsets = offsets(&raw);
+        let offsets = raw_offsets(&raw);
         let at =
             |n: usize| offsets.as_ref().map_or(n, |offsets| offsets.get(n).copied().unwrap_or(raw.len()));
         let mut new = String::with_capacity(raw.len());
         let mut copied = 0;
         for one in found {
             new.push_str(&raw[copied..at(one.start)]);
-            new.push_str(&marked(one.rule));
+            new.push_str(&format_mark(one.rule));
             copied = at(one.end);
         }
         new.push_str(&raw[copied..]);
@@ -328,8 +339,8 @@ fn without(raw: &str, beside: Option<Beside>, next: Option<Next>, allow: &AllowL
     }
 }
 
-/// For each byte of what a string stands for where it is written; `None` where both are the same.
-fn offsets(raw: &str) -> Option<Vec<usize>> {
+/// For each byte of the decoded string its offset in the raw one; `None` if both are the same.
+fn raw_offsets(raw: &str) -> Option<Vec<usize>> {
     if !raw.contains('\\') {
         return None;
     }
@@ -337,7 +348,7 @@ fn offsets(raw: &str) -> Option<Vec<usize>> {
     let bytes = raw.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        let (written, stands_for) = match (bytes[at], bytes.get(at + 1)) {
+        let (raw_len, decoded_len) = match (bytes[at], bytes.get(at + 1)) {
             (b'\\', Some(b'u')) => {
                 let unit =
                     |at: usize| raw.get(at + 2..at + 6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
@@ -351,8 +362,8 @@ fn offsets(raw: &str) -> Option<Vec<usize>> {
             (b'\\', _) => (2, 1),
             _ => (1, 1),
         };
-        offsets.extend(std::iter::repeat_n(at, stands_for));
-        at += written;
+        offsets.extend(std::iter::repeat_n(at, decoded_len));
+        at += raw_len;
     }
     offsets.push(raw.len());
     Some(offsets)

@@ -1,80 +1,78 @@
-//! Values that stand beside a word such as `password` or `token`: in text, after the name of a member, after a flag.
+//! Values assigned to a keyword such as `password` or `token`: in text, in a JSON member, after a flag.
 
-use super::secret_likelihood::{self, Weight};
-use super::structures::Hit;
-use super::text::{Class, Text, is};
+use super::secret_likelihood::{self, KeywordStrength};
+use super::structures::SecretMatch;
+use super::text::{ByteClass, Text, is_in_class};
 use super::{netrc, vendors};
 
-/// A word that speaks of a secret.
+/// What kind of value a keyword is followed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// What stands beside it is one by itself.
-    Value(Weight),
+enum ValueKind {
+    /// The whole value is the secret.
+    Value(KeywordStrength),
     /// A scheme and a value, or a value.
     Authorization,
-    /// The value comes after a blank.
     Bearer,
     /// All of it, to the end of the line.
     Cookie,
     /// A user and a password in base64.
     Encoded,
-    /// What stands beside it is a secret if the name also holds the name of a vendor.
+    /// The value is a secret if the name also contains the name of a vendor.
     Vendor,
 }
 
 struct Keyword {
-    /// In lower case.
     word: &'static str,
     rule: &'static str,
-    kind: Kind,
+    kind: ValueKind,
 }
 
-const fn keyword(word: &'static str, rule: &'static str, kind: Kind) -> Keyword {
+const fn keyword(word: &'static str, rule: &'static str, kind: ValueKind) -> Keyword {
     Keyword { word, rule, kind }
 }
 
-const HEAVY: Kind = Kind::Value(Weight::Heavy);
-const USUAL: Kind = Kind::Value(Weight::Usual);
+const STRONG: ValueKind = ValueKind::Value(KeywordStrength::Strong);
+const MEDIUM: ValueKind = ValueKind::Value(KeywordStrength::Medium);
 
 static KEYWORDS: [Keyword; 34] = [
-    keyword("_auth", "registry_auth", Kind::Encoded),
-    keyword("_key", "api_key", Kind::Vendor),
-    keyword("_pass", "password", HEAVY),
-    keyword("_pat", "token", USUAL),
-    keyword("access_key", "api_key", USUAL),
-    keyword("access-key", "api_key", USUAL),
-    keyword("accesskey", "api_key", USUAL),
-    keyword("accountkey", "api_key", USUAL),
-    keyword("account_key", "api_key", USUAL),
-    keyword("api_key", "api_key", USUAL),
-    keyword("api-key", "api_key", USUAL),
-    keyword("api key", "api_key", USUAL),
-    keyword("apikey", "api_key", USUAL),
-    keyword("authorization", "authorization", Kind::Authorization),
-    keyword("authkey", "api_key", USUAL),
-    keyword("auth_key", "api_key", USUAL),
-    keyword("auth", "registry_auth", Kind::Encoded),
-    keyword("bearer", "bearer_token", Kind::Bearer),
-    keyword("cookie", "cookie", Kind::Cookie),
-    keyword("credential", "credential", USUAL),
-    keyword("encryption_key", "api_key", USUAL),
-    keyword("encryptionkey", "api_key", USUAL),
-    keyword("master_key", "api_key", USUAL),
-    keyword("passphrase", "password", HEAVY),
-    keyword("password", "password", HEAVY),
-    keyword("passwd", "password", HEAVY),
-    keyword("pass", "password", HEAVY),
-    keyword("private_key", "api_key", USUAL),
-    keyword("privatekey", "api_key", USUAL),
-    keyword("pwd", "password", HEAVY),
-    keyword("secret", "secret", USUAL),
-    keyword("signing_key", "api_key", USUAL),
-    keyword("storage_key", "api_key", USUAL),
-    keyword("token", "token", USUAL),
+    keyword("_auth", "registry_auth", ValueKind::Encoded),
+    keyword("_key", "api_key", ValueKind::Vendor),
+    keyword("_pass", "password", STRONG),
+    keyword("_pat", "token", MEDIUM),
+    keyword("access_key", "api_key", MEDIUM),
+    keyword("access-key", "api_key", MEDIUM),
+    keyword("accesskey", "api_key", MEDIUM),
+    keyword("accountkey", "api_key", MEDIUM),
+    keyword("account_key", "api_key", MEDIUM),
+    keyword("api_key", "api_key", MEDIUM),
+    keyword("api-key", "api_key", MEDIUM),
+    keyword("api key", "api_key", MEDIUM),
+    keyword("apikey", "api_key", MEDIUM),
+    keyword("authorization", "authorization", ValueKind::Authorization),
+    keyword("authkey", "api_key", MEDIUM),
+    keyword("auth_key", "api_key", MEDIUM),
+    keyword("auth", "registry_auth", ValueKind::Encoded),
+    keyword("bearer", "bearer_token", ValueKind::Bearer),
+    keyword("cookie", "cookie", ValueKind::Cookie),
+    keyword("credential", "credential", MEDIUM),
+    keyword("encryption_key", "api_key", MEDIUM),
+    keyword("encryptionkey", "api_key", MEDIUM),
+    keyword("master_key", "api_key", MEDIUM),
+    keyword("passphrase", "password", STRONG),
+    keyword("password", "password", STRONG),
+    keyword("passwd", "password", STRONG),
+    keyword("pass", "password", STRONG),
+    keyword("private_key", "api_key", MEDIUM),
+    keyword("privatekey", "api_key", MEDIUM),
+    keyword("pwd", "password", STRONG),
+    keyword("secret", "secret", MEDIUM),
+    keyword("signing_key", "api_key", MEDIUM),
+    keyword("storage_key", "api_key", MEDIUM),
+    keyword("token", "token", MEDIUM),
 ];
 
-/// For each byte where the keywords begin and end that start with it, in either case; made when the program is compiled.
-static FIRST: [(u8, u8); 256] = {
+/// For each first byte, in either case, the range of its keywords in the table; built at compile time.
+static KEYWORDS_BY_FIRST_BYTE: [(u8, u8); 256] = {
     let mut table = [(0, 0); 256];
     let mut n = 0;
     while n < KEYWORDS.len() {
@@ -88,16 +86,16 @@ static FIRST: [(u8, u8); 256] = {
     table
 };
 
-/// Names that end so speak about the secret and do not hold it.
-const ABOUT: [&str; 38] = [
+/// Suffixes of names that describe a secret but do not hold it.
+const METADATA_SUFFIXES: [&str; 38] = [
     "at", "budget", "class", "count", "counts", "default", "digest", "enabled", "error", "expires", "expiry",
     "field", "file", "for", "format", "id", "ids", "index", "is", "izer", "kind", "len", "length", "limit",
     "limits", "list", "max", "min", "name", "names", "path", "policy", "size", "type", "types", "url",
     "usage", "used",
 ];
 
-/// Names that end so still hold it.
-const STILL: [&str; 19] = [
+/// Suffixes of names that do hold the secret.
+const VALUE_SUFFIXES: [&str; 19] = [
     "s",
     "key",
     "keys",
@@ -119,8 +117,8 @@ const STILL: [&str; 19] = [
     "password",
 ];
 
-/// The bytes that follow this one in a keyword, in either case, one bit each.
-pub(super) const fn follows(byte: u8) -> u128 {
+/// The second bytes with which a keyword may continue, in either case, one bit each.
+pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
     while n < KEYWORDS.len() {
@@ -137,136 +135,143 @@ pub(super) fn rules() -> impl Iterator<Item = &'static str> {
     KEYWORDS.iter().map(|keyword| keyword.rule).chain(vendors::rules()).chain(["netrc_password"])
 }
 
-/// Whether a keyword begins here.
-pub(super) fn is_keyword(text: &Text<'_>, at: usize) -> bool {
+pub(super) fn starts_keyword(text: &Text<'_>, at: usize) -> bool {
     keyword_at(text, at).is_some()
 }
 
 fn keyword_at(text: &Text<'_>, at: usize) -> Option<&'static Keyword> {
-    let (from, to) = FIRST[usize::from(text.bytes[at])];
+    let (from, to) = KEYWORDS_BY_FIRST_BYTE[usize::from(text.bytes[at])];
     let keywords = &KEYWORDS[usize::from(from)..usize::from(to)];
-    keywords.iter().find(|keyword| text.starts_any_case(at, keyword.word.as_bytes()))
+    keywords.iter().find(|keyword| text.starts_with_ignore_case(at, keyword.word.as_bytes()))
 }
 
-/// A secret beside a word that begins here.
-pub(super) fn find(text: &Text<'_>, at: usize) -> Option<Hit> {
+/// The secret assigned to a keyword that begins here.
+pub(super) fn match_keyword_value(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     let keyword = keyword_at(text, at)?;
     if text.bytes[..at].ends_with(b"[redacted:") {
         return None;
     }
     let after = at + keyword.word.len();
     match keyword.kind {
-        Kind::Bearer => {
-            let from = after + blanks(text, after);
-            let end = text.run(Class::Value, from);
+        ValueKind::Bearer => {
+            let from = after + count_blanks(text, after);
+            let end = text.run_end(ByteClass::Value, from);
             let value = &text.text[from..end];
-            (from > after && value.len() >= 16 && secret_likelihood::is_mixed(value)).then_some((
+            (from > after && value.len() >= 16 && secret_likelihood::looks_random(value)).then_some((
                 from,
                 end,
                 keyword.rule,
             ))
         }
-        Kind::Cookie => {
-            if text.before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
+        ValueKind::Cookie => {
+            if text.byte_before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
                 return None;
             }
-            let (from, _) = separated(text, at, after)?;
-            let end = text.run(Class::Line, from);
+            let (from, _) = find_value_start(text, at, after)?;
+            let end = text.run_end(ByteClass::Line, from);
             is_cookie(&text.text[from..end]).then_some((from, end, keyword.rule))
         }
-        Kind::Authorization => {
-            let (from, _) = separated(text, at, after)?;
-            let (from, end) = credentials(text, from);
-            let code = text.at(end) == Some(b'(');
+        ValueKind::Authorization => {
+            let (from, _) = find_value_start(text, at, after)?;
+            let (from, end) = credential_range(text, from);
+            let code = text.byte_at(end) == Some(b'(');
             (!code && is_credential(&text.text[from..end])).then_some((from, end, keyword.rule))
         }
-        Kind::Encoded => {
-            let (from, _) = separated(text, at, after)?;
-            let end = text.run(Class::Base64, from);
-            let whole = !text.before(at).is_some_and(|b| b.is_ascii_alphanumeric());
+        ValueKind::Encoded => {
+            let (from, _) = find_value_start(text, at, after)?;
+            let end = text.run_end(ByteClass::Base64, from);
+            let whole = !text.byte_before(at).is_some_and(|b| b.is_ascii_alphanumeric());
             (whole && secret_likelihood::is_encoded_pair(&text.text[from..end])).then_some((
                 from,
                 end,
                 keyword.rule,
             ))
         }
-        Kind::Vendor => {
-            let (from, end) = value_beside(text, at, after, Weight::Usual)?;
-            vendors::named_in(name_through(text, at, after)).map(|vendor| (from, end, vendor))
+        ValueKind::Vendor => {
+            let (from, end) = find_assigned_secret(text, at, after, KeywordStrength::Medium)?;
+            vendors::find_vendor_rule(name_up_to_keyword(text, at, after)).map(|vendor| (from, end, vendor))
         }
-        Kind::Value(weight) => {
-            let name_end = text.run(Class::Word, after).max(after);
-            let weight = keyword.weighed(&text.text[after..name_end], weight)?;
-            if keyword.word == "pass" && !is_pass(text, at, after) {
+        ValueKind::Value(strength) => {
+            let name_end = text.run_end(ByteClass::Word, after).max(after);
+            let strength = keyword.adjust_strength(&text.text[after..name_end], strength)?;
+            if keyword.word == "pass" && !is_pass_assignment(text, at, after) {
                 return None;
             }
-            let Some((from, end)) = value_beside(text, at, name_end, weight) else {
-                return netrc::password(text, at);
+            let Some((from, end)) = find_assigned_secret(text, at, name_end, strength) else {
+                return netrc::match_netrc_password(text, at);
             };
-            let vendor =
-                if weight == Weight::Heavy { None } else { vendors::named_in(name_through(text, at, after)) };
+            let vendor = if strength == KeywordStrength::Strong {
+                None
+            } else {
+                vendors::find_vendor_rule(name_up_to_keyword(text, at, after))
+            };
             Some((from, end, vendor.unwrap_or(keyword.rule)))
         }
     }
 }
 
-/// The part of a name up to the end of a keyword in it.
-fn name_through<'a>(text: &Text<'a>, at: usize, after: usize) -> &'a str {
+fn name_up_to_keyword<'a>(text: &Text<'a>, at: usize, after: usize) -> &'a str {
     const LONGEST: usize = 40;
-    let length = text.bytes[..at].iter().rev().take(LONGEST).take_while(|b| is(**b, Class::Word)).count();
+    let length =
+        text.bytes[..at].iter().rev().take(LONGEST).take_while(|b| is_in_class(**b, ByteClass::Word)).count();
     &text.text[at - length..after]
 }
 
 /// Whether `pass` is a name of its own that is given a value: `PASS=…`, `--pass=…`; a test that passed is none.
-fn is_pass(text: &Text<'_>, at: usize, after: usize) -> bool {
-    let edge = !text.before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric());
+fn is_pass_assignment(text: &Text<'_>, at: usize, after: usize) -> bool {
+    let edge = !text.byte_before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric());
     // `pass=pass+1` counts.
-    edge && text.at(after) == Some(b'=') && !text.starts_any_case(after + 1, b"pass")
+    edge && text.byte_at(after) == Some(b'=') && !text.starts_with_ignore_case(after + 1, b"pass")
 }
 
-/// The secret value of a name that ends here.
-fn value_beside(text: &Text<'_>, name: usize, name_end: usize, weight: Weight) -> Option<(usize, usize)> {
-    let (from, quoted) = separated(text, name, name_end)?;
-    let end = text.run(if quoted { Class::Quoted } else { Class::Value }, from);
+/// The secret value assigned to a name that ends here.
+fn find_assigned_secret(
+    text: &Text<'_>,
+    name: usize,
+    name_end: usize,
+    strength: KeywordStrength,
+) -> Option<(usize, usize)> {
+    let (from, quoted) = find_value_start(text, name, name_end)?;
+    let end = text.run_end(if quoted { ByteClass::Quoted } else { ByteClass::Value }, from);
     // A call or a type: this is a program, not a value.
-    let code = !quoted && matches!(text.at(end), Some(b'(' | b'[' | b'{' | b'<'));
+    let code = !quoted && matches!(text.byte_at(end), Some(b'(' | b'[' | b'{' | b'<'));
     let value = &text.text[from..end];
-    let plain = weight == Weight::Heavy
+    let plain = strength == KeywordStrength::Strong
         && from == name_end + 1
-        && text.at(name_end) == Some(b'=')
+        && text.byte_at(name_end) == Some(b'=')
         && secret_likelihood::is_plain_password(value)
-        && (opened(text, name, b"--") || is_connection(text, name, end));
-    (!code && (plain || secret_likelihood::is_secret(value, weight, quoted))).then_some((from, end))
+        && (name_starts_with(text, name, b"--") || is_in_connection_string(text, name, end));
+    (!code && (plain || secret_likelihood::is_likely_secret(value, strength, quoted))).then_some((from, end))
 }
 
 /// Whether `name=value` is a part of a connection string, such as `Server=db;Uid=sa;Pwd=…;`.
-fn is_connection(text: &Text<'_>, name: usize, end: usize) -> bool {
-    const LOOKED_AT: usize = 96;
-    const OTHERS: [&[u8]; 6] = [b"uid=", b"user=", b"user id=", b"username=", b"server=", b"host="];
-    let capital = text.at(name) == Some(b'P');
-    let before = text.before(name);
+fn is_in_connection_string(text: &Text<'_>, name: usize, end: usize) -> bool {
+    const MAX_SCANNED: usize = 96;
+    const OTHER_KEYS: [&[u8]; 6] = [b"uid=", b"user=", b"user id=", b"username=", b"server=", b"host="];
+    let capital = text.byte_at(name) == Some(b'P');
+    let before = text.byte_before(name);
     let edge = before.is_none_or(|b| b" \t\n;\"'`".contains(&b));
-    if capital && edge && text.starts(name, b"Pwd=") {
+    if capital && edge && text.starts_with(name, b"Pwd=") {
         return true;
     }
-    if !edge || before != Some(b';') && text.at(end) != Some(b';') {
+    if !edge || before != Some(b';') && text.byte_at(end) != Some(b';') {
         return false;
     }
-    let near = &text.bytes[name.saturating_sub(LOOKED_AT)..name];
-    OTHERS.iter().any(|other| near.windows(other.len()).any(|there| there.eq_ignore_ascii_case(other)))
+    let near = &text.bytes[name.saturating_sub(MAX_SCANNED)..name];
+    OTHER_KEYS.iter().any(|other| near.windows(other.len()).any(|there| there.eq_ignore_ascii_case(other)))
 }
 
 impl Keyword {
-    /// How much the keyword says in a name that goes on like this.
-    fn weighed(&self, rest: &str, weight: Weight) -> Option<Weight> {
-        // The shortest of them are parts of too many words.
+    /// The keyword's strength in a name that continues with `rest`; `None` if the name holds no secret.
+    fn adjust_strength(&self, rest: &str, strength: KeywordStrength) -> Option<KeywordStrength> {
+        // The shortest keywords are parts of too many words.
         let short = ["_pass", "_pat", "pass", "pwd"].contains(&self.word);
-        if short && !rest.is_empty() { None } else { weighed(rest, weight) }
+        if short && !rest.is_empty() { None } else { adjust_for_suffix(rest, strength) }
     }
 }
 
-/// What the rest of a name makes of a keyword in it.
-fn weighed(rest: &str, weight: Weight) -> Option<Weight> {
+/// A keyword's strength, given the rest of its name.
+fn adjust_for_suffix(rest: &str, strength: KeywordStrength) -> Option<KeywordStrength> {
     const LONGEST: usize = 40;
     if rest.len() > LONGEST {
         return None;
@@ -275,84 +280,90 @@ fn weighed(rest: &str, weight: Weight) -> Option<Weight> {
     let rest = rest.trim_end_matches(|c: char| c.is_ascii_digit());
     let last = rest.rsplit(['_', '-']).next().unwrap_or_default();
     let whole = rest.trim_matches(['_', '-']);
-    if whole.is_empty() || STILL.contains(&whole) || STILL.contains(&last) {
-        Some(weight)
-    } else if ABOUT.contains(&last) || ABOUT.iter().any(|about| about.len() > 3 && whole.ends_with(about)) {
+    if whole.is_empty() || VALUE_SUFFIXES.contains(&whole) || VALUE_SUFFIXES.contains(&last) {
+        Some(strength)
+    } else if METADATA_SUFFIXES.contains(&last)
+        || METADATA_SUFFIXES.iter().any(|about| about.len() > 3 && whole.ends_with(about))
+    {
         None
     } else {
-        Some(Weight::Light)
+        Some(KeywordStrength::Weak)
     }
 }
 
-fn blanks(text: &Text<'_>, at: usize) -> usize {
+fn count_blanks(text: &Text<'_>, at: usize) -> usize {
     text.bytes[at..].iter().take(8).take_while(|b| matches!(b, b' ' | b'\t')).count()
 }
 
-/// Where the value begins that belongs to a name which ends here, and whether it stands in quotes.
-fn separated(text: &Text<'_>, name: usize, end: usize) -> Option<(usize, bool)> {
+/// Where the value of a name that ends here begins, and whether it is quoted.
+fn find_value_start(text: &Text<'_>, name: usize, end: usize) -> Option<(usize, bool)> {
     const QUOTES: [u8; 4] = [b'"', b'\'', b'`', b'\\'];
     let mut at = end;
     let closing = text.bytes[at..].iter().take(6).take_while(|b| QUOTES.contains(b) || **b == b']').count();
     at += closing;
-    let gap = blanks(text, at);
-    match (text.at(at + gap), text.at(at + gap + 1)) {
+    let gap = count_blanks(text, at);
+    match (text.byte_at(at + gap), text.byte_at(at + gap + 1)) {
         (Some(b':'), Some(b':')) => return None,
         (Some(b':' | b'='), Some(b'=' | b'>')) => at += gap + 2,
         (Some(b':' | b'='), _) => at += gap + 1,
-        (Some(b'>'), _) if gap == 0 && closing == 0 && opened(text, name, b"<") => at += 1,
-        _ if gap > 0 && closing == 0 && opened(text, name, b"--") => at += gap,
+        (Some(b'>'), _) if gap == 0 && closing == 0 && name_starts_with(text, name, b"<") => at += 1,
+        _ if gap > 0 && closing == 0 && name_starts_with(text, name, b"--") => at += gap,
         _ => return None,
     }
-    at += blanks(text, at);
+    at += count_blanks(text, at);
     let opening = text.bytes[at..].iter().take(6).take_while(|b| QUOTES.contains(b)).count();
     Some((at + opening, opening > 0))
 }
 
-/// Whether the name that goes through here begins with this.
-fn opened(text: &Text<'_>, name: usize, with: &[u8]) -> bool {
+/// Whether the name that contains this position begins with `with`.
+fn name_starts_with(text: &Text<'_>, name: usize, with: &[u8]) -> bool {
     const LONGEST: usize = 40;
-    let word = text.bytes[..name].iter().rev().take(LONGEST).take_while(|b| is(**b, Class::Word)).count();
+    let word = text.bytes[..name]
+        .iter()
+        .rev()
+        .take(LONGEST)
+        .take_while(|b| is_in_class(**b, ByteClass::Word))
+        .count();
     let start = name - word;
-    text.starts(start, with) || text.bytes[..start].ends_with(with)
+    text.starts_with(start, with) || text.bytes[..start].ends_with(with)
 }
 
 /// The value of an `Authorization` header, without its scheme.
-fn credentials(text: &Text<'_>, from: usize) -> (usize, usize) {
-    let end = text.run(Class::Value, from);
+fn credential_range(text: &Text<'_>, from: usize) -> (usize, usize) {
+    let end = text.run_end(ByteClass::Value, from);
     let scheme = text.bytes[from..end].iter().all(|b| b.is_ascii_alphabetic() || *b == b'-');
-    let gap = blanks(text, end);
+    let gap = count_blanks(text, end);
     if scheme && gap > 0 && end > from {
         let from = end + gap;
-        return (from, text.run(Class::Value, from));
+        return (from, text.run_end(ByteClass::Value, from));
     }
     (from, end)
 }
 
 fn is_credential(value: &str) -> bool {
     let plain = value.bytes().all(|b| b.is_ascii_lowercase() || b == b'-' || b == b'_' || b == b'.');
-    value.len() >= 8 && !plain && !secret_likelihood::is_stand_in(value)
+    value.len() >= 8 && !plain && !secret_likelihood::is_placeholder(value)
 }
 
 fn is_cookie(value: &str) -> bool {
-    let head = secret_likelihood::head(value);
-    let name = head.bytes().take_while(|b| is(*b, Class::Word)).count();
+    let head = secret_likelihood::bounded_prefix(value);
+    let name = head.bytes().take_while(|b| is_in_class(*b, ByteClass::Word)).count();
     head.len() >= 8
         && name > 0
         && head.as_bytes().get(name) == Some(&b'=')
         && !head.contains("[redacted:")
-        && !secret_likelihood::is_stand_in(head)
+        && !secret_likelihood::is_placeholder(head)
 }
 
-/// What the name of a member, or a flag, says about the value that follows it.
+/// What a member's name or a flag says about the value that follows it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Beside {
-    kind: Kind,
+pub(super) struct ValueHint {
+    kind: ValueKind,
     rule: &'static str,
 }
 
-impl Beside {
-    /// By the name of a member.
-    pub(super) fn name(name: &str) -> Option<Self> {
+impl ValueHint {
+    pub(super) fn from_member_name(name: &str) -> Option<Self> {
         const LONGEST: usize = 80;
         if name.len() > LONGEST || name.contains("[redacted:") {
             return None;
@@ -361,50 +372,50 @@ impl Beside {
         (0..name.len()).find_map(|at| {
             let keyword = keyword_at(&text, at)?;
             let rest = name.get(at + keyword.word.len()..)?;
-            let vendor = vendors::named_in(&name[..at + keyword.word.len()]);
+            let vendor = vendors::find_vendor_rule(&name[..at + keyword.word.len()]);
             let (kind, rule) = match keyword.kind {
-                Kind::Value(weight) => {
-                    let weight = keyword.weighed(rest, weight)?;
-                    let vendor = vendor.filter(|_| weight != Weight::Heavy);
+                ValueKind::Value(strength) => {
+                    let strength = keyword.adjust_strength(rest, strength)?;
+                    let vendor = vendor.filter(|_| strength != KeywordStrength::Strong);
                     let whole = keyword.word != "pass" || name.len() == rest.len() + keyword.word.len();
-                    (whole.then_some(Kind::Value(weight))?, vendor.unwrap_or(keyword.rule))
+                    (whole.then_some(ValueKind::Value(strength))?, vendor.unwrap_or(keyword.rule))
                 }
-                Kind::Vendor => (USUAL, vendor.filter(|_| rest.is_empty())?),
-                Kind::Encoded if !rest.is_empty() => return None,
+                ValueKind::Vendor => (MEDIUM, vendor.filter(|_| rest.is_empty())?),
+                ValueKind::Encoded if !rest.is_empty() => return None,
                 kind => (kind, keyword.rule),
             };
             Some(Self { kind, rule })
         })
     }
 
-    /// By a flag that stands alone in a list of arguments.
-    pub(super) fn flag(word: &str) -> Option<Self> {
+    /// The hint of a flag that is a list element of its own.
+    pub(super) fn from_flag(word: &str) -> Option<Self> {
         let name = word.strip_prefix('-')?;
-        if name.contains(['=', ' ', ':']) { None } else { Self::name(name) }
+        if name.contains(['=', ' ', ':']) { None } else { Self::from_member_name(name) }
     }
 
-    /// By `-u` of curl.
-    pub(super) fn user(word: &str) -> bool {
+    /// Whether the next argument is curl's `user:password`.
+    pub(super) fn is_curl_user_flag(word: &str) -> bool {
         ["-u", "--user", "--proxy-user"].contains(&word)
     }
 
-    /// The secret in a value that stands there as a whole.
-    pub(super) fn find(&self, value: &str) -> Option<Hit> {
+    /// The secret in the whole value that follows.
+    pub(super) fn find_secret(&self, value: &str) -> Option<SecretMatch> {
         let whole = (0, value.len(), self.rule);
         if value.contains("[redacted:") {
             return None;
         }
         match self.kind {
-            Kind::Value(weight) => {
+            ValueKind::Value(strength) => {
                 let one = !value.bytes().any(|b| matches!(b, b' ' | b'\t' | b'\n'));
-                (one && secret_likelihood::is_secret(value, weight, true)).then_some(whole)
+                (one && secret_likelihood::is_likely_secret(value, strength, true)).then_some(whole)
             }
-            Kind::Cookie => is_cookie(value).then_some(whole),
-            Kind::Encoded => secret_likelihood::is_encoded_pair(value).then_some(whole),
-            Kind::Vendor => None,
-            Kind::Authorization | Kind::Bearer => {
+            ValueKind::Cookie => is_cookie(value).then_some(whole),
+            ValueKind::Encoded => secret_likelihood::is_encoded_pair(value).then_some(whole),
+            ValueKind::Vendor => None,
+            ValueKind::Authorization | ValueKind::Bearer => {
                 let text = Text::new(value);
-                let (from, end) = credentials(&text, 0);
+                let (from, end) = credential_range(&text, 0);
                 is_credential(&value[from..end]).then_some((from, end, self.rule))
             }
         }

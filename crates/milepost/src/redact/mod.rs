@@ -1,10 +1,10 @@
-//! Secrets out of every string, before anything is written. Pure.
-//! In: drafts, changes, texts. Out: the same with each secret replaced by `[redacted:<rule>]`, and `redacted`, which says
-//! where. Rules are tables that exist when the program starts; the cost is one pass over the text.
+//! Removes secrets from every string before anything is written. Pure. Input: drafts, changes, texts. Output: the same
+//! with each secret replaced by `[redacted:<rule>]`, and a summary of where. The rules are tables built at compile
+//! time; the cost is one pass over the text.
 
 mod allow;
-mod anchored;
 mod commands;
+mod infix_shapes;
 mod json;
 mod keyword_values;
 mod netrc;
@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 pub use self::allow::AllowList;
 use crate::model::{Draft, RawJson, RedactionSummary, ValidationError};
 
-/// What stands between a caller's draft and the store.
+/// Whether secrets in a caller's draft are replaced before it is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redaction {
@@ -37,23 +37,22 @@ pub enum Redaction {
     On,
 }
 
-/// How a place begins where a secret was.
+/// The start of the mark that replaces a secret.
 const MARK: &str = "[redacted:";
-/// What is left of a replaced text may be a secret in its own right; this often it is looked at again.
-const ROUNDS: usize = 8;
+/// How often a redacted text is scanned again: what remains of it may hold another secret.
+const MAX_ROUNDS: usize = 8;
 
-/// Members of a draft that hold words of the contract and ids of the store's own.
-const FIXED: [&str; 6] = ["outcomes_dropped", "parent", "redacted", "run_id", "source", "status"];
+/// Members of a draft that hold contract words and the store's own ids, and are never redacted.
+const CONTRACT_MEMBERS: [&str; 6] = ["outcomes_dropped", "parent", "redacted", "run_id", "source", "status"];
 
-fn marked(rule: &str) -> String {
+fn format_mark(rule: &str) -> String {
     format!("{MARK}{rule}]")
 }
 
-/// Every rule by its name.
 pub(crate) fn rules() -> BTreeSet<&'static str> {
     shapes::rules()
         .chain(structures::RULES)
-        .chain(anchored::RULES)
+        .chain(infix_shapes::RULES)
         .chain(commands::rules())
         .chain(keyword_values::rules())
         .collect()
@@ -74,9 +73,9 @@ impl AllowList {
     /// A text without its secrets; `None` if it has none.
     pub fn redact_text(&self, text: &str) -> Option<String> {
         let mut new: Option<String> = None;
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let old = new.as_deref().unwrap_or(text);
-            let found = scan::scan(old, None, self);
+            let found = scan::find_secrets(old, None, self);
             if found.is_empty() {
                 break;
             }
@@ -84,7 +83,7 @@ impl AllowList {
             let mut copied = 0;
             for one in found {
                 next.push_str(&old[copied..one.start]);
-                next.push_str(&marked(one.rule));
+                next.push_str(&format_mark(one.rule));
                 copied = one.end;
             }
             next.push_str(&old[copied..]);
@@ -95,7 +94,7 @@ impl AllowList {
 
     /// A JSON text without its secrets, all else as it was; `None` if it has none. `name` is the member it stands at.
     pub fn redact_json(&self, text: &str, name: &str) -> Option<String> {
-        json::replaced(text, name, self)
+        json::redact_document(text, name, self)
     }
 
     /// Replaces secrets in any value that is written as JSON; says how many.
@@ -107,7 +106,10 @@ impl AllowList {
         let Some(new) = self.redact_json(raw.get(), name) else { return Ok((value, 0)) };
         let invalid =
             |e: serde_json::Error| ValidationError { path: format!("/{name}"), message: e.to_string() };
-        Ok((serde_json::from_str(&new).map_err(invalid)?, count(&new).saturating_sub(count(raw.get()))))
+        Ok((
+            serde_json::from_str(&new).map_err(invalid)?,
+            count_marks(&new).saturating_sub(count_marks(raw.get())),
+        ))
     }
 
     /// Replaces secrets in a draft; says how many.
@@ -115,21 +117,21 @@ impl AllowList {
         let mut fields = draft.to_object()?;
         let secret: Vec<(String, String, u64)> = fields
             .iter()
-            .filter(|(name, _)| !FIXED.contains(name))
+            .filter(|(name, _)| !CONTRACT_MEMBERS.contains(name))
             .filter_map(|(name, raw)| {
                 let new = self.redact_json(raw.get(), name)?;
-                let more = count(&new).saturating_sub(count(raw.get()));
+                let more = count_marks(&new).saturating_sub(count_marks(raw.get()));
                 Some((name.to_owned(), new, more))
             })
             .collect();
-        // A name that a newer version has given a member is the caller's text as well.
-        let strange: Vec<String> = draft
+        // Names of unknown members are the caller's text too.
+        let secret_names: Vec<String> = draft
             .extra
             .iter()
             .filter(|(name, _)| self.redact_text(name).is_some())
             .map(|(name, _)| name.to_owned())
             .collect();
-        if secret.is_empty() && strange.is_empty() {
+        if secret.is_empty() && secret_names.is_empty() {
             return Ok((draft, 0));
         }
         let mut replaced = 0;
@@ -137,7 +139,7 @@ impl AllowList {
             fields.set(&name, RawJson::parse(new)?);
             replaced += more;
         }
-        for name in strange {
+        for name in secret_names {
             let new = self.redact_text(&name).unwrap_or_default();
             let free = (1..).map(|n| if n == 1 { new.clone() } else { format!("{new}#{n}") });
             if let (Some(name), Some(raw)) =
@@ -151,15 +153,17 @@ impl AllowList {
     }
 }
 
-fn count(text: &str) -> u64 {
+fn count_marks(text: &str) -> u64 {
     text.matches(MARK).count() as u64
 }
 
-/// What was replaced in a document, by its members; `None` where nothing was.
-pub(crate) fn located<'a>(members: impl Iterator<Item = (&'a str, &'a RawJson)>) -> Option<RedactionSummary> {
+/// Counts the marks in a document's members and lists their pointers; `None` if there are none.
+pub(crate) fn summarize_redactions<'a>(
+    members: impl Iterator<Item = (&'a str, &'a RawJson)>,
+) -> Option<RedactionSummary> {
     let mut redacted = RedactionSummary::default();
     let mut known: Option<BTreeSet<&str>> = None;
-    let mut tell = |pointer: String, text: &str| {
+    let mut record = |pointer: String, text: &str| {
         let known = known.get_or_insert_with(rules);
         let mut here = false;
         for rest in text.split(MARK).skip(1) {
@@ -174,18 +178,18 @@ pub(crate) fn located<'a>(members: impl Iterator<Item = (&'a str, &'a RawJson)>)
     };
     for (name, raw) in members {
         if name.contains(MARK) {
-            tell(format!("/{}", name.replace('~', "~0").replace('/', "~1")), name);
+            record(format!("/{}", name.replace('~', "~0").replace('/', "~1")), name);
         }
         if name != "redacted" {
-            json::locate(raw.get(), name, &mut tell);
+            json::locate_marks(raw.get(), name, &mut record);
         }
     }
     (!redacted.pointers.is_empty()).then_some(redacted)
 }
 
 impl RedactionSummary {
-    /// Joins what was replaced here with what a caller says it has replaced itself.
-    pub fn and(mut self, other: Option<Self>) -> Self {
+    /// Merges this summary with what a caller says it has replaced itself.
+    pub fn merge(mut self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         for (rule, n) in other.counts {
             let here = self.counts.entry(rule).or_default();

@@ -1,40 +1,44 @@
-//! One pass over a text: a table of first bytes decides where anything is looked for at all. No backtracking: the time is
-//! linear in the text, whatever it holds.
+//! Finds all secrets in a text in one pass: a table of first and second bytes decides which detectors run where. Must
+//! not backtrack: the time is linear in the text, whatever it holds.
 
-use super::keyword_values::{self, Beside};
-use super::structures::Hit;
+use super::keyword_values::{self, ValueHint};
+use super::structures::SecretMatch;
 use super::text::Text;
-use super::{AllowList, anchored, commands, shapes, structures};
+use super::{AllowList, commands, infix_shapes, shapes, structures};
 
 /// A secret: from where to where, and its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SecretSpan {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) rule: &'static str,
 }
 
-/// For each byte the bytes that may follow it where something secret begins, one bit each, by what is looked for there;
-/// made when the program is compiled.
-static KINDS: [[u128; 4]; 128] = {
+/// For each first byte, the second bytes with which a secret may begin: one bit per byte, one set per detector. Built at
+/// compile time.
+static SECOND_BYTES_BY_DETECTOR: [[u128; 4]; 128] = {
     let mut table = [[0; 4]; 128];
     let mut first = 0;
     while first < 128 {
         let byte = first as u8;
-        let structures = structures::follows(byte) | anchored::follows(byte);
-        table[first] =
-            [shapes::follows(byte), structures, commands::follows(byte), keyword_values::follows(byte)];
+        let structures = structures::second_bytes(byte) | infix_shapes::second_bytes(byte);
+        table[first] = [
+            shapes::second_bytes(byte),
+            structures,
+            commands::second_bytes(byte),
+            keyword_values::second_bytes(byte),
+        ];
         first += 1;
     }
     table
 };
 
-/// The same for all kinds at once, in two halves. Nearly all of an ordinary text is passed over by it.
-static GATE: [[u64; 4]; 256] = {
+/// The same for all detectors at once, in two halves. It rules out nearly all of an ordinary text.
+static ANY_SECOND_BYTE: [[u64; 4]; 256] = {
     let mut table = [[0; 4]; 256];
     let mut first = 0;
     while first < 128 {
-        let kinds = KINDS[first];
+        let kinds = SECOND_BYTES_BY_DETECTOR[first];
         let all = kinds[0] | kinds[1] | kinds[2] | kinds[3];
         table[first] = [all as u64, (all >> 64) as u64, 0, 0];
         first += 1;
@@ -42,7 +46,7 @@ static GATE: [[u64; 4]; 256] = {
     table
 };
 
-/// What may begin at two bytes.
+/// The detectors that may match at two bytes.
 #[derive(Clone, Copy)]
 struct Candidates {
     shape: bool,
@@ -52,83 +56,83 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// `None` where nothing can begin.
+    /// `None` if no detector can match.
     fn at(first: u8, second: u8) -> Option<Self> {
-        if GATE[usize::from(first)][usize::from(second >> 6)] >> (second & 63) & 1 == 0 {
+        if ANY_SECOND_BYTE[usize::from(first)][usize::from(second >> 6)] >> (second & 63) & 1 == 0 {
             return None;
         }
-        let kinds = KINDS.get(usize::from(first))?;
+        let kinds = SECOND_BYTES_BY_DETECTOR.get(usize::from(first))?;
         let [shape, structure, command, keyword] = kinds.map(|set| set >> (second & 127) & 1 == 1);
         Some(Self { shape, structure, command, keyword })
     }
 }
 
-/// Whether a JSON text may hold a secret: `false` is certain. Written strings that have no escapes are what they stand
-/// for, so that most documents need not be taken apart at all.
-pub(super) fn may_hold(json: &str) -> bool {
+/// Whether a JSON text may hold a secret: `false` is certain. Strings without escapes need no decoding, so that most
+/// documents need not be parsed at all.
+pub(super) fn may_contain_secret(json: &str) -> bool {
     if json.contains('\\') {
         return true;
     }
     let text = Text::new(json);
     text.bytes.windows(2).enumerate().any(|(at, pair)| {
         Candidates::at(pair[0], pair[1]).is_some_and(|may| {
-            may.shape && shapes::find(&text, at, pair[0]).is_some()
-                || may.structure && structures::may_begin(&text, at, pair[0])
-                || may.command && commands::may_begin(&text, at)
-                || may.keyword && keyword_values::is_keyword(&text, at)
+            may.shape && shapes::match_shape(&text, at, pair[0]).is_some()
+                || may.structure && structures::may_start_secret(&text, at, pair[0])
+                || may.command && commands::starts_program_name(&text, at)
+                || may.keyword && keyword_values::starts_keyword(&text, at)
         })
     })
 }
 
-/// Everything secret in a text that is not allowed, in order, without overlaps.
-pub(super) fn scan(text: &str, beside: Option<Beside>, allow: &AllowList) -> Vec<Found> {
-    let is_allowed = |hit: &Hit| allow.allows(&text[hit.0..hit.1]);
-    let whole = beside.and_then(|beside| beside.find(text)).filter(|hit| !is_allowed(hit));
-    let mut found: Vec<Found> = Vec::new();
+/// All secrets in a text that are not allowed, in order, without overlaps.
+pub(super) fn find_secrets(text: &str, hint: Option<ValueHint>, allow: &AllowList) -> Vec<SecretSpan> {
+    let is_allowed = |hit: &SecretMatch| allow.allows(&text[hit.0..hit.1]);
+    let whole = hint.and_then(|hint| hint.find_secret(text)).filter(|hit| !is_allowed(hit));
+    let mut found: Vec<SecretSpan> = Vec::new();
     let text = Text::new(text);
     for (at, pair) in text.bytes.windows(2).enumerate() {
         let first = pair[0];
         let Some(may) = Candidates::at(first, pair[1]) else { continue };
-        // Inside of what is replaced anyhow there is nothing more to find.
+        // The rest of a secret already found is skipped.
         if found.last().is_some_and(|last| at < last.end) {
             continue;
         }
         if may.command {
-            commands::note(&text, at);
+            commands::scan_command(&text, at);
         }
-        let shape = || shapes::find(&text, at, first).map(|(end, rule)| (at, end, rule));
+        let shape = || shapes::match_shape(&text, at, first).map(|(end, rule)| (at, end, rule));
         let structure = || {
-            let (start, end, rule) = structures::find(&text, at, first)?;
-            let known = if start > at { named(&text, start, end) } else { None };
+            let (start, end, rule) = structures::match_structure(&text, at, first)?;
+            let known = if start > at { find_specific_rule(&text, start, end) } else { None };
             Some((start, end, known.unwrap_or(rule)))
         };
         let keyword = || {
-            let (start, end, rule) = keyword_values::find(&text, at)?;
-            Some((start, end, named(&text, start, end).unwrap_or(rule)))
+            let (start, end, rule) = keyword_values::match_keyword_value(&text, at)?;
+            Some((start, end, find_specific_rule(&text, start, end).unwrap_or(rule)))
         };
         let hit = may.shape.then(shape).flatten();
         let hit = hit.or_else(|| may.structure.then(structure).flatten());
         let hit = hit.or_else(|| may.keyword.then(keyword).flatten());
         if let Some((start, end, rule)) = hit.filter(|hit| !is_allowed(hit)) {
-            add(&mut found, Found { start, end, rule });
+            add_span(&mut found, SecretSpan { start, end, rule });
         }
     }
-    let in_commands = text.commands.take();
+    let in_commands = text.command_secrets.take();
     if !in_commands.is_empty() {
         let more = in_commands.into_iter().filter(|hit| !is_allowed(hit));
         let mut all = std::mem::take(&mut found);
-        all.extend(more.map(|(start, end, rule)| Found { start, end, rule }));
-        // What is found in both ways keeps the rule that knows what it is.
+        all.extend(more.map(|(start, end, rule)| SecretSpan { start, end, rule }));
+        // A secret that both find keeps the more specific rule.
         all.sort_by_key(|one| one.start);
-        all.into_iter().for_each(|one| add(&mut found, one));
+        all.into_iter().for_each(|one| add_span(&mut found, one));
     }
     if let Some((start, end, rule)) = whole {
-        // A rule that knows what it is says more than the name it stands beside.
+        // A specific rule takes precedence over the keyword's rule.
         match found.as_slice() {
             [one] if one.start <= start && one.end >= end => {}
             _ => {
                 found.retain(|one| one.end <= start || one.start >= end);
-                found.push(Found { start, end, rule });
+                found.push(SecretSpan { start, end, rule });
                 found.sort_unstable_by_key(|one| one.start);
             }
         }
@@ -136,19 +140,19 @@ pub(super) fn scan(text: &str, beside: Option<Beside>, allow: &AllowList) -> Vec
     found
 }
 
-/// The rule that knows what stands there, where it is more than something beside a word.
-fn named(text: &Text<'_>, start: usize, end: usize) -> Option<&'static str> {
-    let byte = text.at(start)?;
-    let (found, rule) = shapes::find(text, start, byte).or_else(|| {
-        structures::find(text, start, byte).filter(|hit| hit.0 == start).map(|hit| (hit.1, hit.2))
+/// The rule of a shape or structure that covers the whole value, which says more than the keyword's rule.
+fn find_specific_rule(text: &Text<'_>, start: usize, end: usize) -> Option<&'static str> {
+    let byte = text.byte_at(start)?;
+    let (found, rule) = shapes::match_shape(text, start, byte).or_else(|| {
+        structures::match_structure(text, start, byte).filter(|hit| hit.0 == start).map(|hit| (hit.1, hit.2))
     })?;
     (found >= end).then_some(rule)
 }
 
-/// Adds a secret; those it touches become one with it.
-fn add(found: &mut Vec<Found>, mut new: Found) {
+/// Adds a secret, merged with those it overlaps.
+fn add_span(found: &mut Vec<SecretSpan>, mut new: SecretSpan) {
     while let Some(last) = found.last().copied().filter(|last| last.end > new.start) {
-        new = Found { start: last.start.min(new.start), end: last.end.max(new.end), rule: last.rule };
+        new = SecretSpan { start: last.start.min(new.start), end: last.end.max(new.end), rule: last.rule };
         found.pop();
     }
     if new.end > new.start {

@@ -1,102 +1,101 @@
-//! Whether a value that stands beside a word such as `password` is worth keeping secret, or is ordinary.
+//! Decides whether a value assigned to a keyword such as `password` is likely a secret or ordinary text.
 
-/// How much a word says about what stands beside it.
+/// How strongly a keyword suggests that its value is a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
-    /// `password`: what stands there is one, if it is more than a plain word.
-    Heavy,
-    /// `token`, `secret`, `api_key`: often it is one.
-    Usual,
-    /// A longer name that only contains such a word: it has to look like one by itself.
-    Light,
+pub(super) enum KeywordStrength {
+    /// `password`: the value is a secret if it is more than a plain word.
+    Strong,
+    /// `token`, `secret`, `api_key`: the value is often a secret.
+    Medium,
+    /// A longer name that only contains a keyword: the value must look like a secret by itself.
+    Weak,
 }
 
-/// How a value is made up.
 #[derive(Default)]
-struct Makeup {
+struct CharacterStats {
     letters: usize,
     digits: usize,
     others: usize,
     upper: usize,
     lower: usize,
-    /// How often upper and lower case take turns.
-    turns: usize,
+    /// How often upper and lower case alternate.
+    case_changes: usize,
     distinct: usize,
 }
 
-/// The beginning of a value: more of it tells nothing more, and a long one must not be looked at again and again.
-pub(super) fn head(value: &str) -> &str {
-    const LOOKED_AT: usize = 128;
-    &value[..value.floor_char_boundary(LOOKED_AT)]
+/// The beginning of a value: enough to judge it, and bounded so that long values are not scanned repeatedly.
+pub(super) fn bounded_prefix(value: &str) -> &str {
+    const MAX_SCANNED: usize = 128;
+    &value[..value.floor_char_boundary(MAX_SCANNED)]
 }
 
-impl Makeup {
-    fn of(value: &str) -> Self {
-        let mut makeup = Self::default();
+impl CharacterStats {
+    fn from_value(value: &str) -> Self {
+        let mut stats = Self::default();
         let mut seen = [false; 256];
         let mut last = None;
         for byte in value.bytes() {
-            makeup.distinct += usize::from(!std::mem::replace(&mut seen[usize::from(byte)], true));
+            stats.distinct += usize::from(!std::mem::replace(&mut seen[usize::from(byte)], true));
             match byte {
-                b'0'..=b'9' => makeup.digits += 1,
+                b'0'..=b'9' => stats.digits += 1,
                 b'a'..=b'z' | b'A'..=b'Z' => {
-                    makeup.letters += 1;
+                    stats.letters += 1;
                     let upper = byte.is_ascii_uppercase();
-                    makeup.upper += usize::from(upper);
-                    makeup.lower += usize::from(!upper);
-                    makeup.turns += usize::from(last.is_some_and(|last| last != upper));
+                    stats.upper += usize::from(upper);
+                    stats.lower += usize::from(!upper);
+                    stats.case_changes += usize::from(last.is_some_and(|last| last != upper));
                     last = Some(upper);
                 }
-                _ => makeup.others += 1,
+                _ => stats.others += 1,
             }
         }
-        makeup
+        stats
     }
 
-    /// Letters in a case that no name has.
-    fn is_jumbled(&self) -> bool {
-        self.letters >= 20 && self.turns * 5 > self.letters * 2
+    /// Whether upper and lower case alternate more often than in any name.
+    fn has_random_case(&self) -> bool {
+        self.letters >= 20 && self.case_changes * 5 > self.letters * 2
     }
 }
 
-/// Whether it is made of letters and digits without being made of words: what keys and tokens look like.
-pub(super) fn is_mixed(value: &str) -> bool {
-    let value = head(value);
-    let makeup = Makeup::of(value);
-    let both = makeup.digits > 0 && makeup.letters > 0;
-    makeup.distinct >= 8 && (both || makeup.is_jumbled()) && !is_wordy(value)
+/// Whether a value looks like a key or token: letters and digits that do not form words.
+pub(super) fn looks_random(value: &str) -> bool {
+    let value = bounded_prefix(value);
+    let stats = CharacterStats::from_value(value);
+    let both = stats.digits > 0 && stats.letters > 0;
+    stats.distinct >= 8 && (both || stats.has_random_case()) && !is_made_of_words(value)
 }
 
-/// Whether a value beside a word of this weight is a secret. `quoted` says that it stood in quotes.
-pub(super) fn is_secret(value: &str, weight: Weight, quoted: bool) -> bool {
-    let least = match weight {
-        Weight::Heavy => 6,
-        Weight::Usual => 10,
-        Weight::Light => 20,
+/// Whether a value assigned to a keyword of this strength is a secret. `quoted`: it was in quotes.
+pub(super) fn is_likely_secret(value: &str, strength: KeywordStrength, quoted: bool) -> bool {
+    let least = match strength {
+        KeywordStrength::Strong => 6,
+        KeywordStrength::Medium => 10,
+        KeywordStrength::Weak => 20,
     };
-    let value = head(value);
+    let value = bounded_prefix(value);
     if value.len() < least {
         return false;
     }
-    let makeup = Makeup::of(value);
-    let looks = if weight == Weight::Heavy {
-        let more_than_letters = makeup.letters > 0 && makeup.digits + makeup.others > 0;
-        let cased = makeup.upper > 0 && makeup.lower > 0 && makeup.turns > 2;
-        makeup.distinct >= 4 && (more_than_letters || cased && quoted)
+    let stats = CharacterStats::from_value(value);
+    let looks = if strength == KeywordStrength::Strong {
+        let more_than_letters = stats.letters > 0 && stats.digits + stats.others > 0;
+        let cased = stats.upper > 0 && stats.lower > 0 && stats.case_changes > 2;
+        stats.distinct >= 4 && (more_than_letters || cased && quoted)
     } else {
-        let both = makeup.digits >= 2 && makeup.letters >= 2;
-        let enough = if weight == Weight::Light { 12 } else { 7 };
-        makeup.distinct >= enough && (both || makeup.is_jumbled())
+        let both = stats.digits >= 2 && stats.letters >= 2;
+        let enough = if strength == KeywordStrength::Weak { 12 } else { 7 };
+        stats.distinct >= enough && (both || stats.has_random_case())
     };
-    if !looks || is_stand_in(value) || is_version_or_date(value) || is_path(value, &makeup) {
+    if !looks || is_placeholder(value) || is_version_or_date(value) || is_path(value, &stats) {
         return false;
     }
     // A name of the program's own, such as `config.password2` or `new_password`.
-    let name = !quoted && makeup.digits <= 2 && !makeup.is_jumbled() && is_name(value);
-    if weight == Weight::Heavy {
-        return !(only_words(value) || name && value.contains(['.', '_', ':']));
+    let name = !quoted && stats.digits <= 2 && !stats.has_random_case() && is_identifier(value);
+    if strength == KeywordStrength::Strong {
+        return !(is_lowercase_words(value) || name && value.contains(['.', '_', ':']));
     }
-    !name && !is_wordy(value)
+    !name && !is_made_of_words(value)
 }
 
 /// Whether a value is a password where only a password can stand, such as after `--password=`: letters are enough.
@@ -107,11 +106,11 @@ pub(super) fn is_plain_password(value: &str) -> bool {
         "arg", "ask", "env", "false", "file", "none", "null", "pass", "password", "prompt", "required",
         "secret", "string", "text", "true", "value",
     ];
-    let value = head(value);
+    let value = bounded_prefix(value);
     let word = value.trim_end_matches(['.', '!', '?']);
     value.len() >= SHORTEST
         && !WORDS.iter().any(|one| one.eq_ignore_ascii_case(word))
-        && !is_stand_in(value)
+        && !is_placeholder(value)
         // The name of something else that has a value.
         && !value.contains([':', '='])
         && !["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
@@ -119,7 +118,7 @@ pub(super) fn is_plain_password(value: &str) -> bool {
 
 /// Whether a value is `user:password` in base64.
 pub(super) fn is_encoded_pair(value: &str) -> bool {
-    let value = head(value).trim_end_matches('=');
+    let value = bounded_prefix(value).trim_end_matches('=');
     let mut bits = 0_u32;
     let mut decoded = Vec::with_capacity(96);
     for (n, byte) in value.bytes().enumerate() {
@@ -141,9 +140,9 @@ pub(super) fn is_encoded_pair(value: &str) -> bool {
         && decoded.iter().all(|b| (b' '..=b'~').contains(b))
 }
 
-/// Something that stands for a value: a variable, a placeholder, a place that was redacted.
-pub(super) fn is_stand_in(value: &str) -> bool {
-    let value = head(value);
+/// Whether a value is a variable, a placeholder or already redacted.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    let value = bounded_prefix(value);
     let first = value.as_bytes().first().copied().unwrap_or_default();
     if b"$<{%*([@&|".contains(&first) {
         return true;
@@ -182,25 +181,25 @@ fn is_version_or_date(value: &str) -> bool {
     }
 }
 
-fn is_path(value: &str, makeup: &Makeup) -> bool {
+fn is_path(value: &str, stats: &CharacterStats) -> bool {
     let begins = ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start));
-    begins && !(value.len() >= 30 && makeup.upper > 3 && makeup.digits > 2 && !value.contains('.'))
+    begins && !(value.len() >= 30 && stats.upper > 3 && stats.digits > 2 && !value.contains('.'))
 }
 
 /// A name in a program: parts of letters, digits and `_`, with dots or colons between them.
-fn is_name(value: &str) -> bool {
+fn is_identifier(value: &str) -> bool {
     value.split(['.', ':']).all(|part| {
         let first = part.bytes().next().unwrap_or(b'a');
         !first.is_ascii_digit() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     })
 }
 
-fn only_words(value: &str) -> bool {
+fn is_lowercase_words(value: &str) -> bool {
     value.split(['-', '_', ' ', '.', '/']).all(|part| part.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
 /// Made of words as names are: `my-app-2024`, `hmac_sha256`, `x86_64-unknown-linux-gnu`.
-fn is_wordy(value: &str) -> bool {
+fn is_made_of_words(value: &str) -> bool {
     let parts = value.split(['-', '_', '.', '/', ':', ' ', '@', '+', '=']);
     parts.clone().count() * 14 >= value.len() && parts.into_iter().all(is_word)
 }

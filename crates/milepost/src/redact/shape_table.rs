@@ -1,18 +1,18 @@
 //! The table of shapes: prefixes that issuers of keys and tokens have published. One line a shape.
 //! Shapes stand in the order of their first bytes; of two that match, the first one names the rule.
 
-use super::shapes::Need::{Edge, Mixed, Parts, Prefix, Uuid};
-use super::shapes::{Need, Shape};
-use super::text::Class::{self, Alnum, Base64, Dotted, Hex, Upper, Value, Word};
+use super::shapes::Requirement::{Edge, Mixed, Parts, Prefix, Uuid};
+use super::shapes::{Requirement, Shape};
+use super::text::ByteClass::{self, Alnum, Base64, Dotted, Hex, Upper, Value, Word};
 
 const fn shape(
     rule: &'static str,
     prefix: &'static str,
-    class: Class,
+    class: ByteClass,
     length: (usize, usize),
-    need: Need,
+    need: Requirement,
 ) -> Shape {
-    Shape { rule, prefix: prefix.as_bytes(), class, length, need }
+    Shape { rule, prefix: prefix.as_bytes(), class, length, requirement: need }
 }
 
 pub(super) static SHAPES: [Shape; 280] = [

@@ -1,17 +1,17 @@
-//! Secrets that a prefix gives away: how a place in a text is compared with the table of shapes.
+//! Secrets with a known prefix. Input: a position in a text. Output: the end and rule of the matching table entry.
 
 use super::secret_likelihood;
 use super::shape_table::SHAPES;
-use super::text::{Class, Text};
+use super::text::{ByteClass, Text};
 
-/// What else has to be true of what follows the prefix.
+/// What else must hold for a match of the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Nothing: the prefix says enough.
+pub(super) enum Requirement {
+    /// Nothing: the prefix is enough.
     Prefix,
     /// No letter or digit stands before it.
     Edge,
-    /// That, and it is not made of words.
+    /// An edge, and the value is not made of words.
     Mixed,
     /// An edge, and it is a UUID.
     Uuid,
@@ -19,19 +19,18 @@ pub(super) enum Need {
     Parts(&'static [usize]),
 }
 
-/// A prefix and what follows it.
 pub(super) struct Shape {
     pub(super) rule: &'static str,
     /// At least two ASCII characters.
     pub(super) prefix: &'static [u8],
-    pub(super) class: Class,
-    /// How long what follows is at least, and at most; 0 for any length.
+    pub(super) class: ByteClass,
+    /// Minimum and maximum length of what follows; a maximum of 0 means no limit.
     pub(super) length: (usize, usize),
-    pub(super) need: Need,
+    pub(super) requirement: Requirement,
 }
 
-/// For each first byte where its shapes begin and end in the table; made when the program is compiled.
-static FIRST: [(u16, u16); 256] = {
+/// For each first byte the range of its shapes in the table; built at compile time.
+static SHAPES_BY_FIRST_BYTE: [(u16, u16); 256] = {
     let mut table = [(0, 0); 256];
     let mut n = 0;
     while n < SHAPES.len() {
@@ -39,7 +38,7 @@ static FIRST: [(u16, u16); 256] = {
         if table[first].1 == 0 {
             table[first].0 = n as u16;
         }
-        // A shape that stands apart from its first letter would take all between them along; a test looks for that.
+        // Shapes with the same first byte must be adjacent; a test checks that.
         table[first].1 = n as u16 + 1;
         n += 1;
     }
@@ -47,7 +46,7 @@ static FIRST: [(u16, u16); 256] = {
 };
 
 /// The second byte of each prefix, side by side: most shapes are ruled out by it.
-static SECOND: [u8; SHAPES.len()] = {
+static SECOND_BYTES: [u8; SHAPES.len()] = {
     let mut table = [0; SHAPES.len()];
     let mut n = 0;
     while n < SHAPES.len() {
@@ -58,7 +57,7 @@ static SECOND: [u8; SHAPES.len()] = {
 };
 
 /// The bytes that follow this one in a prefix, one bit each.
-pub(super) const fn follows(byte: u8) -> u128 {
+pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
     while n < SHAPES.len() {
@@ -71,32 +70,31 @@ pub(super) const fn follows(byte: u8) -> u128 {
 }
 
 /// A secret that begins here: where it ends, and its rule.
-pub(super) fn find(text: &Text<'_>, at: usize, first: u8) -> Option<(usize, &'static str)> {
-    let (from, to) = FIRST[usize::from(first)];
+pub(super) fn match_shape(text: &Text<'_>, at: usize, first: u8) -> Option<(usize, &'static str)> {
+    let (from, to) = SHAPES_BY_FIRST_BYTE[usize::from(first)];
     let range = usize::from(from)..usize::from(to);
-    let second = text.at(at + 1)?;
-    SECOND[range.clone()].iter().zip(&SHAPES[range]).filter(|(byte, _)| **byte == second).find_map(
+    let second = text.byte_at(at + 1)?;
+    SECOND_BYTES[range.clone()].iter().zip(&SHAPES[range]).filter(|(byte, _)| **byte == second).find_map(
         |(_, shape)| {
-            let end = shape.end(text, at)?;
+            let end = shape.match_end(text, at)?;
             Some((end, shape.rule))
         },
     )
 }
 
 impl Shape {
-    /// Where a secret of this shape ends that begins here.
-    fn end(&self, text: &Text<'_>, at: usize) -> Option<usize> {
-        if !text.starts(at, self.prefix) {
+    fn match_end(&self, text: &Text<'_>, at: usize) -> Option<usize> {
+        if !text.starts_with(at, self.prefix) {
             return None;
         }
-        let edge = !text.before(at).is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if self.need != Need::Prefix && !edge {
+        let edge = !text.byte_before(at).is_some_and(|byte| byte.is_ascii_alphanumeric());
+        if self.requirement != Requirement::Prefix && !edge {
             return None;
         }
         let from = at + self.prefix.len();
-        let mut end = text.run(self.class, from);
+        let mut end = text.run_end(self.class, from);
         // The full stop of a sentence is not a part of it.
-        if matches!(self.need, Need::Parts(_)) && text.before(end) == Some(b'.') {
+        if matches!(self.requirement, Requirement::Parts(_)) && text.byte_before(end) == Some(b'.') {
             end -= 1;
         }
         let (least, most) = self.length;
@@ -104,19 +102,19 @@ impl Shape {
         if length < least || most > 0 && length > most {
             return None;
         }
-        // An exact length that goes on in letters was something else.
-        let goes_on = text.at(end).is_some_and(|byte| byte.is_ascii_alphanumeric());
+        // With a maximum length, a value that continues in letters or digits is something else.
+        let goes_on = text.byte_at(end).is_some_and(|byte| byte.is_ascii_alphanumeric());
         if most > 0 && goes_on {
             return None;
         }
         let value = &text.text[from..end];
-        let fits = match self.need {
-            Need::Prefix | Need::Edge => true,
-            Need::Mixed => secret_likelihood::is_mixed(value),
-            Need::Uuid => is_uuid(value),
-            Need::Parts(lengths) => {
+        let fits = match self.requirement {
+            Requirement::Prefix | Requirement::Edge => true,
+            Requirement::Mixed => secret_likelihood::looks_random(value),
+            Requirement::Uuid => is_uuid(value),
+            Requirement::Parts(lengths) => {
                 value.split('.').map(str::len).eq(lengths.iter().copied())
-                    && secret_likelihood::is_mixed(value)
+                    && secret_likelihood::looks_random(value)
             }
         };
         fits.then_some(end)
@@ -128,7 +126,6 @@ fn is_uuid(value: &str) -> bool {
         && value.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
 }
 
-/// The rules of the table.
 pub(super) fn rules() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|shape| shape.rule)
 }
@@ -139,7 +136,7 @@ mod tests {
 
     #[test]
     fn shapes_with_one_first_byte_stand_together() {
-        for (byte, (from, to)) in FIRST.iter().enumerate() {
+        for (byte, (from, to)) in SHAPES_BY_FIRST_BYTE.iter().enumerate() {
             for shape in &SHAPES[usize::from(*from)..usize::from(*to)] {
                 assert_eq!(usize::from(shape.prefix[0]), byte, "{}", shape.rule);
             }
@@ -152,19 +149,19 @@ mod tests {
         for shape in &SHAPES {
             let (least, _) = shape.length;
             let noise = match shape.class {
-                Class::Hex => "3f9a1c7e5b2d8046",
-                Class::Upper => "Q7ZK2XW9LM4RT8VB",
+                ByteClass::Hex => "3f9a1c7e5b2d8046",
+                ByteClass::Upper => "Q7ZK2XW9LM4RT8VB",
                 _ => "q7Zk2Xw9Lm4Rt8Vb",
             };
             let fill = |length: usize| noise.chars().cycle().take(length).collect::<String>();
-            let rest = match shape.need {
-                Need::Uuid => "3f9a1c7e-5b2d-4046-8f9a-1c7e5b2d8046".to_owned(),
-                Need::Parts(lengths) => lengths.iter().map(|n| fill(*n)).collect::<Vec<_>>().join("."),
+            let rest = match shape.requirement {
+                Requirement::Uuid => "3f9a1c7e-5b2d-4046-8f9a-1c7e5b2d8046".to_owned(),
+                Requirement::Parts(lengths) => lengths.iter().map(|n| fill(*n)).collect::<Vec<_>>().join("."),
                 _ => fill(least),
             };
             let secret = format!("{}{rest}", String::from_utf8_lossy(shape.prefix));
             let text = Text::new(&secret);
-            assert_eq!(find(&text, 0, shape.prefix[0]), Some((secret.len(), shape.rule)), "{secret}");
+            assert_eq!(match_shape(&text, 0, shape.prefix[0]), Some((secret.len(), shape.rule)), "{secret}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Vendors whose keys have no shape of their own: the name beside the value gives them away, as in `ALGOLIA_ADMIN_KEY=…`.
+//! Vendors whose keys have no shape of their own: the variable name identifies them, as in `ALGOLIA_ADMIN_KEY=…`.
 
 /// The vendor as it stands in a name, in lower case, and the rule.
 const VENDORS: [(&str, &str); 30] = [
@@ -38,8 +38,7 @@ pub(super) fn rules() -> impl Iterator<Item = &'static str> {
     VENDORS.iter().map(|(_, rule)| *rule)
 }
 
-/// The rule of the vendor that a name holds.
-pub(super) fn named_in(name: &str) -> Option<&'static str> {
+pub(super) fn find_vendor_rule(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     VENDORS.iter().find(|(vendor, _)| name.contains(vendor)).map(|(_, rule)| *rule)
 }

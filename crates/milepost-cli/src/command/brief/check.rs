@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use milepost::brief::Brief;
-use milepost::internal::brief::Check;
+use milepost::internal::brief::CheckReport;
 
 use crate::error::CommandError;
 use crate::input::read_text;
@@ -23,7 +23,7 @@ pub(super) fn execute(files: &[PathBuf]) -> Result<CheckDocument, CommandError> 
     Ok(CheckDocument::new(&found))
 }
 
-fn check(file: &Path) -> Check {
+fn check(file: &Path) -> CheckReport {
     match read_text(file, "") {
         Ok(text) => Brief::parse(text).check(),
         Err(error) => unreadable(&error),
@@ -31,21 +31,21 @@ fn check(file: &Path) -> Check {
 }
 
 /// Why a file could not be read, as the only thing wrong with it.
-fn unreadable(error: &CommandError) -> Check {
+fn unreadable(error: &CommandError) -> CheckReport {
     let mut message = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(e) = cause {
         message = format!("{message}: {e}");
         cause = e.source();
     }
-    Check {
+    CheckReport {
         errors: vec![milepost::internal::brief::Warning { section: None, message }],
         warnings: Vec::new(),
     }
 }
 
 /// Every Markdown file of a folder, by name.
-fn check_folder(folder: &Path, found: &mut Vec<(PathBuf, Check)>) {
+fn check_folder(folder: &Path, found: &mut Vec<(PathBuf, CheckReport)>) {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(source) => {

@@ -1,6 +1,6 @@
 //! `brief fit`: as much of a brief as fits a token budget.
 
-use milepost::brief::{Fit, HeuristicTokenizer, Overflow, TokenCounter, Tokenizer};
+use milepost::brief::{FitOptions, HeuristicTokenizer, Overflow, TokenCounter, Tokenizer};
 use milepost::model::ValidationError;
 use milepost::{Error, brief};
 
@@ -42,7 +42,7 @@ pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocume
     let tokenizer = tokenizer(args.counter.as_deref())?;
     let counter = scaled(TokenCounter::new(&*tokenizer), args.token_scale.as_deref())?;
     let source = Source::read(&args.source, context)?;
-    let how = Fit { budget, overflow, counter, whole: source.command.clone() };
+    let how = FitOptions { budget, overflow, counter, full_command: source.command.clone() };
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
     Ok(FitDocument {
         schema: "milepost.brief_fit/1",
@@ -72,7 +72,7 @@ fn scaled<'a>(counter: brief::TokenCounter<'a>, scale: Option<&str>) -> Result<T
 
 #[cfg(feature = "exact-tokens")]
 fn exact(name: &str) -> Option<Box<dyn Tokenizer>> {
-    brief::ExactTokenizer::named(name).map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>)
+    brief::ExactTokenizer::from_name(name).map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>)
 }
 
 #[cfg(not(feature = "exact-tokens"))]

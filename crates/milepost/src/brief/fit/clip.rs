@@ -1,13 +1,12 @@
-//! Other forms of a line: what it claims, its first words, as it stands among others on one. What is cut ends in `…`.
+//! Shorter forms of a line: its first clause, its first words, its form when joined with others. Cuts end in `…`.
 
 use std::borrow::Cow;
 
 use memchr::{memchr_iter, memchr2_iter};
 
-use super::super::blocks::unclosed_code;
+use super::super::blocks::find_unclosed_code;
 
-/// Takes text apart at the ends of its sentences.
-pub(super) fn sentences(text: &str) -> Vec<&str> {
+pub(super) fn split_sentences(text: &str) -> Vec<&str> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -41,8 +40,8 @@ fn ends_sentence(text: &str, at: usize) -> bool {
         && rest.trim_start().chars().next().is_some_and(begins)
 }
 
-/// What follows a blank where a line begins to say why, or goes on about something else.
-const ASIDE: [&str; 11] = [
+/// Words after a blank that begin a reason or an aside.
+const ASIDE_MARKERS: [&str; 11] = [
     "— ",
     "– ",
     "-- ",
@@ -55,45 +54,46 @@ const ASIDE: [&str; 11] = [
     "parce que ",
     "потому ",
 ];
-/// Bytes of a line that stay before an aside, before the end of a clause, and before a comma: what is claimed takes as
-/// many in nearly all lines.
-const BEFORE_ASIDE: usize = 20;
-const BEFORE_CLAUSE: usize = 40;
-const BEFORE_COMMA: usize = 55;
+/// Minimum bytes of a line before an aside, the end of a clause, or a comma, for a cut there: the main statement is this
+/// long in nearly all lines.
+const MIN_BEFORE_ASIDE: usize = 20;
+const MIN_BEFORE_CLAUSE: usize = 40;
+const MIN_BEFORE_COMMA: usize = 55;
 
-/// What a line claims, without why: its first clause, if there is more. What stands behind a colon, a question or an
-/// arrow is not why.
-pub(super) fn claim(line: &str) -> Option<String> {
+/// A line's first clause, if there is more: its statement without reasons. Text after a colon, a question mark or an
+/// arrow is not a reason.
+pub(super) fn first_clause(line: &str) -> Option<String> {
     let text = line.trim_end();
     if text.contains("~~") || text.contains('→') || text.contains("->") {
         return None;
     }
     let begins = text.len() - text.trim_start_matches(['-', '*', '+', ' ']).len();
     let may_end = |byte| matches!(byte, b' ' | b';' | b',' | b'.' | b'!' | 0xe3 | 0xef);
-    let mut ends = text.bytes().enumerate().skip(begins + BEFORE_ASIDE).filter(|(_, byte)| may_end(*byte));
-    shortened(text, ends.find(|(at, byte)| ends_claim(text, *at, *byte, at - begins))?.0)
+    let mut ends =
+        text.bytes().enumerate().skip(begins + MIN_BEFORE_ASIDE).filter(|(_, byte)| may_end(*byte));
+    cut_at(text, ends.find(|(at, byte)| ends_clause(text, *at, *byte, at - begins))?.0)
 }
 
-/// Whether a claim of so many bytes ends at this byte.
-fn ends_claim(text: &str, at: usize, byte: u8, len: usize) -> bool {
+/// Whether a clause of `len` bytes ends at this byte.
+fn ends_clause(text: &str, at: usize, byte: u8, len: usize) -> bool {
     let rest = text.get(at + 1..).unwrap_or_default();
     // Chinese and Japanese have no blanks.
     let breaks = rest.starts_with(|c: char| c == ' ' || c >= '\u{2e80}');
     match byte {
-        b' ' => ASIDE.iter().any(|word| rest.starts_with(word)),
-        b',' => len >= BEFORE_COMMA && breaks,
-        b';' => len >= BEFORE_CLAUSE && breaks,
-        b'.' | b'!' => len >= BEFORE_CLAUSE && ends_sentence(text, at),
+        b' ' => ASIDE_MARKERS.iter().any(|word| rest.starts_with(word)),
+        b',' => len >= MIN_BEFORE_COMMA && breaks,
+        b';' => len >= MIN_BEFORE_CLAUSE && breaks,
+        b'.' | b'!' => len >= MIN_BEFORE_CLAUSE && ends_sentence(text, at),
         _ => {
             let mark = text.get(at..).and_then(|rest| rest.chars().next());
-            len >= BEFORE_CLAUSE && matches!(mark, Some('。' | '；' | '！'))
-                || len >= BEFORE_COMMA && matches!(mark, Some('、' | '，'))
+            len >= MIN_BEFORE_CLAUSE && matches!(mark, Some('。' | '；' | '！'))
+                || len >= MIN_BEFORE_COMMA && matches!(mark, Some('、' | '，'))
         }
     }
 }
 
 /// A step without its outcome: up to the second arrow.
-pub(super) fn without_outcome(line: &str) -> Option<String> {
+pub(super) fn drop_outcome(line: &str) -> Option<String> {
     let text = line.trim_end();
     let bytes = text.as_bytes();
     let is_arrow = |at: &usize| {
@@ -101,12 +101,12 @@ pub(super) fn without_outcome(line: &str) -> Option<String> {
         rest.starts_with("→".as_bytes()) || rest.starts_with(b"->")
     };
     let second = memchr2_iter(0xe2, b'-', bytes).filter(is_arrow).nth(1)?;
-    shortened(text, second)
+    cut_at(text, second)
 }
 
-/// A line as it stands among others on one: without its mark and full stop, and a heading without its marks. Code stays
-/// as it is.
-pub(super) fn joined(line: &str) -> String {
+/// A line in the form used when joined with others: without list marker, heading marks and full stop. Code stays
+/// unchanged.
+pub(super) fn to_joined_form(line: &str) -> String {
     if line.starts_with("    ") {
         return [line, "; "].concat();
     }
@@ -117,11 +117,11 @@ pub(super) fn joined(line: &str) -> String {
     if let Some(sentence) = end.strip_suffix('.').filter(|text| text.ends_with(char::is_alphanumeric)) {
         end = sentence;
     }
-    [&inert(end.trim_start()), "; "].concat()
+    [&escape_line_start(end.trim_start()), "; "].concat()
 }
 
-/// A text that can stand at the beginning of a line without being read as a mark of something else.
-pub(super) fn inert(text: &str) -> Cow<'_, str> {
+/// A text in a form that is plain text at the beginning of a line, not Markdown syntax.
+pub(super) fn escape_line_start(text: &str) -> Cow<'_, str> {
     if text.starts_with(['#', '<', '>', '|', '=']) || text.starts_with("~~~") || text.starts_with("```") {
         return Cow::Owned(["- ", text].concat());
     }
@@ -129,7 +129,7 @@ pub(super) fn inert(text: &str) -> Cow<'_, str> {
 }
 
 /// The first words of a line, if there are more.
-pub(super) fn words(line: &str, most: usize) -> Option<String> {
+pub(super) fn first_words(line: &str, most: usize) -> Option<String> {
     let text = line.trim_end();
     // A character takes at least two bytes where it counts for three.
     if text.len() * 3 / 2 <= most * 9 && memchr_iter(b' ', text.as_bytes()).count() <= most {
@@ -145,14 +145,14 @@ pub(super) fn words(line: &str, most: usize) -> Option<String> {
         };
         n += usize::from(byte == b' ');
         if n > most || letters > most * 9 {
-            return shortened(text, at);
+            return cut_at(text, at);
         }
     }
     None
 }
 
-/// The line up to a place, with a sign that it was cut, if that is worth it.
-fn shortened(text: &str, end: usize) -> Option<String> {
+/// The line cut at `end`, with an ellipsis; `None` if that saves too little.
+fn cut_at(text: &str, end: usize) -> Option<String> {
     let kept = text.get(..end)?.trim_end_matches([' ', ',', ';', ':', '(', '→', '-', '.', '—', '–']);
     // Marks that were opened and not closed would swallow what follows.
     let is_bold = kept.contains('*') && kept.matches("**").count() % 2 == 1;
@@ -160,7 +160,7 @@ fn shortened(text: &str, end: usize) -> Option<String> {
     let mut short = String::with_capacity(kept.len() + 4);
     short.push_str(kept.get(..bold.unwrap_or(0)).unwrap_or_default());
     short.push_str(kept.get(bold.map_or(0, |at| at + 2)..).unwrap_or_default());
-    if let Some(marks) = unclosed_code(&short) {
+    if let Some(marks) = find_unclosed_code(&short) {
         short.replace_range(marks, "");
     }
     if short.len() + 4 >= text.len() || short.trim().is_empty() {
@@ -206,16 +206,16 @@ mod tests {
                 Some("決定はすべて記録し、後から変更しないものとする…\n"),
             ),
         ] {
-            assert_eq!(claim(line).as_deref(), short, "{line}");
+            assert_eq!(first_clause(line).as_deref(), short, "{line}");
         }
-        assert_eq!(without_outcome("- P1 → built it → all green\n").unwrap(), "- P1 → built it…\n");
-        assert_eq!(words("- one two three four five six", 3).unwrap(), "- one two three…\n");
-        assert_eq!(words("- one two", 3), None);
-        assert_eq!(sentences("A b. C d! E 1.5 f? No"), ["A b.", "C d!", "E 1.5 f?", "No"]);
+        assert_eq!(drop_outcome("- P1 → built it → all green\n").unwrap(), "- P1 → built it…\n");
+        assert_eq!(first_words("- one two three four five six", 3).unwrap(), "- one two three…\n");
+        assert_eq!(first_words("- one two", 3), None);
+        assert_eq!(split_sentences("A b. C d! E 1.5 f? No"), ["A b.", "C d!", "E 1.5 f?", "No"]);
         assert_eq!(
-            sentences("Ab 1. Januar gilt es. Am 24. nicht"),
+            split_sentences("Ab 1. Januar gilt es. Am 24. nicht"),
             ["Ab 1. Januar gilt es.", "Am 24. nicht"]
         );
-        assert_eq!(sentences("データを保存する。次に読む。"), ["データを保存する。", "次に読む。"]);
+        assert_eq!(split_sentences("データを保存する。次に読む。"), ["データを保存する。", "次に読む。"]);
     }
 }

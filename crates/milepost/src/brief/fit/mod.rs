@@ -1,23 +1,23 @@
-//! A brief that fits a token budget: one fixed ladder of demotions, gone down rung by rung until it fits.
-//! In: a brief and a budget. Out: Markdown within it, and what was left out. A lower rung never holds what a higher one
-//! does not, so that a larger budget never holds less; the space that remains is not filled, which would break that.
-//! What must be kept is verbatim on every rung of the first ladder; the second one shrinks it, and says so.
+//! Fits a brief into a token budget by a fixed sequence of demotion steps, applied until the brief fits. Input: a brief
+//! and a budget. Output: Markdown within the budget, and what was omitted. Each step only removes text and leftover
+//! space is not filled, so that a larger budget never holds less. Sections that must be kept stay verbatim in the first
+//! sequence (`demote`); the second one (`shrink`) shortens them, and the result says so.
 
+mod build_page;
 mod clip;
+mod demote;
 mod entry;
 mod folders;
-mod gather;
-mod ladder;
 mod notice;
 mod page;
 mod shrink;
 
 use std::ops::ControlFlow;
 
-use super::{Brief, Kind, TokenCounter};
+use super::{Brief, SectionKind, TokenCounter};
 use page::Page;
 
-/// What to do where that which must be kept does not fit.
+/// What to do if the sections that must be kept do not fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// Refuse, with the numbers.
@@ -25,7 +25,7 @@ pub enum Overflow {
     Error,
     /// Shrink it, visibly.
     Shrink,
-    /// Give all of it, over the budget.
+    /// Return all of it, over the budget.
     Exceed,
 }
 
@@ -45,22 +45,22 @@ impl std::str::FromStr for Overflow {
     }
 }
 
-/// How to fit.
+/// How to fit a brief.
 #[derive(Debug, Clone, Default)]
-pub struct Fit<'a> {
-    /// So many tokens at most.
+pub struct FitOptions<'a> {
+    /// Maximum number of tokens.
     pub budget: u64,
-    /// What to do where that is too few.
+    /// What to do if the budget is too small.
     pub overflow: Overflow,
-    /// What counts them.
+    /// Counts the tokens.
     pub counter: TokenCounter<'a>,
-    /// The command that shows all of it.
-    pub whole: Option<String>,
+    /// The command that shows the full brief.
+    pub full_command: Option<String>,
 }
 
 /// A brief that fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedBrief {
     /// The Markdown.
     pub markdown: String,
     /// How many tokens it takes.
@@ -73,7 +73,7 @@ pub struct Fitted {
     pub omitted: Vec<Omitted>,
     /// Whether what must be kept was shrunk.
     pub shrunk: bool,
-    /// Whether it takes more than it may, as was asked for.
+    /// Whether it exceeds the budget, as requested.
     pub exceeds: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct Fitted {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Omitted {
     #[serde(skip)]
-    kind: Kind,
+    kind: SectionKind,
     /// The section.
     pub section: String,
     /// How many of its entries it had.
@@ -92,7 +92,7 @@ pub struct Omitted {
     pub cut_short: u64,
 }
 
-/// That which must be kept does not fit.
+/// The sections that must be kept do not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("what must be kept takes {needed} tokens of {budget}: {}", sections.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", "))]
 pub struct OverBudget {
@@ -100,96 +100,100 @@ pub struct OverBudget {
     pub budget: u64,
     /// How many are needed.
     pub needed: u64,
-    /// How many each section takes, and what stands around them.
+    /// How many tokens each section takes, and the text around them.
     pub sections: Vec<(String, u64)>,
     /// Whether shrinking was tried.
     pub shrunk: bool,
 }
 
-pub(super) fn fit(brief: &Brief, how: &Fit<'_>) -> Result<Fitted, OverBudget> {
-    if !how.counter.exceeds(brief.text(), how.budget) {
-        return Ok(Fitted {
+pub(super) fn fit(brief: &Brief, options: &FitOptions<'_>) -> Result<FittedBrief, OverBudget> {
+    if !options.counter.exceeds(brief.text(), options.budget) {
+        return Ok(FittedBrief {
             markdown: brief.text().to_owned(),
-            tokens: how.counter.tokens(brief.text()),
-            budget: how.budget,
-            counter: how.counter.name(),
+            tokens: options.counter.tokens(brief.text()),
+            budget: options.budget,
+            counter: options.counter.name(),
             omitted: Vec::new(),
             shrunk: false,
             exceeds: false,
         });
     }
-    let mut page = gather::page(brief, how);
-    if let ControlFlow::Break(landing) = ladder::descend(&mut page) {
-        return Ok(fitted(landing, how));
+    let mut page = build_page::build_page(brief, options);
+    if let ControlFlow::Break(page_that_fits) = demote::demote_until_fits(&mut page) {
+        return Ok(to_fitted_brief(page_that_fits, options));
     }
-    if how.overflow != Overflow::Shrink
-        && let ControlFlow::Break(landing) = ladder::bare(&mut page)
+    if options.overflow != Overflow::Shrink
+        && let ControlFlow::Break(page_that_fits) = demote::remove_all_files(&mut page)
     {
-        return Ok(fitted(landing, how));
+        return Ok(to_fitted_brief(page_that_fits, options));
     }
     let needed = page.tokens();
-    match how.overflow {
-        Overflow::Exceed => Ok(Fitted { exceeds: true, ..fitted(page.landing(), how) }),
-        Overflow::Shrink => match shrink::descend(&mut page, brief) {
-            ControlFlow::Break(landing) => Ok(Fitted { shrunk: true, ..fitted(landing, how) }),
+    match options.overflow {
+        Overflow::Exceed => Ok(FittedBrief { exceeds: true, ..to_fitted_brief(page.render(), options) }),
+        Overflow::Shrink => match shrink::shrink_until_fits(&mut page, brief) {
+            ControlFlow::Break(page_that_fits) => {
+                Ok(FittedBrief { shrunk: true, ..to_fitted_brief(page_that_fits, options) })
+            }
             ControlFlow::Continue(()) => Err(OverBudget {
-                budget: how.budget,
+                budget: options.budget,
                 needed: page.tokens(),
                 sections: vec![("the shortest there is".to_owned(), page.tokens())],
                 shrunk: true,
             }),
         },
-        Overflow::Error => {
-            Err(OverBudget { budget: how.budget, needed, sections: sizes(&page, how), shrunk: false })
-        }
+        Overflow::Error => Err(OverBudget {
+            budget: options.budget,
+            needed,
+            sections: section_sizes(&page, options),
+            shrunk: false,
+        }),
     }
 }
 
-/// A rung that fits.
 #[derive(Debug)]
-struct Landing {
+struct RenderedPage {
     markdown: String,
     tokens: u64,
     omitted: Vec<Omitted>,
 }
 
-/// Goes on down, or ends where it fits.
-type Flow = ControlFlow<Landing>;
+/// Breaks with the rendered page as soon as it fits.
+type FitFlow = ControlFlow<RenderedPage>;
 
-fn fitted(landing: Landing, how: &Fit<'_>) -> Fitted {
-    Fitted {
-        markdown: landing.markdown,
-        tokens: landing.tokens,
-        budget: how.budget,
-        counter: how.counter.name(),
-        omitted: landing.omitted,
+fn to_fitted_brief(page_that_fits: RenderedPage, options: &FitOptions<'_>) -> FittedBrief {
+    FittedBrief {
+        markdown: page_that_fits.markdown,
+        tokens: page_that_fits.tokens,
+        budget: options.budget,
+        counter: options.counter.name(),
+        omitted: page_that_fits.omitted,
         shrunk: false,
         exceeds: false,
     }
 }
 
-/// What each section that must be kept takes, and the rest of the page.
-fn sizes(page: &Page<'_>, how: &Fit<'_>) -> Vec<(String, u64)> {
+/// The tokens of each section that must be kept, and of the rest of the page.
+fn section_sizes(page: &Page<'_>, options: &FitOptions<'_>) -> Vec<(String, u64)> {
     let mut sizes: Vec<(String, u64)> = Vec::new();
     let mut kept = 0;
     for part in page.parts.iter().filter(|part| part.kind.must_keep()) {
         let quarters = part.verbatim.as_ref().map_or(0, |text| text.cost);
         kept += quarters;
-        let tokens = how.counter.whole(quarters);
+        let tokens = options.counter.round_up(quarters);
         match sizes.iter_mut().find(|(name, _)| *name == part.kind.as_str()) {
             Some((_, n)) => *n += tokens,
             None => sizes.push((part.kind.as_str().to_owned(), tokens)),
         }
     }
-    let rest = how.counter.whole(page.total().saturating_sub(kept));
+    let rest = options.counter.round_up(page.total_quarters().saturating_sub(kept));
     sizes.push(("what stands around them".to_owned(), rest));
     sizes
 }
 
-/// The name of what is neither in a section nor front matter.
-const PREAMBLE: &str = "text before the first section";
+/// The name of the text before the first section in reports.
+const PREAMBLE_NAME: &str = "text before the first section";
 
-/// What an entry stands for on the ladder.
+/// Decides in which demotion step an entry is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
     /// A delta's prose, or one of its transitions.
@@ -198,14 +202,12 @@ enum Rank {
     Code,
     /// An entry of a section that the format does not know.
     Other,
-    /// A reference for reconstruction.
-    Crumb,
-    /// A step.
+    Breadcrumb,
     Step,
     /// A file: whether it is finished with.
-    Artifact { finished: bool },
-    /// A fact of the environment.
+    Artifact {
+        finished: bool,
+    },
     Technical,
-    /// A line of what must be kept.
-    Must(Kind),
+    MustKeep(SectionKind),
 }

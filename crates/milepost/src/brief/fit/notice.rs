@@ -1,69 +1,67 @@
-//! What stands at the end of a page that does not hold everything: how much of which section is missing, and the command
-//! that shows all of it.
+//! The notice at the end of a fitted page: how much of which section is missing, and the command that shows all of it.
 
-use super::super::Kind;
+use super::super::SectionKind;
 use super::Omitted;
 
-/// So many sections are named.
-const NAMED: usize = 6;
-/// Letters of a section's name.
-const LONGEST: usize = 32;
+const MAX_SECTIONS: usize = 6;
+const MAX_NAME_CHARS: usize = 32;
 
-/// In how many words it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Telling {
-    /// What is gone and what is cut, of how much.
+pub(super) enum NoticeDetail {
+    /// Removed, shortened and total entries of each section.
     Full,
-    /// One number a section.
     Brief,
-    /// The same, with the mark of what was shrunk.
-    Marked,
-    /// The mark and one number.
-    Shrunk,
+    /// The same, marked as shrunk.
+    BriefShrunk,
+    /// Only the mark and one number.
+    Minimal,
 }
 
-/// The notice of some omissions, with the command that shows all of it.
-pub(super) fn notice(omitted: &[Omitted], whole: Option<&str>, telling: Telling) -> String {
-    let (mark, command) = whole.map_or(("", "see the original"), |whole| ("`", whole));
-    if telling == Telling::Shrunk {
+/// Formats the notice, with the command that shows the full brief.
+pub(super) fn format_notice(omitted: &[Omitted], full_command: Option<&str>, detail: NoticeDetail) -> String {
+    let (mark, command) = full_command.map_or(("", "see the original"), |full_command| ("`", full_command));
+    if detail == NoticeDetail::Minimal {
         let lines: u64 = omitted.iter().map(|o| o.left_out + o.cut_short).sum();
         let s = if lines == 1 { "" } else { "s" };
         return format!("# Left Out\nShrunk, {lines} line{s}: {mark}{command}{mark}\n");
     }
-    let mut told =
-        String::from(if telling == Telling::Marked { "# Left Out\nShrunk: " } else { "## Left Out\n" });
-    for (n, o) in omitted.iter().take(NAMED).enumerate() {
-        let short = word(o.kind).filter(|_| telling != Telling::Full);
-        told += if n > 0 { "; " } else { "" };
+    let mut text = String::from(if detail == NoticeDetail::BriefShrunk {
+        "# Left Out\nShrunk: "
+    } else {
+        "## Left Out\n"
+    });
+    for (n, o) in omitted.iter().take(MAX_SECTIONS).enumerate() {
+        let short = short_section_name(o.kind).filter(|_| detail != NoticeDetail::Full);
+        text += if n > 0 { "; " } else { "" };
         let name = short.unwrap_or(&o.section);
-        let end = name.char_indices().nth(LONGEST).map_or(name.len(), |(end, _)| end);
-        told += name.get(..end).unwrap_or(name).trim_end();
-        told += &match (telling, o.left_out, o.cut_short) {
-            (Telling::Full, 0, cut) => format!(" {cut} cut"),
-            (Telling::Full, gone, 0) => format!(" {gone} of {}", o.entries),
-            (Telling::Full, gone, cut) => format!(" {gone} of {}, {cut} cut", o.entries),
+        let end = name.char_indices().nth(MAX_NAME_CHARS).map_or(name.len(), |(end, _)| end);
+        text += name.get(..end).unwrap_or(name).trim_end();
+        text += &match (detail, o.left_out, o.cut_short) {
+            (NoticeDetail::Full, 0, cut) => format!(" {cut} cut"),
+            (NoticeDetail::Full, gone, 0) => format!(" {gone} of {}", o.entries),
+            (NoticeDetail::Full, gone, cut) => format!(" {gone} of {}, {cut} cut", o.entries),
             (_, gone, cut) => format!(" {}", gone + cut),
         };
     }
-    if omitted.len() > NAMED {
-        told += &format!("; {} more sections", omitted.len() - NAMED);
+    if omitted.len() > MAX_SECTIONS {
+        text += &format!("; {} more sections", omitted.len() - MAX_SECTIONS);
     }
     let colon = if omitted.is_empty() { "" } else { ": " };
-    told + &format!("{colon}{mark}{command}{mark}\n")
+    text + &format!("{colon}{mark}{command}{mark}\n")
 }
 
-/// The one word by which a section is called where words are short; it is read as the same section.
-pub(super) fn word(kind: Kind) -> Option<&'static str> {
+/// A section's name in one word, which parses as the same section.
+pub(super) fn short_section_name(kind: SectionKind) -> Option<&'static str> {
     Some(match kind {
-        Kind::Problem => "Problem",
-        Kind::Intent => "Intent",
-        Kind::Decisions => "Decisions",
-        Kind::Technical => "Technical",
-        Kind::Play => "History",
-        Kind::Artifacts => "Files",
-        Kind::State => "State",
-        Kind::Next => "Next",
-        Kind::Rules => "Rules",
+        SectionKind::Problem => "Problem",
+        SectionKind::Intent => "Intent",
+        SectionKind::Decisions => "Decisions",
+        SectionKind::Technical => "Technical",
+        SectionKind::PlayByPlay => "History",
+        SectionKind::Artifacts => "Files",
+        SectionKind::State => "State",
+        SectionKind::Next => "Next",
+        SectionKind::Rules => "Rules",
         _ => return None,
     })
 }

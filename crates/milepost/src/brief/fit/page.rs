@@ -1,225 +1,224 @@
-//! The page as it stands on a rung: parts in their order, each with entries that are there, cut short, or gone.
-//! What it costs is the sum of what has been weighed, so never more than the truth; entries are weighed, those that go
-//! last first, when the page could fit without the others.
+//! The page being fitted: parts in order, each with entries that are shown in full, shortened or removed. The total
+//! adds up only the entries counted so far, so it never exceeds the real cost. Entries that are removed last are
+//! counted first, and only when the page could fit without the others.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use super::super::{Kind, QUARTERS, TokenCounter};
-use super::entry::{Entry, Shown, Way};
+use super::super::{QUARTERS_PER_TOKEN, SectionKind, TokenCounter};
+use super::entry::{Entry, Shortening, Visibility};
 use super::folders::Folders;
-use super::notice::{Telling, notice, word};
-use super::{Flow, Landing, Omitted};
+use super::notice::{NoticeDetail, format_notice, short_section_name};
+use super::{FitFlow, Omitted, RenderedPage};
 
-/// Text and what it costs.
+/// A text and its cost in quarters of a token.
 #[derive(Debug, Clone)]
-pub(super) struct Text<'a> {
+pub(super) struct CountedText<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) cost: u64,
 }
 
-/// A section.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: SectionKind,
     name: &'a str,
-    heading: Text<'a>,
-    /// What must be kept, heading included.
-    pub(super) verbatim: Option<Text<'a>>,
-    /// Its entries, in their order.
+    heading: CountedText<'a>,
+    /// The source of a section that must be kept, heading included.
+    pub(super) verbatim: Option<CountedText<'a>>,
     entries: Vec<usize>,
-    /// How many of them are there.
-    live: usize,
-    /// Whether they stand on one line.
+    /// How many of them are not removed.
+    shown: usize,
     joined: bool,
     folders: Folders<'a>,
 }
 
-/// Everything, as it stands.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     counter: TokenCounter<'a>,
     budget: u64,
-    whole: Option<&'a str>,
-    pub(super) front: Text<'a>,
+    full_command: Option<&'a str>,
+    pub(super) front_matter: CountedText<'a>,
     pub(super) parts: Vec<Part<'a>>,
     pub(super) entries: Vec<Entry<'a>>,
-    /// Entries that are not weighed, among others; the last is weighed first.
-    unweighed: Vec<usize>,
+    /// Entries that may not be counted yet; the last is counted first.
+    uncounted: Vec<usize>,
     total: u64,
-    /// Whether something is not all there.
+    /// Whether anything was shortened or removed.
     lossy: bool,
-    /// How what is left out is told.
-    pub(super) telling: Telling,
+    pub(super) notice_detail: NoticeDetail,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(counter: TokenCounter<'a>, budget: u64, whole: Option<&'a str>, lines: usize) -> Self {
-        // A name that is longer than what it leads to does not help.
-        let whole = whole.filter(|command| counter.quarters(command) <= 4 * 28);
+    pub(super) fn new(
+        counter: TokenCounter<'a>,
+        budget: u64,
+        command: Option<&'a str>,
+        lines: usize,
+    ) -> Self {
+        // A very long command would cost more than it helps.
+        let full_command = command.filter(|command| counter.quarters(command) <= 4 * 28);
         Self {
             counter,
             budget,
-            whole,
-            front: Text { text: Cow::Borrowed(""), cost: 0 },
+            full_command,
+            front_matter: CountedText { text: Cow::Borrowed(""), cost: 0 },
             parts: Vec::new(),
             entries: Vec::with_capacity(lines),
-            unweighed: Vec::with_capacity(lines),
+            uncounted: Vec::with_capacity(lines),
             total: 0,
             lossy: false,
-            telling: Telling::Full,
+            notice_detail: NoticeDetail::Full,
         }
     }
 
-    fn text(&self, text: impl Into<Cow<'a, str>>) -> Text<'a> {
+    fn count_text(&self, text: impl Into<Cow<'a, str>>) -> CountedText<'a> {
         let text = text.into();
-        Text { cost: self.counter.quarters(&text), text }
+        CountedText { cost: self.counter.quarters(&text), text }
     }
 
-    pub(super) fn set_front(&mut self, text: impl Into<Cow<'a, str>>) {
-        let text = self.text(text);
-        self.total = self.total + text.cost - self.front.cost;
-        self.front = text;
+    pub(super) fn set_front_matter(&mut self, text: impl Into<Cow<'a, str>>) {
+        let text = self.count_text(text);
+        self.total = self.total + text.cost - self.front_matter.cost;
+        self.front_matter = text;
     }
 
-    /// Adds a part; one that must be kept comes as it stands.
+    /// Adds a part; one that must be kept comes verbatim.
     pub(super) fn add_part(
         &mut self,
-        kind: Kind,
+        kind: SectionKind,
         name: &'a str,
         heading: &'a str,
         verbatim: Option<&'a str>,
     ) -> usize {
-        let verbatim = verbatim.map(|text| self.text(ended(text)));
+        let verbatim = verbatim.map(|text| self.count_text(with_final_newline(text)));
         self.total += verbatim.as_ref().map_or(0, |text| text.cost);
-        let heading = self.text(if heading.is_empty() { Cow::Borrowed("") } else { ended(heading) });
-        if kind == Kind::Container {
+        let heading =
+            self.count_text(if heading.is_empty() { Cow::Borrowed("") } else { with_final_newline(heading) });
+        if kind == SectionKind::Container {
             self.total += heading.cost;
         }
         let (entries, folders) = (Vec::new(), Folders::default());
-        self.parts.push(Part { kind, name, heading, verbatim, entries, live: 0, joined: false, folders });
+        self.parts.push(Part { kind, name, heading, verbatim, entries, shown: 0, joined: false, folders });
         self.parts.len() - 1
     }
 
-    /// Adds an entry to its part.
     pub(super) fn add_entry(&mut self, entry: Entry<'a>) {
         let Some(into) = self.parts.get_mut(entry.part) else { return };
-        self.total += if into.live == 0 { into.heading.cost } else { 0 };
-        into.live += 1;
+        self.total += if into.shown == 0 { into.heading.cost } else { 0 };
+        into.shown += 1;
         into.entries.push(self.entries.len());
-        self.unweighed.push(self.entries.len());
+        self.uncounted.push(self.entries.len());
         self.entries.push(entry);
     }
 
-    /// Takes what must be kept apart, so that it can shrink; its heading stays while something is below it.
-    pub(super) fn open(&mut self, part: usize) {
+    /// Removes a part's verbatim text, so that entries can replace it; its heading stays while it has entries.
+    pub(super) fn clear_verbatim(&mut self, part: usize) {
         let Some(part) = self.parts.get_mut(part) else { return };
         self.total -= part.verbatim.take().map_or(0, |text| text.cost);
     }
 
-    /// Removes headings that only hold others.
     pub(super) fn drop_containers(&mut self) {
-        for part in self.parts.iter_mut().filter(|part| part.kind == Kind::Container) {
+        for part in self.parts.iter_mut().filter(|part| part.kind == SectionKind::Container) {
             self.total -= part.heading.cost;
-            part.heading = Text { text: Cow::Borrowed(""), cost: 0 };
+            part.heading = CountedText { text: Cow::Borrowed(""), cost: 0 };
         }
     }
 
-    /// Quarters of a token, as far as they are known: all of them once everything that is there is weighed.
-    pub(super) fn total(&self) -> u64 {
-        self.total + self.notice().map_or(0, |notice| self.counter.quarters(&notice))
+    /// Quarters of a token counted so far: the exact total once every entry is counted.
+    pub(super) fn total_quarters(&self) -> u64 {
+        self.total + self.omission_notice().map_or(0, |notice| self.counter.quarters(&notice))
     }
 
-    /// What is told of omissions, where there are some.
-    fn notice(&self) -> Option<String> {
-        // A page that was shrunk says so, whatever that took.
-        let is_marked = matches!(self.telling, Telling::Marked | Telling::Shrunk);
-        (self.lossy || is_marked).then(|| notice(&self.omitted(), self.whole, self.telling))
+    fn omission_notice(&self) -> Option<String> {
+        // A page that was shrunk always says so.
+        let is_marked = matches!(self.notice_detail, NoticeDetail::BriefShrunk | NoticeDetail::Minimal);
+        (self.lossy || is_marked)
+            .then(|| format_notice(&self.count_omissions(), self.full_command, self.notice_detail))
     }
 
     pub(super) fn tokens(&self) -> u64 {
-        self.counter.whole(self.total())
+        self.counter.round_up(self.total_quarters())
     }
 
-    /// Sets the order in which entries are weighed, from the last to the first.
-    pub(super) fn weigh_last(&mut self, first: Vec<usize>) {
-        self.unweighed = first;
+    /// Sets the order in which entries are counted, from the last to the first.
+    pub(super) fn set_count_order(&mut self, first: Vec<usize>) {
+        self.uncounted = first;
     }
 
-    /// Weighs everything that is there.
-    pub(super) fn weigh_all(&mut self) {
-        while let Some(at) = self.unweighed.pop() {
-            self.weigh(at);
+    pub(super) fn count_all_entries(&mut self) {
+        while let Some(at) = self.uncounted.pop() {
+            self.count_entry(at);
         }
     }
 
-    /// Quarters of a token that an entry takes, once it is weighed.
+    /// Quarters of a token that an entry takes, once it is counted.
     pub(super) fn cost(&self, at: usize) -> u64 {
         self.entries.get(at).map_or(0, Entry::cost)
     }
 
-    fn weigh(&mut self, at: usize) {
-        let Some(entry) = self.entries.get_mut(at).filter(|entry| !entry.is_weighed()) else { return };
-        match entry.shown {
-            Shown::Gone => {}
-            Shown::Noted(place) | Shown::Path(place) => {
+    fn count_entry(&mut self, at: usize) {
+        let Some(entry) = self.entries.get_mut(at).filter(|entry| !entry.is_counted()) else { return };
+        match entry.visibility {
+            Visibility::Removed => {}
+            Visibility::FolderNote(slot) | Visibility::FolderPath(slot) => {
                 let Some(part) = self.parts.get_mut(entry.part) else { return };
-                let (name, folder) = part.folders.weigh(place, &self.counter);
+                let (name, folder) = part.folders.count_tokens(slot, &self.counter);
                 entry.set_cost(name);
                 self.total += name + folder;
             }
-            Shown::Whole | Shown::Cut => {
-                entry.weigh(&self.counter);
+            Visibility::Full | Visibility::Shortened => {
+                entry.count_tokens(&self.counter);
                 self.total += entry.cost();
-                self.lossy |= entry.shown == Shown::Cut;
+                self.lossy |= entry.visibility == Visibility::Shortened;
             }
         }
     }
 
-    /// Ends the descent where it fits.
-    pub(super) fn landed(&mut self) -> Flow {
-        // What is told of omissions costs something too, but is not worth its words before the rest fits.
-        while self.counter.whole(self.total) <= self.budget {
-            if let Some(at) = self.unweighed.pop() {
-                self.weigh(at);
+    /// Breaks with the rendered page if it fits.
+    pub(super) fn stop_if_fits(&mut self) -> FitFlow {
+        // The notice costs tokens too, but need not be counted before the rest fits.
+        while self.counter.round_up(self.total) <= self.budget {
+            if let Some(at) = self.uncounted.pop() {
+                self.count_entry(at);
                 continue;
             }
             // Pieces together may cost a little less than each by itself.
             if self.tokens() > self.budget + self.budget / 32 {
                 break;
             }
-            let landing = self.landing();
-            // A counter of somebody else's may see more in the whole than in its parts.
-            if landing.tokens <= self.budget {
-                return ControlFlow::Break(landing);
+            let rendered = self.render();
+            // A custom tokenizer may count more for the whole than for its parts.
+            if rendered.tokens <= self.budget {
+                return ControlFlow::Break(rendered);
             }
             break;
         }
         ControlFlow::Continue(())
     }
 
-    /// Does something to an entry that is a line of its own.
-    pub(super) fn change(&mut self, at: usize, way: Way) {
-        let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.shown.is_line()) else { return };
+    pub(super) fn shorten_entry(&mut self, at: usize, shortening: Shortening) {
+        let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.visibility.is_own_line()) else {
+            return;
+        };
         let before = entry.cost();
-        entry.change(way, &self.counter);
+        entry.shorten(shortening, &self.counter);
         self.total = self.total + entry.cost() - before;
-        self.lossy |= entry.shown == Shown::Cut;
+        self.lossy |= entry.visibility == Visibility::Shortened;
     }
 
-    /// What an entry that is weighed costs less after something.
-    pub(super) fn saved(&self, at: usize, way: Way) -> u64 {
-        self.entries.get(at).map_or(0, |entry| entry.saved(way, &self.counter))
+    /// How much a shortening would save on a counted entry.
+    pub(super) fn savings(&self, at: usize, shortening: Shortening) -> u64 {
+        self.entries.get(at).map_or(0, |entry| entry.savings(shortening, &self.counter))
     }
 
-    /// Lets the lines of a part stand on one line, under a heading of one word.
-    pub(super) fn densify(&mut self, part: usize) {
+    /// Joins the lines of a part on one line, under a heading of one word.
+    pub(super) fn compact_part(&mut self, part: usize) {
         let Some(into) = self.parts.get_mut(part).filter(|part| !part.joined) else { return };
         into.joined = true;
         let kind = into.kind;
         let entries = std::mem::take(&mut into.entries);
-        entries.iter().for_each(|at| self.change(*at, Way::Joined));
-        let new = word(kind).map(|word| self.text(format!("# {word}\n")));
+        entries.iter().for_each(|at| self.shorten_entry(*at, Shortening::JoinLines));
+        let new = short_section_name(kind).map(|word| self.count_text(format!("# {word}\n")));
         let Some(part) = self.parts.get_mut(part) else { return };
         part.entries = entries;
         let old = part.heading.cost;
@@ -227,132 +226,137 @@ impl<'a> Page<'a> {
             part.heading = new;
         }
         // The end of the line; files have lines of their own.
-        let is_line = |at: &usize| self.entries.get(*at).is_some_and(|entry| entry.shown.is_line());
+        let is_line = |at: &usize| self.entries.get(*at).is_some_and(|entry| entry.visibility.is_own_line());
         if part.entries.iter().any(is_line) {
-            part.heading.cost += QUARTERS;
+            part.heading.cost += QUARTERS_PER_TOKEN;
         }
-        if part.live > 0 {
+        if part.shown > 0 {
             self.total = self.total + part.heading.cost - old;
         }
     }
 
-    /// Removes an entry.
-    pub(super) fn remove(&mut self, at: usize) -> Flow {
+    pub(super) fn remove_entry(&mut self, at: usize) -> FitFlow {
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
-        match entry.shown {
-            Shown::Gone => return ControlFlow::Continue(()),
-            Shown::Whole | Shown::Cut => {}
-            Shown::Noted(place) | Shown::Path(place) => {
-                if entry.is_weighed() {
-                    self.total -= part.folders.unweigh(place);
+        match entry.visibility {
+            Visibility::Removed => return ControlFlow::Continue(()),
+            Visibility::Full | Visibility::Shortened => {}
+            Visibility::FolderNote(slot) | Visibility::FolderPath(slot) => {
+                if entry.is_counted() {
+                    self.total -= part.folders.uncount_tokens(slot);
                 }
-                part.folders.remove(place);
+                part.folders.remove(slot);
             }
         }
         self.total -= entry.cost();
-        entry.shown = Shown::Gone;
-        part.live -= 1;
-        if part.live == 0 && part.kind != Kind::Container {
+        entry.visibility = Visibility::Removed;
+        part.shown -= 1;
+        if part.shown == 0 && part.kind != SectionKind::Container {
             self.total -= part.heading.cost;
         }
         self.lossy = true;
-        self.landed()
+        self.stop_if_fits()
     }
 
-    /// Prepares the lines in which files will stand.
-    pub(super) fn expect_files(&mut self) {
+    pub(super) fn plan_folder_lines(&mut self) {
         for part in &mut self.parts {
             let entries = part.entries.iter().filter_map(|at| Some((*at, self.entries.get(*at)?)));
-            part.folders.expect(entries.filter_map(|(at, entry)| Some((at, &entry.file.as_ref()?.path))));
+            part.folders.plan_lines(entries.filter_map(|(at, entry)| Some((at, &entry.file.as_ref()?.path))));
         }
     }
 
-    /// Puts a file among those of its folder, with what changed in it.
-    pub(super) fn group(&mut self, at: usize) -> Flow {
-        self.regroup(at, true)
+    /// Moves a file into its folder's line, with what changed in it.
+    pub(super) fn group_file(&mut self, at: usize) -> FitFlow {
+        self.move_to_folder(at, true)
     }
 
-    /// Leaves of a file nothing but its path, among those of its folder.
-    pub(super) fn leave_path(&mut self, at: usize) -> Flow {
-        self.regroup(at, false)
+    /// Reduces a file to its path in its folder's line.
+    pub(super) fn keep_only_path(&mut self, at: usize) -> FitFlow {
+        self.move_to_folder(at, false)
     }
 
-    fn regroup(&mut self, at: usize, noted: bool) -> Flow {
+    fn move_to_folder(&mut self, at: usize, with_note: bool) -> FitFlow {
         let Some(entry) = self.entries.get_mut(at) else { return ControlFlow::Continue(()) };
         let Some(part) = self.parts.get_mut(entry.part) else { return ControlFlow::Continue(()) };
         let Some(file) = &entry.file else { return ControlFlow::Continue(()) };
-        let was_weighed = entry.is_weighed();
+        let was_counted = entry.is_counted();
         let cost = entry.cost();
-        let place = match entry.shown {
-            Shown::Whole | Shown::Cut => {
-                let note = if noted { file.note() } else { Cow::Borrowed("") };
-                let place = part.folders.add(at, file.path.clone(), note);
-                // What changed in a file another time has to be told.
-                if noted && place.is_none() {
+        let slot = match entry.visibility {
+            Visibility::Full | Visibility::Shortened => {
+                let note = if with_note { file.folder_note() } else { Cow::Borrowed("") };
+                let slot = part.folders.add_file(at, file.path.clone(), note);
+                // An older change to the same file keeps its own line.
+                if with_note && slot.is_none() {
                     return ControlFlow::Continue(());
                 }
-                place
+                slot
             }
-            Shown::Noted(place) if !noted => {
-                part.folders.drop_note(place);
-                if was_weighed {
-                    self.total -= part.folders.unweigh(place);
+            Visibility::FolderNote(slot) if !with_note => {
+                part.folders.drop_note(slot);
+                if was_counted {
+                    self.total -= part.folders.uncount_tokens(slot);
                 }
-                Some(place)
+                Some(slot)
             }
             _ => return ControlFlow::Continue(()),
         };
         self.lossy = true;
         self.total -= cost;
-        match place {
-            Some(place) => {
-                entry.show(if noted { Shown::Noted(place) } else { Shown::Path(place) });
-                if was_weighed {
-                    self.weigh(at);
+        match slot {
+            Some(slot) => {
+                entry.set_visibility(if with_note {
+                    Visibility::FolderNote(slot)
+                } else {
+                    Visibility::FolderPath(slot)
+                });
+                if was_counted {
+                    self.count_entry(at);
                 }
             }
             // The same path twice is one.
             None => {
-                part.live -= 1;
-                entry.shown = Shown::Gone;
+                part.shown -= 1;
+                entry.visibility = Visibility::Removed;
             }
         }
-        self.landed()
+        self.stop_if_fits()
     }
 
-    /// The page as text, and what it lacks.
-    pub(super) fn landing(&self) -> Landing {
+    /// Renders the page and lists what was omitted.
+    pub(super) fn render(&self) -> RenderedPage {
         let mut out = String::with_capacity(usize::try_from(self.total).unwrap_or_default() + 256);
-        out.push_str(&self.front.text);
+        out.push_str(&self.front_matter.text);
         for part in &self.parts {
             if let Some(text) = &part.verbatim {
                 out.push_str(&text.text);
             }
-            if part.live > 0 || part.kind == Kind::Container {
+            if part.shown > 0 || part.kind == SectionKind::Container {
                 out.push_str(&part.heading.text);
             }
             let lines = part.entries.iter().filter_map(|at| self.entries.get(*at));
-            out.extend(lines.filter(|entry| entry.shown.is_line()).map(Entry::text));
-            if part.joined && part.live > 0 && !out.ends_with('\n') {
+            out.extend(lines.filter(|entry| entry.visibility.is_own_line()).map(Entry::text));
+            if part.joined && part.shown > 0 && !out.ends_with('\n') {
                 out.truncate(out.trim_end_matches([';', ' ']).len());
                 out.push('\n');
             }
             part.folders.write(&mut out);
         }
-        out.extend(self.notice());
-        Landing { tokens: self.counter.tokens(&out), markdown: out, omitted: self.omitted() }
+        out.extend(self.omission_notice());
+        RenderedPage { tokens: self.counter.tokens(&out), markdown: out, omitted: self.count_omissions() }
     }
 
-    /// Counts section by section what is gone and what is cut.
-    fn omitted(&self) -> Vec<Omitted> {
+    /// Counts the removed and the shortened entries of each section.
+    fn count_omissions(&self) -> Vec<Omitted> {
         let mut found: Vec<Omitted> = Vec::new();
         for part in &self.parts {
             let entries = part.entries.iter().filter_map(|at| self.entries.get(*at));
             let (mut left_out, mut cut_short) = (0, 0);
             for entry in entries {
-                left_out += u64::from(entry.shown == Shown::Gone);
-                cut_short += u64::from(matches!(entry.shown, Shown::Cut | Shown::Noted(_) | Shown::Path(_)));
+                left_out += u64::from(entry.visibility == Visibility::Removed);
+                cut_short += u64::from(matches!(
+                    entry.visibility,
+                    Visibility::Shortened | Visibility::FolderNote(_) | Visibility::FolderPath(_)
+                ));
             }
             if left_out + cut_short > 0 {
                 let (section, entries) = (part.name.to_owned(), part.entries.len() as u64);
@@ -363,7 +367,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A text with the end of its last line, which what stands last in a document may lack.
-fn ended(text: &str) -> Cow<'_, str> {
+/// A text with a newline at its end, which the last section of a document may lack.
+fn with_final_newline(text: &str) -> Cow<'_, str> {
     if text.ends_with(['\n', '\r']) { Cow::Borrowed(text) } else { Cow::Owned([text, "\n"].concat()) }
 }

@@ -1,107 +1,115 @@
-//! The second ladder, for where that which must be kept does not fit beside the names of files. It puts lines together,
-//! leaves out why something was decided, lets the dearest lines go, and is marked on the page. It reaches any budget from
-//! 60 tokens up.
+//! The second demotion sequence, for when the sections that must be kept do not fit either. It joins lines, drops the
+//! reasons of decisions, then removes the costliest lines; the page's notice says so. It reaches any budget from 60
+//! tokens up.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-use super::super::blocks::{Block, Grain, blocks};
-use super::super::{Brief, Kind, QUARTERS};
-use super::entry::{Entry, Way};
-use super::ladder::{front, of, parts_of, remove, shorten};
-use super::notice::Telling;
+use super::super::blocks::{Block, Granularity, split_blocks};
+use super::super::{Brief, QUARTERS_PER_TOKEN, SectionKind};
+use super::demote::{entries_with_rank, parts_of_kind, reduce_front_matter, remove_entries, shorten_entries};
+use super::entry::{Entry, Shortening};
+use super::notice::NoticeDetail;
 use super::page::Page;
-use super::{Flow, Rank, gather};
+use super::{FitFlow, Rank, build_page};
 
-/// What must be kept, in the order in which it is taken apart.
-const ORDER: [Kind; 6] = [Kind::Problem, Kind::Intent, Kind::Decisions, Kind::State, Kind::Next, Kind::Rules];
+/// The sections that must be kept, in the order in which they are split.
+const SHRINK_ORDER: [SectionKind; 6] = [
+    SectionKind::Problem,
+    SectionKind::Intent,
+    SectionKind::Decisions,
+    SectionKind::State,
+    SectionKind::Next,
+    SectionKind::Rules,
+];
 
-/// Sections whose first line goes when nothing else is left, in this order.
-const LAST: [Kind; 4] = [Kind::Intent, Kind::State, Kind::Next, Kind::Problem];
-/// Quarters of a token in which a sentence tells one thing.
-const A_THING: u64 = 16 * QUARTERS;
+/// Sections whose first line is removed when nothing else is left, in this order.
+const REMOVED_LAST: [SectionKind; 4] =
+    [SectionKind::Intent, SectionKind::State, SectionKind::Next, SectionKind::Problem];
+/// The length up to which a sentence counts as one statement.
+const SENTENCE_QUARTERS: u64 = 16 * QUARTERS_PER_TOKEN;
 
-pub(super) fn descend<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
-    page.telling = Telling::Marked;
-    for part in parts_of(page, Kind::LeftOut) {
-        page.open(part);
+pub(super) fn shrink_until_fits<'a>(page: &mut Page<'a>, brief: &'a Brief) -> FitFlow {
+    page.notice_detail = NoticeDetail::BriefShrunk;
+    for part in parts_of_kind(page, SectionKind::LeftOut) {
+        page.clear_verbatim(part);
     }
-    open(page, brief)?;
-    front(page, &["checkpoint:"])?;
-    front(page, &[])?;
-    join(page)?;
-    page.weigh_all();
-    without_reasons(page)?;
-    page.telling = Telling::Shrunk;
-    dearest_first(page)?;
-    for kind in LAST {
-        let lines = of(page, |rank| rank == Rank::Must(kind));
-        shorten(page, &lines, &[Way::Claim, Way::Few])?;
-        remove(page, &lines)?;
+    split_kept_sections(page, brief)?;
+    reduce_front_matter(page, &["checkpoint:"])?;
+    reduce_front_matter(page, &[])?;
+    join_lines(page)?;
+    page.count_all_entries();
+    drop_reasons(page)?;
+    page.notice_detail = NoticeDetail::Minimal;
+    remove_costliest_lines(page)?;
+    for kind in REMOVED_LAST {
+        let lines = entries_with_rank(page, |rank| rank == Rank::MustKeep(kind));
+        shorten_entries(page, &lines, &[Shortening::FirstClause, Shortening::FirstWords])?;
+        remove_entries(page, &lines)?;
     }
-    page.landed()
+    page.stop_if_fits()
 }
 
-/// Lines of a section on one line, under a heading of one word, which is read too.
-fn join(page: &mut Page<'_>) -> Flow {
-    for kind in ORDER {
-        parts_of(page, kind).into_iter().for_each(|part| page.densify(part));
+/// Joins the lines of each section, under a heading of one word, which parses as the same section.
+fn join_lines(page: &mut Page<'_>) -> FitFlow {
+    for kind in SHRINK_ORDER {
+        parts_of_kind(page, kind).into_iter().for_each(|part| page.compact_part(part));
     }
-    page.landed()
+    page.stop_if_fits()
 }
 
-/// Takes every section that must be kept apart, line by line; empty lines and comments go.
-fn open<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Flow {
-    for kind in ORDER {
+/// Splits every section that must be kept into lines; empty lines and comments are dropped.
+fn split_kept_sections<'a>(page: &mut Page<'a>, brief: &'a Brief) -> FitFlow {
+    for kind in SHRINK_ORDER {
         let sections = brief.sections().iter().filter(|section| section.kind == kind);
-        for (section, part) in sections.zip(parts_of(page, kind)) {
-            page.open(part);
+        for (section, part) in sections.zip(parts_of_kind(page, kind)) {
+            page.clear_verbatim(part);
             let content = brief.content(section);
-            for (block, range) in blocks(content, Grain::Lines) {
+            for (block, range) in split_blocks(content, Granularity::Lines) {
                 let source = content.get(range).unwrap_or_default();
-                if (block.says_something() || block == Block::Heading) && !source.trim().is_empty() {
-                    gather::lines(block, source, &mut |text| {
-                        page.add_entry(Entry::line(part, Rank::Must(kind), text))
+                if (block.has_content() || block == Block::Heading) && !source.trim().is_empty() {
+                    build_page::split_lines(block, source, &mut |text| {
+                        page.add_entry(Entry::from_line(part, Rank::MustKeep(kind), text))
                     });
                 }
             }
         }
-        page.landed()?;
+        page.stop_if_fits()?;
     }
     ControlFlow::Continue(())
 }
 
-/// Leaves of decisions what was decided: why is told one command away. The longest reasons go first.
-fn without_reasons(page: &mut Page<'_>) -> Flow {
-    let decisions = of(page, |rank| rank == Rank::Must(Kind::Decisions));
-    let mut reasons: Vec<_> = decisions.into_iter().map(|at| (page.saved(at, Way::Claim), at)).collect();
+/// Drops the reasons of decisions, the longest first; the full brief still has them.
+fn drop_reasons(page: &mut Page<'_>) -> FitFlow {
+    let decisions = entries_with_rank(page, |rank| rank == Rank::MustKeep(SectionKind::Decisions));
+    let mut reasons: Vec<_> =
+        decisions.into_iter().map(|at| (page.savings(at, Shortening::FirstClause), at)).collect();
     reasons.sort_by_key(|(saved, at)| (Reverse(*saved), *at));
     let decisions: Vec<_> = reasons.into_iter().map(|(_, at)| at).collect();
-    shorten(page, &decisions, &[Way::Claim])
+    shorten_entries(page, &decisions, &[Shortening::FirstClause])
 }
 
-/// Lets go, whole, the lines that cost most for what they say. Half a line costs as much as a short one and says less.
-/// A line says one thing, but those of the problem and the intent, which are sentences, one in some tokens. The first
-/// of the problem, the intent, the state and what comes next go last; rules count as shorter than they are, paths as
-/// longer.
-fn dearest_first(page: &mut Page<'_>) -> Flow {
+/// Removes whole lines, the costliest first: half a line costs as much as a short one and says less. The cost of a
+/// sentence of the problem or the intent is capped, since a long one makes several statements. The first lines of the
+/// problem, the intent, the state and the next actions go last; rules count as shorter than they are, paths as longer.
+fn remove_costliest_lines(page: &mut Page<'_>) -> FitFlow {
     let mut lines: Vec<(u64, usize)> = Vec::new();
-    for kind in ORDER {
-        let all = of(page, |rank| rank == Rank::Must(kind));
-        let rest = all.iter().skip(usize::from(LAST.contains(&kind)));
+    for kind in SHRINK_ORDER {
+        let all = entries_with_rank(page, |rank| rank == Rank::MustKeep(kind));
+        let rest = all.iter().skip(usize::from(REMOVED_LAST.contains(&kind)));
         lines.extend(rest.map(|at| {
             let cost = page.cost(*at);
             let price = match kind {
-                Kind::Problem | Kind::Intent => cost.min(A_THING) * 10,
-                Kind::State => cost * 9,
-                Kind::Rules => cost * 7,
+                SectionKind::Problem | SectionKind::Intent => cost.min(SENTENCE_QUARTERS) * 10,
+                SectionKind::State => cost * 9,
+                SectionKind::Rules => cost * 7,
                 _ => cost * 10,
             };
             (price, *at)
         }));
     }
-    let files = of(page, |rank| matches!(rank, Rank::Artifact { .. }));
+    let files = entries_with_rank(page, |rank| matches!(rank, Rank::Artifact { .. }));
     lines.extend(files.iter().map(|at| (page.cost(*at) * 20, *at)));
     lines.sort_by_key(|(price, at)| (Reverse(*price), *at));
-    lines.into_iter().try_for_each(|(_, at)| page.remove(at))
+    lines.into_iter().try_for_each(|(_, at)| page.remove_entry(at))
 }

@@ -1,16 +1,15 @@
-//! A section's content as a list that entries can be added to, with everything else in its place.
+//! A section's content as blocks that can be inserted, replaced and removed without touching the others.
 
-use super::super::blocks::{Block, Grain, blocks, cells};
+use super::super::blocks::{Block, Granularity, split_blocks, split_cells};
 
-/// Blocks that may change.
-pub(super) struct List {
+pub(super) struct EntryList {
     pub(super) blocks: Vec<(Block, String)>,
     pub(super) changed: bool,
 }
 
-impl List {
-    pub(super) fn of(content: &str) -> Self {
-        let found = blocks(content, Grain::Items).into_iter();
+impl EntryList {
+    pub(super) fn parse(content: &str) -> Self {
+        let found = split_blocks(content, Granularity::Items).into_iter();
         let text = |range: std::ops::Range<usize>| content.get(range).unwrap_or_default().to_owned();
         Self { blocks: found.map(|(block, range)| (block, text(range))).collect(), changed: false }
     }
@@ -26,15 +25,14 @@ impl List {
         text
     }
 
-    /// What says something, with its place.
+    /// The blocks with content, with their positions.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, Block, &str)> {
         let all = self.blocks.iter().enumerate();
-        all.filter(|(_, (block, _))| block.says_something())
-            .map(|(i, (block, text))| (i, *block, text.as_str()))
+        all.filter(|(_, (block, _))| block.has_content()).map(|(i, (block, text))| (i, *block, text.as_str()))
     }
 
-    /// Puts an entry in the place of another; blanks at the end of the one before it stay.
-    pub(super) fn set(&mut self, at: usize, kind: Block, text: &str) {
+    /// Replaces an entry; the blanks at the end of the old one stay.
+    pub(super) fn replace(&mut self, at: usize, kind: Block, text: &str) {
         if let Some((block, old)) = self.blocks.get_mut(at) {
             let after = old.get(old.trim_end().len()..).unwrap_or_default().to_owned();
             let new = format!("{}{after}", text.trim_end());
@@ -50,27 +48,27 @@ impl List {
         }
     }
 
-    /// How many columns its first table has.
-    pub(super) fn columns(&self) -> Option<usize> {
+    pub(super) fn column_count(&self) -> Option<usize> {
         let head = self.blocks.iter().find(|(block, _)| *block == Block::TableHead)?;
-        Some(cells(head.1.lines().next()?).len())
+        Some(split_cells(head.1.lines().next()?).len())
     }
 
-    /// Adds an entry after the last of its kind, else after all that is said.
-    pub(super) fn push(&mut self, kind: Block, text: &str) {
+    /// Inserts an entry after the last of its kind, or else after all content.
+    pub(super) fn insert(&mut self, kind: Block, text: &str) {
         let own = |block: &Block| match kind {
-            Block::Row => matches!(block, Block::Row | Block::TableHead),
+            Block::TableRow => matches!(block, Block::TableRow | Block::TableHead),
             kind => *block == kind,
         };
         let last = self.blocks.iter().rposition(|(block, _)| own(block));
         let text =
-            format!("{}\n", if kind == Block::Item { outdented(text) } else { text.trim_end().to_owned() });
+            format!("{}\n", if kind == Block::Item { outdent(text) } else { text.trim_end().to_owned() });
         self.changed = true;
         let at = match last {
             Some(at) => at + 1,
             None => {
-                let said = |block: &Block| !matches!(block, Block::Blank | Block::Rule | Block::Comment);
-                let at = self.blocks.iter().rposition(|(block, _)| said(block)).map_or(0, |at| at + 1);
+                let is_content =
+                    |block: &Block| !matches!(block, Block::Blank | Block::ThematicBreak | Block::Comment);
+                let at = self.blocks.iter().rposition(|(block, _)| is_content(block)).map_or(0, |at| at + 1);
                 if at > 0 {
                     self.blocks.insert(at, (Block::Blank, "\n".to_owned()));
                     at + 1
@@ -89,7 +87,7 @@ impl List {
             _ => at,
         };
         let glued =
-            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::Row))
+            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::TableRow))
                 || kind == Block::Paragraph
                     && self.blocks.get(at).is_some_and(|(block, _)| *block != Block::Blank);
         self.blocks.insert(at, (kind, text));
@@ -100,7 +98,7 @@ impl List {
 }
 
 /// An item at the margin, so that it does not become part of the one before it.
-fn outdented(item: &str) -> String {
+fn outdent(item: &str) -> String {
     let item = item.trim_end();
     let indent = item.len() - item.trim_start().len();
     let line = |line: &str| {

@@ -22,7 +22,7 @@ fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Mani
         body: Some(body),
         record,
         manifests,
-        before: None,
+        previous: None,
     })
 }
 
@@ -51,7 +51,7 @@ fn everything_that_was_recorded() {
     ];
     let text = made(&body, Some(&record), &manifests);
     let brief = Brief::parse(text.as_str());
-    assert_eq!(brief.check(), Check::default(), "{text}");
+    assert_eq!(brief.check(), CheckReport::default(), "{text}");
     insta::assert_snapshot!(text, @r#"
     ---
     checkpoint: chk-1
@@ -133,15 +133,15 @@ fn nothing_is_invented() {
     let brief = Brief::parse(text.as_str());
     assert_eq!(brief.check().errors, [], "{text}");
     for kind in [
-        Kind::Problem,
-        Kind::Intent,
-        Kind::Decisions,
-        Kind::Technical,
-        Kind::Play,
-        Kind::Artifacts,
-        Kind::Next,
+        SectionKind::Problem,
+        SectionKind::Intent,
+        SectionKind::Decisions,
+        SectionKind::Technical,
+        SectionKind::PlayByPlay,
+        SectionKind::Artifacts,
+        SectionKind::Next,
     ] {
-        let content = brief.content(brief.of_kind(kind).next().unwrap());
+        let content = brief.content(brief.sections_of_kind(kind).next().unwrap());
         assert!(content.trim().starts_with("Unknown: "), "{kind}: {content}");
     }
     assert!(text.contains("- Blocked: None\n") && !text.contains("## User Rules"));
@@ -304,16 +304,16 @@ proptest! {
             body: Some(&body),
             record: Some(&record),
             manifests: std::slice::from_ref(&manifest),
-            before: Some(&brief),
+            previous: Some(&brief),
         };
         let merged = brief.merge(&Brief::parse(compose_update(&facts))).brief;
-        let how = Fit { budget, overflow: Overflow::Shrink, ..Fit::default() };
+        let how = FitOptions { budget, overflow: Overflow::Shrink, ..FitOptions::default() };
         let fitted = [brief.fit(&how), merged.fit(&how)].into_iter().flatten().map(|fitted| fitted.markdown);
         for later in fitted.chain([merged.markdown()]) {
             let (lines, sections) = outline(&later);
             // A brief that shrinks has shorter headings, and one for what was left out.
-            let mut kinds: Vec<_> = sections.iter().map(|heading| Kind::of(heading).0).collect();
-            prop_assert!(!kinds.contains(&Kind::Other), "{later}");
+            let mut kinds: Vec<_> = sections.iter().map(|heading| SectionKind::from_heading(heading).0).collect();
+            prop_assert!(!kinds.contains(&SectionKind::Other), "{later}");
             prop_assert_eq!(lines.len(), kinds.len(), "{}", later);
             kinds.sort_unstable_by_key(|kind| kind.as_str());
             kinds.dedup();

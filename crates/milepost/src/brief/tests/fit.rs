@@ -192,7 +192,13 @@ fn lines_that_are_joined_stay_what_they_are() {
         let fitted = fit(&text, 70, Overflow::Error).unwrap().markdown;
         let brief = Brief::parse(fitted.as_str());
         let kinds: Vec<_> = brief.sections().iter().map(|section| section.kind).collect();
-        let wanted = [Kind::Problem, Kind::Technical, Kind::Next, Kind::Rules, Kind::LeftOut];
+        let wanted = [
+            SectionKind::Problem,
+            SectionKind::Technical,
+            SectionKind::Next,
+            SectionKind::Rules,
+            SectionKind::LeftOut,
+        ];
         assert_eq!(kinds, wanted, "{fitted}");
         assert!(fitted.contains("Node 24") && fitted.contains("- Never push\n## Left Out\n"), "{fitted}");
         assert!(!first.contains("docker") || fitted.contains("-t app .; Node"), "{fitted}");

@@ -11,9 +11,10 @@ fn merged(previous: &str, update: &str) -> String {
     text
 }
 
-fn content(text: &str, kind: Kind) -> String {
+fn content(text: &str, kind: SectionKind) -> String {
     let brief = Brief::parse(text);
-    let found: Vec<_> = brief.of_kind(kind).map(|section| brief.content(section).trim().to_owned()).collect();
+    let found: Vec<_> =
+        brief.sections_of_kind(kind).map(|section| brief.content(section).trim().to_owned()).collect();
     found.join("\n")
 }
 
@@ -34,24 +35,27 @@ fn each_section_in_its_own_way() {
     assert_eq!(brief.check().errors, [], "{text}");
     assert_eq!((brief.id(), brief.value("parent")), (Some("chk-004"), Some("chk-003")));
     assert_eq!(brief.value("anchor"), Some("end-of-phase-2"));
-    assert_eq!(content(&text, Kind::Problem), content(EXAMPLE, Kind::Problem));
-    assert_eq!(content(&text, Kind::Intent), "Now also on phones.");
+    assert_eq!(content(&text, SectionKind::Problem), content(EXAMPLE, SectionKind::Problem));
+    assert_eq!(content(&text, SectionKind::Intent), "Now also on phones.");
     assert_eq!(
-        content(&text, Kind::Decisions),
+        content(&text, SectionKind::Decisions),
         "- Platform: Web (browser)\n- Image generation: Gemini API\n- ~~Persistence: LocalStorage (no backend)~~ → Persistence: IndexedDB\n- Game name: Chromatic Quest\n- Sound: none"
     );
-    assert_eq!(content(&text, Kind::Technical), format!("{}\n- Node: 24", content(EXAMPLE, Kind::Technical)));
+    assert_eq!(
+        content(&text, SectionKind::Technical),
+        format!("{}\n- Node: 24", content(EXAMPLE, SectionKind::Technical))
+    );
     assert!(
-        content(&text, Kind::Play).ends_with("→ Complete\n- Phase 3 -> Added timer -> Complete"),
+        content(&text, SectionKind::PlayByPlay).ends_with("→ Complete\n- Phase 3 -> Added timer -> Complete"),
         "{text}"
     );
     assert_eq!(
-        content(&text, Kind::Artifacts),
+        content(&text, SectionKind::Artifacts),
         "| File | Status | Key Change |\n|------|--------|------------|\n| `src/services/imageProcessor.ts` | created | base64 → ImageData → PaintByNumbers pipeline |\n| `src/services/gemini.ts` | created | Timeouts |\n| `src/hooks/useImageGeneration.ts` | deleted | Not needed |\n| `src/timer.ts` | created | Countdown |"
     );
-    assert_eq!(content(&text, Kind::State), "- Phases 1-3 complete");
-    assert_eq!(content(&text, Kind::Next), "- Phase 4\n- Blocked: None");
-    assert_eq!(content(&text, Kind::Rules), content(EXAMPLE, Kind::Rules));
+    assert_eq!(content(&text, SectionKind::State), "- Phases 1-3 complete");
+    assert_eq!(content(&text, SectionKind::Next), "- Phase 4\n- Blocked: None");
+    assert_eq!(content(&text, SectionKind::Rules), content(EXAMPLE, SectionKind::Rules));
     assert!(text.ends_with("## Notes\nkept as they are\n"), "{text}");
 }
 
@@ -106,17 +110,17 @@ fn deltas_are_folded_in() {
     let text = merged(&previous, "");
     assert!(!text.contains("Delta") && !text.contains("---\n\n##\n"), "{text}");
     assert!(
-        content(&text, Kind::Play)
+        content(&text, SectionKind::PlayByPlay)
             .ends_with("- 2026-01-02T00:00:00Z → Timer and scoring are done.\n- Phase 3: pending → done")
     );
-    let trail = content(&text, Kind::Artifacts);
+    let trail = content(&text, SectionKind::Artifacts);
     assert!(
         trail.ends_with(
             "| `src/timer.ts` | created | Countdown |\n| `src/services/gemini.ts` | created | Timeouts |"
         ),
         "{trail}"
     );
-    assert_eq!(content(&text, Kind::Next), "- Ship it");
-    assert_eq!(content(&text, Kind::Rules), content(EXAMPLE, Kind::Rules));
+    assert_eq!(content(&text, SectionKind::Next), "- Ship it");
+    assert_eq!(content(&text, SectionKind::Rules), content(EXAMPLE, SectionKind::Rules));
     assert_eq!(Brief::parse(text.as_str()).check().errors, []);
 }

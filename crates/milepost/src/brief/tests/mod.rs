@@ -31,9 +31,9 @@ fn errors(text: &str) -> Vec<String> {
 }
 
 /// The example without one section.
-fn without(kind: Kind) -> String {
+fn without(kind: SectionKind) -> String {
     let brief = Brief::parse(EXAMPLE);
-    let section = brief.of_kind(kind).next().unwrap();
+    let section = brief.sections_of_kind(kind).next().unwrap();
     EXAMPLE.replacen(brief.source(section), "", 1)
 }
 
@@ -41,31 +41,32 @@ fn without(kind: Kind) -> String {
 fn the_example_is_whole() {
     let brief = Brief::parse(EXAMPLE);
     assert_eq!(brief.markdown(), EXAMPLE);
-    assert_eq!(brief.check(), Check::default());
+    assert_eq!(brief.check(), CheckReport::default());
     assert_eq!((brief.id(), brief.value("anchor")), (Some("chk-003"), Some("end-of-phase-2")));
     let kinds: Vec<_> = brief.sections().iter().map(|s| s.kind).collect();
-    let expected: Vec<_> = ORDER.into_iter().filter(|kind| *kind != Kind::Breadcrumbs).collect();
+    let expected: Vec<_> =
+        SECTION_ORDER.into_iter().filter(|kind| *kind != SectionKind::Breadcrumbs).collect();
     assert_eq!(kinds, expected);
     assert_eq!(
-        brief.content(brief.of_kind(Kind::Next).next().unwrap()).trim(),
+        brief.content(brief.sections_of_kind(SectionKind::Next).next().unwrap()).trim(),
         "- Phase 3: Implement game mechanics (timer, scoring, combos)\n- Blocked: None"
     );
 }
 
 #[test]
 fn each_required_section_is_missed_by_its_name() {
-    for kind in REQUIRED {
+    for kind in REQUIRED_SECTIONS {
         let text = without(kind);
         assert_ne!(text, EXAMPLE);
         assert_eq!(errors(&text), [format!("{kind}: is missing")]);
         // Empty, or with a comment alone, is as good as missing.
         let brief = Brief::parse(EXAMPLE);
-        let content = brief.content(brief.of_kind(kind).next().unwrap());
+        let content = brief.content(brief.sections_of_kind(kind).next().unwrap());
         for instead in ["\n", "<!-- 1-2 sentences. -->\n\n", "| File | Status |\n|---|---|\n\n"] {
             assert_eq!(errors(&EXAMPLE.replacen(content, instead, 1)), [format!("{kind}: is empty")]);
         }
     }
-    assert_eq!(errors(&without(Kind::Rules)), [""; 0], "rules are optional");
+    assert_eq!(errors(&without(SectionKind::Rules)), [""; 0], "rules are optional");
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn headings_are_those_of_the_document() {
         "\\## Problem\n",
     ] {
         let found = kinds(&body(hidden));
-        assert!(!found.iter().any(|(kind, _)| *kind == Kind::Problem), "{hidden}: {found:?}");
+        assert!(!found.iter().any(|(kind, _)| *kind == SectionKind::Problem), "{hidden}: {found:?}");
     }
     for seen in [
         "## Problem\nx\n",
@@ -140,18 +141,21 @@ fn headings_are_those_of_the_document() {
         "# 1. Problem:\nx\n",
     ] {
         let found = kinds(&body(seen));
-        assert_eq!(found.first().map(|(kind, _)| *kind), Some(Kind::Problem), "{seen}: {found:?}");
+        assert_eq!(found.first().map(|(kind, _)| *kind), Some(SectionKind::Problem), "{seen}: {found:?}");
         assert_eq!(Brief::parse(body(seen)).content(&Brief::parse(body(seen)).sections()[0]).trim(), "x");
     }
     // Text with dashes right below it is a heading to CommonMark, and a line across to people.
     let found = kinds(&body("## User Rules\nDo not commit\n---\n\n## Delta: 2026\n### What Changed\nx\n"));
-    assert_eq!(found.iter().map(|(k, _)| *k).collect::<Vec<_>>(), [Kind::Rules, Kind::Delta, Kind::Changed]);
+    assert_eq!(
+        found.iter().map(|(k, _)| *k).collect::<Vec<_>>(),
+        [SectionKind::Rules, SectionKind::Delta, SectionKind::WhatChanged]
+    );
 }
 
 #[test]
 fn sections_that_stand_only_in_a_fence_are_not_there() {
     let (front, body) = EXAMPLE.split_once("---\n\n").unwrap();
-    assert_eq!(errors(&format!("{front}---\n\n```markdown\n{body}```\n")).len(), REQUIRED.len());
+    assert_eq!(errors(&format!("{front}---\n\n```markdown\n{body}```\n")).len(), REQUIRED_SECTIONS.len());
     // A whole document in a fence is that document.
     for text in [
         format!("```markdown\n{EXAMPLE}```\n"),
@@ -190,14 +194,14 @@ fn files_as_they_come() {
         let brief = Brief::parse(text.as_str());
         assert_eq!(brief.markdown(), text);
         assert_eq!(brief.check().errors, [], "{text}");
-        assert_eq!(brief.of_kind(Kind::Artifacts).count(), 1);
+        assert_eq!(brief.sections_of_kind(SectionKind::Artifacts).count(), 1);
     }
     let twice = Brief::parse(format!("{EXAMPLE}\n## Problem\nagain\n"));
     assert!(twice.check().warnings.iter().any(|w| w.message == "stands there 2 times"));
     let quoted = Brief::parse(EXAMPLE.replace("end-of-phase-2", "feat: x"));
     assert_eq!(quoted.value("anchor"), Some("feat: x"));
     assert_eq!(quoted.check().warnings.len(), 1);
-    assert_eq!(Brief::from_bytes(b"## Problem\n\xff".to_vec()), Err(NotText { at: 11 }));
+    assert_eq!(Brief::from_bytes(b"## Problem\n\xff".to_vec()), Err(InvalidUtf8 { at: 11 }));
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn templates_are_not_briefs() {
     let found = errors(text);
     assert!(found.contains(&"Problem: is empty".to_owned()), "{found:?}");
     assert!(found.contains(&"Artifact Trail: is empty".to_owned()), "{found:?}");
-    assert_eq!(found.len(), REQUIRED.len());
+    assert_eq!(found.len(), REQUIRED_SECTIONS.len());
     let other = errors(&EXAMPLE.replace("### Decisions", "### Entscheidungen"));
     assert_eq!(other, ["Decisions: is missing; \"Entscheidungen\" reads like it: call it so"]);
 }
@@ -218,9 +222,9 @@ fn a_name_without_reading_all_of_it() {
     assert_eq!(crate::front_matter::brief_id("# Brief\n\n- next: print\n"), None);
 }
 
-fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget> {
+fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<FittedBrief, OverBudget> {
     let whole = Some("milepost brief show chk.md".to_owned());
-    Brief::parse(text).fit(&Fit { budget, overflow, whole, ..Fit::default() })
+    Brief::parse(text).fit(&FitOptions { budget, overflow, full_command: whole, ..FitOptions::default() })
 }
 
 #[test]
@@ -231,15 +235,15 @@ fn a_counter_of_ones_own_and_a_factor() {
             "letters"
         }
         fn quarters(&self, text: &str) -> u64 {
-            QUARTERS * text.len() as u64
+            QUARTERS_PER_TOKEN * text.len() as u64
         }
     }
     let counter = TokenCounter::new(&Letters);
-    let how = Fit { budget: 900, overflow: Overflow::Shrink, counter, ..Fit::default() };
+    let how = FitOptions { budget: 900, overflow: Overflow::Shrink, counter, ..FitOptions::default() };
     let fitted = Brief::parse(EXAMPLE).fit(&how).unwrap();
     assert!(fitted.markdown.len() <= 900 && fitted.tokens == fitted.markdown.len() as u64);
     assert_eq!(fitted.counter, "letters");
-    let half = Fit { counter: counter.scaled(0.5).unwrap(), ..how };
+    let half = FitOptions { counter: counter.scaled(0.5).unwrap(), ..how };
     let more = Brief::parse(EXAMPLE).fit(&half).unwrap();
     assert!(more.markdown.len() > fitted.markdown.len() && more.markdown.len() <= 1800);
     assert_eq!(more.counter, "letters x0.5");

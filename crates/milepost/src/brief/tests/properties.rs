@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::blocks::normal;
+use super::super::blocks::normalize_text;
 use super::super::*;
 
 /// A word that nothing else says, so that it is a fact.
@@ -185,18 +185,18 @@ fn budget() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), 0_u64..80, 60_u64..900]
 }
 
-fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<Fitted, OverBudget> {
-    Brief::parse(text).fit(&Fit {
+fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<FittedBrief, OverBudget> {
+    Brief::parse(text).fit(&FitOptions {
         budget,
         overflow,
-        whole: Some("milepost brief show x".into()),
-        ..Fit::default()
+        full_command: Some("milepost brief show x".into()),
+        ..FitOptions::default()
     })
 }
 
 /// The facts that a text holds, and the files that it names.
 fn facts(text: &str) -> std::collections::BTreeSet<String> {
-    let normal = normal(text);
+    let normal = normalize_text(text);
     let words: Vec<_> = normal.split(' ').collect();
     let mut found: std::collections::BTreeSet<String> = words
         .windows(3)
@@ -245,13 +245,13 @@ proptest! {
         prop_assert_eq!(brief.markdown(), text.as_str());
         let _ = brief.check();
         let _ = fit(&text, 70, Overflow::Shrink);
-        let pieces: String = pieces(&text).into_iter().map(|(_, piece)| piece).collect();
+        let pieces: String = split_sections(&text).into_iter().map(|(_, piece)| piece).collect();
         prop_assert_eq!(pieces, text.as_str());
     }
 
     #[test]
     fn lines_that_show_what_they_are_are_read_as_by_a_parser(text in prop_oneof![nearly(), lines_of_all_kinds(), brief()]) {
-        prop_assert_eq!(headings::headings(&text, 0), headings::parsed(&text, 0));
+        prop_assert_eq!(headings::find_headings(&text, 0), headings::parse_headings(&text, 0));
     }
 
     #[test]
@@ -317,7 +317,7 @@ proptest! {
         let settled = previous.merge(&previous).brief;
         prop_assert_eq!(settled.merge(&settled).brief.markdown(), settled.markdown());
         let decisions = |brief: &Brief| -> Vec<String> {
-            let all: String = brief.of_kind(Kind::Decisions).map(|section| brief.content(section)).collect();
+            let all: String = brief.sections_of_kind(SectionKind::Decisions).map(|section| brief.content(section)).collect();
             facts(&all).into_iter().collect()
         };
         let kept = decisions(&merged.brief);

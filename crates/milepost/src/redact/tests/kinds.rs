@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::cases::CASES;
 use super::{hex, noise};
-use crate::redact::{self, AllowList, json, marked, rules};
+use crate::redact::{self, AllowList, format_mark, json, rules};
 
 /// A text of the table of cases with its placeholders filled in.
 fn filled(pattern: &str) -> String {
@@ -56,7 +56,7 @@ fn every_case_is_found_and_its_look_alike_stays() {
         };
         for (before, after) in [("", ""), ("see: ", "\n"), ("`", "` it was, once")] {
             let text = format!("{before}{head}{secret}{tail}{after}");
-            let expected = format!("{before}{head}{}{tail}{after}", marked(rule));
+            let expected = format!("{before}{head}{}{tail}{after}", format_mark(rule));
             let clean = redact::text(&text).unwrap_or_else(|| "nothing found".to_owned());
             if clean != expected {
                 wrong.push(format!("{rule}: {text}\n    became {clean}"));

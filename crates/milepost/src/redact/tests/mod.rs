@@ -96,7 +96,7 @@ fn every_kind_is_found_and_named() {
         for text in [secret.clone(), format!("the key is {secret}, keep it"), format!("{{\"x\":'{secret}'}}")]
         {
             let clean = super::text(&text).unwrap_or_else(|| panic!("{rule}: nothing found in {text}"));
-            assert!(clean.contains(&marked(rule)), "{rule}: {text} became {clean}");
+            assert!(clean.contains(&format_mark(rule)), "{rule}: {text} became {clean}");
             // Of an address with a secret in it the host stays.
             let tail = &secret[secret.len() - 16..];
             assert!(!clean.contains(tail), "{rule}: {text} became {clean}");
@@ -110,7 +110,10 @@ fn a_word_beside_it_gives_a_value_away() {
         let text = format!("x {before}{value}");
         let clean = super::text(&text).unwrap_or_else(|| panic!("{rule}: nothing found in {text}"));
         let secret = value.split('@').next().unwrap_or_default();
-        assert!(clean.contains(&marked(rule)) && !clean.contains(secret), "{rule}: {text} became {clean}");
+        assert!(
+            clean.contains(&format_mark(rule)) && !clean.contains(secret),
+            "{rule}: {text} became {clean}"
+        );
         assert!(clean.starts_with(&format!("x {before}")), "{text} became {clean}");
     }
     let line = "curl -sS -u admin:hunter2 https://example.org";
@@ -180,7 +183,7 @@ fn escapes_hide_nothing() {
         for hidden in [escaped, first.replace('/', "\\/")] {
             let text = format!("{{\"x\":[\"{hidden}\"]}}");
             let clean = json(&text, "state").unwrap_or_else(|| panic!("{rule}: nothing found in {text}"));
-            assert!(clean.contains(&marked(rule)), "{rule}: {clean}");
+            assert!(clean.contains(&format_mark(rule)), "{rule}: {clean}");
             serde_json::from_str::<serde_json::Value>(&clean).unwrap();
         }
     }
@@ -206,7 +209,7 @@ fn places_are_found_and_counted() {
         ("state", raw(r#"{"a~/b":["x","[redacted:token]"],"[redacted:token]":1}"#)),
         ("task_summary", raw(r#""[redacted:nobody]""#)),
     ];
-    let found = located(members.iter().map(|(name, raw)| (*name, raw))).unwrap();
+    let found = summarize_redactions(members.iter().map(|(name, raw)| (*name, raw))).unwrap();
     assert_eq!(
         found.counts.into_iter().collect::<Vec<_>>(),
         [("jwt".to_owned(), 2), ("token".to_owned(), 2)]

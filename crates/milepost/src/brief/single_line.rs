@@ -1,6 +1,6 @@
-//! A recorded value on one line: file names, branches, titles and prompts can hold line breaks and control characters.
-//! In: text of any origin. Out: the same text with those characters escaped, so that it can neither start a line of its
-//! own nor hide one. Everything that is composed for a brief or for an agent passes this.
+//! Escapes a recorded value so that it stays on one line: names, branches and prompts can hold control characters.
+//! Input: untrusted text. Output: the text with unsafe characters escaped, so that it can neither start a line nor hide
+//! one. Everything composed for a brief or an agent passes through here.
 
 use std::borrow::Cow;
 

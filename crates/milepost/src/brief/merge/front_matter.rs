@@ -1,10 +1,10 @@
-//! The front matter of two briefs: what the update gives, the keys of both, and where it came from.
+//! Merges the front matter of two briefs: values of the update win, keys of both stay, `parent` names the old brief.
 
 use super::super::{Brief, FrontMatter};
 use crate::front_matter::{Field, written};
 
 /// Everything before the first section, with the front matter of both.
-pub(super) fn merged(previous: &Brief, update: &Brief, head: &str, crlf: bool) -> String {
+pub(super) fn merge_front_matter(previous: &Brief, update: &Brief, head: &str, crlf: bool) -> String {
     let Some(new) = update.front_matter() else { return head.to_owned() };
     let end = if crlf { "\r\n" } else { "\n" };
     let line = |key: &str, value: &str| format!("{key}: {}{end}", written(value));
