@@ -125,7 +125,7 @@ fn is_executable(path: &std::path::Path) -> bool {
     meta.is_file() && may_run
 }
 
-#[allow(clippy::disallowed_methods, reason = "this is the config room")]
+#[allow(clippy::disallowed_methods, reason = "config reads the environment")]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

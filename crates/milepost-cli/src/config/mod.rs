@@ -1,5 +1,5 @@
 //! Settings, and where each comes from: flag, environment, `milepost.toml`, the user's file, default.
-//! The only room that reads the environment. Unknown keys are warnings; wrong values are errors that name their paths.
+//! The only module that reads the environment. Unknown keys are warnings; wrong values are errors that name their paths.
 
 mod agents;
 mod capture;

@@ -1,4 +1,4 @@
-//! What the workspace looks like: git, watched folders, memory. The only room that reads the workspace.
+//! What the workspace looks like: git, watched folders, memory. The only module that reads the workspace.
 //! In: where to look, and what a run remembers. Out: a capture, whatever goes wrong on the way: what could not be seen is
 //! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
 
