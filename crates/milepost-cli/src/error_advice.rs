@@ -1,7 +1,6 @@
 //! Advice for the library's errors: the exit code and the hint of each. Both lists name every error, so that a new one does
 //! not compile without a decision. Messages and reason codes are the library's own.
 
-use milepost::brief::OverBudget;
 use milepost::interop::InteropError;
 use milepost::model::ValidationError;
 use milepost::store::{ForeignReason, StoreError};
@@ -152,9 +151,9 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
         Error::CaptureMoved => "try again".into(),
         Error::MissingOption(name) => format!("say .{name}(…) before the session is built"),
         Error::SessionRunning => "stop it first, or go on with it".into(),
-        Error::OverBudget(OverBudget { shrunk: true, .. }) => "allow at least 60 tokens".into(),
+        Error::OverBudget(over) if over.shrunk() => "allow at least 60 tokens".into(),
         Error::OverBudget(over) => {
-            format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed)
+            format!("allow {} tokens, or add --overflow shrink or --overflow exceed", over.needed())
         }
         Error::BriefExists { .. } => {
             "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one"

@@ -233,9 +233,9 @@ impl Recorder {
             SaveResult::Queued(run, queued) => SaveResult::Queued(run, queued),
         };
         if let SaveResult::Stored(saved) = &saved {
-            self.touched = saved.touched.or(self.touched);
+            self.touched = saved.touched().or(self.touched);
         }
-        let new = !matches!(&saved, SaveResult::Stored(saved) if saved.coalesced);
+        let new = !matches!(&saved, SaveResult::Stored(saved) if saved.coalesced());
         self.checkpoints += u64::from(new);
         Ok(Some(saved))
     }
@@ -271,7 +271,8 @@ impl Recorder {
         if let Some(outbox) = &self.outbox {
             let taken = outbox.deliver(&mp);
             // What waited may be of this run.
-            self.rejoin |= taken.is_ok_and(|taken| taken.saved.iter().any(|saved| saved.run_id == self.id));
+            self.rejoin |=
+                taken.is_ok_and(|taken| taken.saved.iter().any(|saved| *saved.run_id() == self.id));
         }
         Ok(self.mp.insert(mp).clone())
     }

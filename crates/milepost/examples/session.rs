@@ -24,7 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             SessionEvent::Checkpoint(body) => println!("checkpoint {}", body.sequence),
             SessionEvent::Failed { message } => println!("not saved: {message}"),
-            SessionEvent::Stopped { summary, .. } => println!("stopped after {} checkpoints", summary.total),
+            SessionEvent::Stopped { summary, .. } => {
+                println!("stopped after {} checkpoints", summary.total())
+            }
         })
         .build()?;
 
@@ -33,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     session.capture()?;
     let summary = session.stop()?;
 
-    let files: Vec<_> = summary.files_modified.iter().map(milepost::model::PathText::key).collect();
+    let files: Vec<_> = summary.files_modified().iter().map(milepost::model::PathText::key).collect();
     println!("files: {}", files.join(" "));
     if let Some(latest) = session.latest()? {
         println!("{} after {}", latest.status, format_duration(Duration::from_millis(latest.elapsed_ms)));

@@ -19,7 +19,7 @@ pub fn fit(short: bool) -> Result<Vec<Row>> {
                 || {
                     let fitted =
                         Brief::parse(black_box(text.as_str())).fit(&how).ok().context("it did not fit")?;
-                    black_box(fitted.markdown.len());
+                    black_box(fitted.markdown().len());
                     Ok(())
                 },
                 || {

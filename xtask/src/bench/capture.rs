@@ -84,8 +84,8 @@ fn captured(mp: &Milepost, run: &str, scope: &CaptureOptions, n: usize) -> Resul
     save.capture = mp.capture_if_due(&run, scope, Source::Manual, Some(Profile::Session))?.map(Box::new);
     ensure!(save.capture.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
     let saved = mp.save(&run, save)?;
-    let entry = mp.find(&Reference::Numbered(run, saved.sequence), None)?;
-    Ok(entry.header.size)
+    let entry = mp.find(&Reference::Numbered(run, saved.sequence()), None)?;
+    Ok(entry.header.size())
 }
 
 fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Row>> {

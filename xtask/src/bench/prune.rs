@@ -54,7 +54,7 @@ fn fill(mp: &Milepost, count: usize) -> Result<()> {
 
 fn pruned(mp: &Milepost, removed: usize) -> Result<()> {
     let report = mp.prune(&PruneOptions::default(), &mut |_| {})?;
-    ensure!(report.removed == removed as u64 && report.failed.is_empty(), "{report:?}");
+    ensure!(report.removed() == removed as u64 && report.failed().is_empty(), "{report:?}");
     Ok(())
 }
 
@@ -67,13 +67,13 @@ fn counts() -> Result<Vec<Row>> {
         fill(&mp, 4 * LEFT)?;
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         pruned(&mp, 3 * LEFT)?;
-        let left = mp.runs(&Default::default())?.first().map_or(0, |run| run.checkpoints);
+        let left = mp.runs(&Default::default())?.first().map_or(0, |run| run.checkpoints());
         let what = format!("checkpoints left by `prune --keep-last 50` of 200, {name}");
         lines.push(Row::count(what, left as f64, LEFT as f64, 1.0));
         let lean = open(&lean, KeepCount::Last(LEFT as u64))?;
         fill(&lean, LEFT)?;
         lean.store().maintain(Maintenance::Compact)?;
-        let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes as f64);
+        let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes() as f64);
         let what = format!("bytes after that, beside a store that never held more than 50, {name}");
         // Both keep their events, of which the pruned one has four times as many.
         lines.push(Row::count(what, bytes(&mp)?, bytes(&lean)?, 2.0));
@@ -140,7 +140,7 @@ fn rounds(
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {})?;
         ours.time(|| pruned(&mp, ALL - LEFT))?;
-        floors.add(floor(&place, mp.store().info()?.bytes)?);
+        floors.add(floor(&place, mp.store().info()?.bytes())?);
     }
     Ok((ours, floors))
 }

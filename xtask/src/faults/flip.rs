@@ -57,7 +57,7 @@ pub fn write(project: &Project) -> Result<Baseline> {
             mp.save(&run, save()?)?;
             if n % 5 == 2 {
                 let again = mp.save(&run, save()?.source(Source::StepBoundary))?;
-                ensure!(again.coalesced, "an identical save was not folded");
+                ensure!(again.coalesced(), "an identical save was not folded");
             }
             let entry = mp.find(&Reference::Latest(0), Some(&run))?;
             let tag = if n % 4 == 1 { vec![format!("tag-{name}-{n}")] } else { Vec::new() };
@@ -78,10 +78,10 @@ pub fn write(project: &Project) -> Result<Baseline> {
     }
     let mut all = Vec::new();
     for listed in mp.list(&ListQuery::default())?.checkpoints.into_iter().rev() {
-        let bytes = mp.read(&listed.entry)?.bytes().to_vec();
-        let header = listed.entry.header;
-        let (id, run) = (header.snapshot_id.to_string(), header.run_id.to_string());
-        all.push(SavedCheckpoint { id, run, sequence: header.sequence, bytes });
+        let bytes = mp.read(listed.entry())?.bytes().to_vec();
+        let header = &listed.entry().header;
+        let (id, run) = (header.snapshot_id().to_string(), header.run_id().to_string());
+        all.push(SavedCheckpoint { id, run, sequence: header.sequence(), bytes });
     }
     ensure!(all.len() == 40, "{} of 40 written", all.len());
     Ok(Baseline { all, url: url.clone() })
@@ -96,18 +96,19 @@ impl Baseline {
     pub fn check_damage(&self, id: &str) -> Result<()> {
         let hurt = self.all.iter().find(|w| w.id == id).with_context(|| format!("{id} was never written"))?;
         let mp = open(&self.url)?;
-        let damaged = mp.verify(&VerifyScope::Store, &mut |_| {})?.damaged;
-        let named = |d: &milepost::store::Damage| d.snapshot_id.as_ref().map(ToString::to_string);
+        let report = mp.verify(&VerifyScope::Store, &mut |_| {})?;
+        let damaged = report.damaged();
+        let named = |d: &milepost::store::Damage| d.snapshot_id().as_ref().map(ToString::to_string);
         ensure!(
             damaged.iter().any(|d| named(d).as_deref() == Some(id)),
             "verify does not name {id}: {damaged:?}"
         );
         let others: Vec<_> = damaged.iter().filter(|d| named(d).as_deref() != Some(id)).collect();
         for other in &others {
-            let ours = other.because_of == Some(hurt.sequence)
-                && other.run_id.as_ref().is_some_and(|run| run.as_str() == hurt.run);
+            let ours = other.because_of() == Some(hurt.sequence)
+                && other.run_id().as_ref().is_some_and(|run| run.as_str() == hurt.run);
             ensure!(
-                ours && other.snapshot_id.is_some(),
+                ours && other.snapshot_id().is_some(),
                 "verify names {other:?}, which is not because of {id}"
             );
         }
@@ -125,9 +126,9 @@ impl Baseline {
         let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
         let newest_intact =
             self.all.iter().rev().find(|w| !gone.contains(&w.id)).context("nothing is left")?;
-        let shown = latest.entry.header.snapshot_id.as_str();
+        let shown = latest.entry().header.snapshot_id().as_str();
         ensure!(shown == newest_intact.id, "latest is {shown}, the newest good one is {}", newest_intact.id);
-        let fell_back = !latest.fell_back_from.is_empty();
+        let fell_back = !latest.fell_back_from().is_empty();
         ensure!(fell_back == gone.contains(&self.latest()?.id), "fell back: {fell_back}");
         Ok(())
     }
@@ -135,8 +136,10 @@ impl Baseline {
     /// Something else is hurt: it is named, or it makes no difference; every checkpoint that is not named shows.
     pub fn check_other_damage(&self) -> Result<FlipEffect> {
         let mp = open(&self.url)?;
-        let damaged = mp.verify(&VerifyScope::Store, &mut |_| {})?.damaged;
-        let gone: Vec<_> = damaged.iter().filter_map(|d| Some(d.snapshot_id.as_ref()?.to_string())).collect();
+        let report = mp.verify(&VerifyScope::Store, &mut |_| {})?;
+        let damaged = report.damaged();
+        let gone: Vec<_> =
+            damaged.iter().filter_map(|d| Some(d.snapshot_id().as_ref()?.to_string())).collect();
         for written in self.all.iter().filter(|w| !gone.contains(&w.id)) {
             let bytes = self.show(&mp, &written.id).with_context(|| format!("show {}", written.id))?;
             ensure!(bytes == written.bytes, "{} shows other bytes", written.id);
@@ -145,10 +148,10 @@ impl Baseline {
         if !damaged.is_empty() {
             return Ok(FlipEffect::Named);
         }
-        let rows = listed.checkpoints.iter().rev().map(|l| l.entry.header.snapshot_id.as_str());
+        let rows = listed.checkpoints.iter().rev().map(|l| l.entry().header.snapshot_id().as_str());
         ensure!(rows.eq(self.all.iter().map(|w| w.id.as_str())), "nothing is named, but the list is another");
         let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
-        ensure!(latest.entry.header.snapshot_id.as_str() == self.latest()?.id, "latest is another");
+        ensure!(latest.entry().header.snapshot_id().as_str() == self.latest()?.id, "latest is another");
         Ok(FlipEffect::Unharmed)
     }
 
@@ -177,7 +180,7 @@ impl Baseline {
     }
 
     fn show(&self, mp: &Milepost, id: &str) -> Result<Vec<u8>, Error> {
-        Ok(mp.show(&id.parse()?, None)?.verified.bytes().to_vec())
+        Ok(mp.show(&id.parse()?, None)?.verified().bytes().to_vec())
     }
 }
 

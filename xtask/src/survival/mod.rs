@@ -29,7 +29,7 @@ const CUTS: [(&str, Cut); 6] = [
 fn fitted(text: &str, budget: u64) -> String {
     let whole = Some("milepost brief show latest".to_owned());
     let how = FitOptions { budget, overflow: Overflow::Shrink, full_command: whole, ..FitOptions::default() };
-    Brief::parse(text).fit(&how).map(|fitted| fitted.markdown).unwrap_or_default()
+    Brief::parse(text).fit(&how).map(|fitted| fitted.markdown().clone()).unwrap_or_default()
 }
 
 pub fn run(args: &[&str]) -> Result<()> {

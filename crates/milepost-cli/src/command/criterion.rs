@@ -61,7 +61,7 @@ pub(crate) fn execute(
     let status = status.word("the criterion's status", "/criteria/status")?;
     let change = CriterionChange { subject: subject.clone(), ..CriterionChange::new(&id, status) };
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
-    let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary.record.ok();
+    let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary().record().clone().ok();
     let record = applied.mp.as_ref().and_then(read);
     let recorded = record.and_then(|record| record.working.criteria.into_iter().find(|c| c.id == id));
     let criterion = match recorded {

@@ -23,9 +23,10 @@ pub(crate) struct DeleteArgs {
 pub(crate) fn execute(args: &DeleteArgs, context: &Context<'_>) -> Result<DeleteDocument, CommandError> {
     let run: RunId = args.run.parse()?;
     let mp = context.open_existing()?;
-    let summary = mp.run_detail(&run)?.summary;
-    let n = format::counted(summary.checkpoints, "checkpoint");
-    let warning = if summary.owner == Some(Liveness::Alive) { ", whose owner is ALIVE," } else { "" };
+    let detail = mp.run_detail(&run)?;
+    let summary = detail.summary();
+    let n = format::counted(summary.checkpoints(), "checkpoint");
+    let warning = if summary.owner() == Some(Liveness::Alive) { ", whose owner is ALIVE," } else { "" };
     if !args.dry_run && !context.output.yes {
         match context.output.confirm(&format!("Delete run {run}{warning} with {n}? This cannot be undone.")) {
             Some(true) => {}
@@ -44,9 +45,9 @@ pub(crate) fn execute(args: &DeleteArgs, context: &Context<'_>) -> Result<Delete
     let listed = mp.list(&query)?.checkpoints;
     Ok(DeleteDocument {
         schema: "milepost.delete/1",
-        checkpoints: summary.checkpoints,
-        removed: listed.into_iter().map(|listed| listed.entry.header.snapshot_id).collect(),
-        bytes_freed: if args.dry_run { 0 } else { mp.delete(&run)?.bytes_freed },
+        checkpoints: summary.checkpoints(),
+        removed: listed.into_iter().map(|listed| listed.entry().header.snapshot_id().clone()).collect(),
+        bytes_freed: if args.dry_run { 0 } else { mp.delete(&run)?.bytes_freed() },
         dry_run: args.dry_run,
         run_id: run,
     })

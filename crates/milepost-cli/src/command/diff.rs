@@ -33,7 +33,7 @@ pub(crate) fn execute(args: &DiffArgs, context: &Context<'_>) -> Result<DiffDocu
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &from)?;
     let diff = mp.diff(&from, to.as_ref(), run.as_ref())?;
-    context.ensure_visible(&mp, &diff.from.header.run_id)?;
-    context.ensure_visible(&mp, &diff.to.header.run_id)?;
+    context.ensure_visible(&mp, diff.from().header.run_id())?;
+    context.ensure_visible(&mp, diff.to().header.run_id())?;
     Ok(DiffDocument::new(diff, mp.now(), args.exit_code))
 }

@@ -38,8 +38,8 @@ pub(crate) fn execute(args: &DoctorArgs, context: &Context<'_>) -> Result<Doctor
     let report = match context.open_read_only() {
         Ok(mp) => {
             let info = mp.store().info()?;
-            bytes = info.bytes;
-            warnings.extend(info.warning.map(|message| Warning {
+            bytes = info.bytes();
+            warnings.extend(info.warning().clone().map(|message| Warning {
                 message,
                 fix: "name a store on a local disk with --store or in milepost.toml",
             }));

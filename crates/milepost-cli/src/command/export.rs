@@ -106,6 +106,6 @@ fn resolve(
         }
         other => other,
     })?;
-    context.ensure_visible(mp, &entry.header.run_id)?;
-    Ok((entry.header.run_id, Some(reference)))
+    context.ensure_visible(mp, entry.header.run_id())?;
+    Ok((entry.header.run_id().clone(), Some(reference)))
 }

@@ -97,7 +97,7 @@ pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Import
 
 /// Writes the uncommitted changes of a bundle into a file, where that was asked for.
 fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch, CommandError> {
-    match (&report.patch, &args.patch) {
+    match (&report.patch(), &args.patch) {
         (Some(patch), Some(file)) if !args.dry_run => {
             if file.exists() {
                 return Err(Error::RestoreRefused {

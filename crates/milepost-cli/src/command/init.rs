@@ -114,7 +114,7 @@ pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<InitDocu
         config_created,
         agents,
         setup,
-        warning: info.warning,
+        warning: info.warning().clone(),
     })
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocum
         status,
         tag: args.tag,
     })?;
-    listing.checkpoints.retain(|listed| !hidden.contains(&listed.entry.header.run_id));
+    listing.checkpoints.retain(|listed| !hidden.contains(listed.entry().header.run_id()));
     if args.limit > 0 {
         listing.checkpoints.truncate(args.limit);
     }

@@ -40,5 +40,5 @@ pub(crate) fn execute(args: MarkArgs, context: &Context<'_>) -> Result<MarkDocum
     let run = context.named_run(&mp)?;
     let entry = mp.find(&reference, run.as_ref())?;
     let marks = mp.mark(&entry, &change)?;
-    Ok(MarkDocument::new(entry.header, marks))
+    Ok(MarkDocument::new(&entry.header, marks))
 }

@@ -55,7 +55,7 @@ pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDo
         if args.dry_run {
             return Ok(document(plan));
         }
-        if plan.removed > 0 {
+        if plan.removed() > 0 {
             confirm(context, &plan, mp.now())?;
             asked = true;
         }
@@ -67,7 +67,7 @@ pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDo
 
 /// Asks; nothing was changed where the answer is no.
 fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> Result<(), CommandError> {
-    let n = format::counted(plan.removed, "checkpoint");
+    let n = format::counted(plan.removed(), "checkpoint");
     let output = context.output;
     if output.can_ask() {
         output.message_page(page(output, plan, now).trim_end());

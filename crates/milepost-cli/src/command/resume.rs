@@ -120,20 +120,20 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
     let is_own =
         |candidate: &ResumeCandidate| candidate.summary.intact().is_some_and(|record| !record.is_foreign());
     let hidden = context.hidden_runs(mp)?;
-    stopped.retain(|candidate| !hidden.contains(&candidate.summary.run_id));
+    stopped.retain(|candidate| !hidden.contains(candidate.summary.run_id()));
     let is_here = |candidate: &&ResumeCandidate| {
         let record = candidate.summary.intact();
         record.is_some_and(|record| record.place() == Some(&here) && !record.is_foreign())
     };
     let own = stopped.iter().find(|candidate| is_own(candidate));
     let chosen = stopped.iter().find(is_here).or(own).or(stopped.first());
-    Ok(chosen.map(|candidate| (candidate.summary.run_id.clone(), stopped.len() - 1)))
+    Ok(chosen.map(|candidate| (candidate.summary.run_id().clone(), stopped.len() - 1)))
 }
 
 /// Whether a run may be continued, and the brief to go on with.
 pub(super) fn describe(
     mp: &Milepost,
-    mut from: RunAssessment,
+    from: RunAssessment,
     others: usize,
     args: &ResumeArgs,
     context: &Context<'_>,
@@ -145,9 +145,9 @@ pub(super) fn describe(
         }
         _ => None,
     };
-    let fallback = from.shown.as_mut().map_or_else(Fallback::default, |shown| {
-        let damaged = std::mem::take(&mut shown.fell_back_from);
-        Fallback::new(damaged, &shown.entry.header.snapshot_id)
+    let fallback = from.shown.as_ref().map_or_else(Fallback::default, |shown| {
+        let damaged = shown.fell_back_from().clone();
+        Fallback::new(damaged, shown.entry().header.snapshot_id())
     });
     let examination = Examination {
         overview: Overview::of(mp, &from),
@@ -186,7 +186,7 @@ pub(super) fn start(
     take_over: bool,
     context: &Context<'_>,
 ) -> Result<StartedDocument, CommandError> {
-    let foreign = mp.run_detail(run)?.summary.intact().is_some_and(|record| record.is_foreign());
+    let foreign = mp.run_detail(run)?.summary().intact().is_some_and(|record| record.is_foreign());
     if foreign && context.is_for_agent() {
         let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
         return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
@@ -241,7 +241,7 @@ fn with(
     context.check_writable()?;
     let overview = Overview::of(mp, from);
     ensure_eligible(from)?;
-    let record = from.detail.summary.intact();
+    let record = from.detail.summary().intact();
     if let (Some(own), true) =
         (way_back(record, agent), record.is_some_and(|r| r.agent.as_deref() == Some(name)))
     {
@@ -249,7 +249,7 @@ fn with(
     }
     let brief = handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
     let record = handover::wrapped(
-        &format!("{}\n{}", overview.facts(), brief.markdown),
+        &format!("{}\n{}", overview.facts(), brief.markdown()),
         handover::RecordOrigin::of(handover::is_foreign(from)),
     );
     let message = format!("{}{record}", overview.introduction());

@@ -25,6 +25,6 @@ pub(crate) fn execute(args: &ShowArgs, context: &Context<'_>) -> Result<ShowDocu
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let shown = mp.show(&reference, run.as_ref())?;
-    context.ensure_visible(&mp, &shown.entry.header.run_id)?;
+    context.ensure_visible(&mp, shown.entry().header.run_id())?;
     ShowDocument::new(shown, mp.now())
 }

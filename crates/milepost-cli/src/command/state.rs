@@ -39,7 +39,7 @@ pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDoc
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let found = mp.state(&reference, run.as_ref())?;
-    context.ensure_visible(&mp, &found.entry.header.run_id)?;
+    context.ensure_visible(&mp, found.entry().header.run_id())?;
     let kept = match &args.to {
         Some(file) => {
             let how = RestoreOptions {
@@ -51,17 +51,17 @@ pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDoc
         }
         None => None,
     };
-    let header = found.entry.header;
+    let header = &found.entry().header;
     Ok(StateDocument {
         schema: "milepost.state/1",
-        fallback: Fallback::new(found.fell_back_from, &header.snapshot_id),
-        snapshot_id: header.snapshot_id,
-        run_id: header.run_id,
-        sequence: header.sequence,
-        state: found.state,
+        fallback: Fallback::new(found.fell_back_from().clone(), header.snapshot_id()),
+        snapshot_id: header.snapshot_id().clone(),
+        run_id: header.run_id().clone(),
+        sequence: header.sequence(),
+        state: found.state().clone(),
         to: args.to.map(|path| path.display().to_string()),
         kept: kept.map(|path| path.display().to_string()),
-        redacted: found.redacted,
+        redacted: found.redacted().clone(),
     })
 }
 

@@ -37,8 +37,8 @@ impl Runs {
         let mut runs = Self::default();
         let mut known = mp.candidates()?.into_iter().peekable();
         for summary in mp.runs(&RunsQuery::default())? {
-            let candidate = known.next_if(|candidate| candidate.summary.run_id == summary.run_id);
-            if hidden.contains(&summary.run_id) {
+            let candidate = known.next_if(|candidate| candidate.summary.run_id() == summary.run_id());
+            if hidden.contains(summary.run_id()) {
                 continue;
             }
             let (decision, claimed_by) = candidate.map_or((None, None), |c| (Some(c.decision), c.claimed_by));
@@ -79,7 +79,7 @@ impl Runs {
         };
         match (stopped.iter().find(is_here), stopped.first(), &self.live[..], &self.ended[..]) {
             (Some(_), ..) => "milepost resume".to_owned(),
-            (None, Some(run), ..) => format!("milepost resume {}", run.summary.run_id),
+            (None, Some(run), ..) => format!("milepost resume {}", run.summary.run_id()),
             (None, None, [], [_, ..]) => "milepost list".to_owned(),
             _ => "milepost save --summary \"what you are doing\"".to_owned(),
         }
@@ -115,9 +115,9 @@ pub(crate) fn execute(_: &StatusArgs, context: &Context<'_>) -> Result<StatusDoc
     let info = mp.store().info()?;
     let runs = Runs::of(&mp, &context.hidden_runs(&mp)?)?;
     let documents = |runs: &[RunStanding]| runs.iter().map(RunStanding::document).collect();
-    document.store = Some(info.url);
-    document.bytes = info.bytes;
-    document.warning = info.warning;
+    document.store = Some(info.url().clone());
+    document.bytes = info.bytes();
+    document.warning = info.warning().clone();
     document.live = documents(&runs.live);
     document.open = documents(&runs.open);
     document.stopped = documents(&runs.stopped);

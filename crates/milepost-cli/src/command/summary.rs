@@ -37,6 +37,6 @@ fn default_run(mp: &Milepost, context: &Context<'_>) -> Result<RunId, CommandErr
     let latest = Reference::Latest(0);
     match context.run_of_reference(mp, &latest)? {
         Some(run) => Ok(run),
-        None => Ok(mp.find(&latest, None)?.header.run_id),
+        None => Ok(mp.find(&latest, None)?.header.run_id().clone()),
     }
 }

@@ -79,7 +79,7 @@ fn offer(context: &Context<'_>) -> Result<Offer, CommandError> {
     let read = || -> Result<(u64, u64), Error> {
         let options = context.open_options(false).foreign(foreign.clone().or(Some(ForeignReason::NoRecord)));
         let runs = Milepost::at(&url, &options)?.runs(&RunsQuery::default())?;
-        Ok((runs.len() as u64, runs.iter().map(|run| run.checkpoints).sum()))
+        Ok((runs.len() as u64, runs.iter().map(|run| run.checkpoints()).sum()))
     };
     let counts = match &foreign {
         Some(ForeignReason::NotRegular { .. }) => None,

@@ -28,6 +28,6 @@ pub(crate) fn execute(args: &VerifyArgs, context: &Context<'_>) -> Result<Verify
     let mut progress = context.output.progress();
     let report = mp.verify(&scope, &mut |n| progress.at("checkpoints read", n))?;
     drop(progress);
-    let damaged = documents(&report.damaged);
-    Ok(VerifyDocument { schema: "milepost.verify/1", checked: report.checked, damaged })
+    let damaged = documents(report.damaged());
+    Ok(VerifyDocument { schema: "milepost.verify/1", checked: report.checked(), damaged })
 }

@@ -32,7 +32,7 @@ impl Context<'_> {
             self.note_hidden_runs(hidden.len() - damaged, "that came from elsewhere");
             self.note_hidden_runs(damaged, "with a damaged record");
         }
-        Ok(hidden.into_iter().map(|run| run.run_id).collect())
+        Ok(hidden.into_iter().map(|run| run.run_id().clone()).collect())
     }
 
     fn note_hidden_runs(&self, n: usize, which: &str) {
@@ -85,9 +85,9 @@ impl Context<'_> {
             return Ok(None);
         }
         let runs = mp.runs(&RunsQuery::default())?;
-        let own = runs.iter().find(|run| run.checkpoints > 0 && !hidden.contains(&run.run_id));
+        let own = runs.iter().find(|run| run.checkpoints() > 0 && !hidden.contains(run.run_id()));
         match own {
-            Some(run) => Ok(Some(run.run_id.clone())),
+            Some(run) => Ok(Some(run.run_id().clone())),
             None => Err(Error::NotFound { reference: "latest".to_owned() }.into()),
         }
     }

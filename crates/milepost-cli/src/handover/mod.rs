@@ -23,14 +23,14 @@ const FEWEST: u64 = 60;
 /// Where the work of a run is. What a foreign run or store says about that is not followed: it is looked at here.
 pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     let foreign = is_foreign(from) || context.foreign().is_some();
-    let record = from.detail.summary.intact().filter(|_| !foreign);
+    let record = from.detail.summary().intact().filter(|_| !foreign);
     let recorded = record.and_then(|record| record.project.as_ref().or(record.worktree.as_ref()));
     recorded.map_or_else(|| context.config.paths.root.clone(), PathBuf::from)
 }
 
 /// Whether a run came from elsewhere.
 pub(crate) fn is_foreign(from: &RunAssessment) -> bool {
-    from.detail.summary.intact().is_some_and(|record| record.is_foreign())
+    from.detail.summary().intact().is_some_and(|record| record.is_foreign())
 }
 
 /// The brief of a run as it stands, within so many tokens and bytes. It shrinks rather than fails: who goes on must be
@@ -44,7 +44,7 @@ pub(crate) fn brief(
 ) -> Result<FittedBrief, CommandError> {
     let manifests = milepost::internal::capture::read_manifests(&root(from, context));
     let whole = Brief::parse(mp.current_brief(from, &manifests)?);
-    let show = format!("milepost brief show latest --run {}", from.detail.summary.run_id);
+    let show = format!("milepost brief show latest --run {}", from.detail.summary().run_id());
     let mut budget = tokens.max(FEWEST);
     loop {
         let how = FitOptions {
@@ -54,7 +54,7 @@ pub(crate) fn brief(
             full_command: Some(show.clone()),
         };
         let fitted = whole.fit(&how).map_err(milepost::Error::from)?;
-        if fitted.markdown.len() <= bytes || budget <= FEWEST {
+        if fitted.markdown().len() <= bytes || budget <= FEWEST {
             return Ok(fitted);
         }
         // A token is seldom less than a byte; a few rounds are enough.

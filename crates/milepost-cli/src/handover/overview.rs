@@ -41,15 +41,15 @@ pub(crate) struct Overview {
 impl Overview {
     /// What is known of a run.
     pub(crate) fn of(mp: &Milepost, from: &RunAssessment) -> Self {
-        let summary = &from.detail.summary;
+        let summary = &from.detail.summary();
         let record = summary.intact();
         let working = record.map(|record| &record.working);
-        let header = from.shown.as_ref().map(|shown| &shown.entry.header);
+        let header = from.shown.as_ref().map(|shown| &shown.entry().header);
         let tasks = working.map(|working| working.tasks.as_slice()).unwrap_or_default();
         let now = mp.now();
         Self {
-            run_id: summary.run_id.clone(),
-            snapshot_id: header.map(|header| header.snapshot_id.clone()),
+            run_id: summary.run_id().clone(),
+            snapshot_id: header.map(|header| header.snapshot_id().clone()),
             title: record.and_then(|record| record.title.clone()),
             phase: working.and_then(|working| working.phase.clone()),
             agent: record.and_then(|record| record.agent.clone()),
@@ -65,7 +65,7 @@ impl Overview {
             sessions: record.map_or(0, |record| record.sessions),
             doing: doing(record, tasks),
             // What cannot be read here is said elsewhere: the rest must be told all the same.
-            failed: mp.last_failed_outcome(&summary.run_id).ok().flatten().as_ref().map(told),
+            failed: mp.last_failed_outcome(summary.run_id()).ok().flatten().as_ref().map(told),
             next_actions: next_actions(record, tasks),
         }
     }
@@ -182,7 +182,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
         [(git.modified.len(), "modified"), (git.staged.len(), "staged"), (git.untracked.len(), "untracked")];
     let some: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let uncommitted = if some.is_empty() { "nothing".to_owned() } else { some.join(", ") };
-    let before = from.shown.as_ref().and_then(|shown| shown.verified.body().ok());
+    let before = from.shown.as_ref().and_then(|shown| shown.verified().body().ok());
     let before = before.and_then(|body| body.workspace).and_then(|workspace| workspace.git);
     let short = |head: &str| head.chars().take(10).collect::<String>();
     let branch = match (before, &git.head, &git.branch) {
@@ -214,7 +214,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
 
 /// How far what is checked out where the run works is from the commit that its checkpoint stood on.
 pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<CommitDistance> {
-    let body = from.shown.as_ref()?.verified.body().ok()?;
+    let body = from.shown.as_ref()?.verified().body().ok()?;
     let then = body.workspace?.git?.head?;
     Some(milepost::internal::capture::distance::commit_distance(root, &then))
 }

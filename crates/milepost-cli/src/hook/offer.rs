@@ -58,7 +58,7 @@ impl Offer {
         let room = TEXT_LIMIT.saturating_sub(head.len() + facts.len() + handover::OVERHEAD);
         let brief = handover::brief(mp, from, context, agent.brief_tokens, room)?;
         let record = handover::wrapped(
-            &format!("{facts}\n{}", brief.markdown),
+            &format!("{facts}\n{}", brief.markdown()),
             handover::RecordOrigin::of(handover::is_foreign(from)),
         );
         Ok(Some(Self { agent_text: format!("{head}{record}"), user_line: lead.for_a_person() }))

@@ -55,17 +55,17 @@ pub(crate) struct ShowDocument {
 }
 
 impl ShowDocument {
-    pub(crate) fn new(mut shown: ShownCheckpoint, now: Timestamp) -> Result<Self, CommandError> {
-        let text = std::str::from_utf8(shown.verified.bytes()).map_err(|e| ValidationError {
+    pub(crate) fn new(shown: ShownCheckpoint, now: Timestamp) -> Result<Self, CommandError> {
+        let text = std::str::from_utf8(shown.verified().bytes()).map_err(|e| ValidationError {
             path: String::new(),
             message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
         })?;
-        let damaged = std::mem::take(&mut shown.fell_back_from);
+        let damaged = shown.fell_back_from().clone();
         Ok(Self {
             schema: "milepost.show/1",
             checkpoint: RawJson::parse(text)?,
-            marks: MarksDocument::of(&shown.entry, shown.completed),
-            fallback: Fallback::new(damaged, &shown.entry.header.snapshot_id),
+            marks: MarksDocument::of(shown.entry(), shown.completed()),
+            fallback: Fallback::new(damaged, shown.entry().header.snapshot_id()),
             shown,
             now,
         })
@@ -74,10 +74,10 @@ impl ShowDocument {
 
 impl Document for ShowDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
-        let header = &self.shown.entry.header;
-        let body = self.shown.verified.body().map_err(|source| milepost::Error::Newer {
-            run: header.run_id.clone(),
-            sequence: header.sequence,
+        let header = &self.shown.entry().header;
+        let body = self.shown.verified().body().map_err(|source| milepost::Error::Newer {
+            run: header.run_id().clone(),
+            sequence: header.sequence(),
             source,
         })?;
         output.write_text(&page(&self.shown, &body, self.now))
@@ -109,16 +109,16 @@ impl Page {
 
 /// Everything about a checkpoint, in groups; what it does not have is left out.
 fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
-    let header = &shown.entry.header;
-    let place = format!("{}@{}", header.run_id, header.sequence);
-    let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id.as_str()), dim(&place)));
+    let header = &shown.entry().header;
+    let place = format!("{}@{}", header.run_id(), header.sequence());
+    let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id().as_str()), dim(&place)));
     page.line(
         "created",
         format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now)),
     );
     let elapsed = format::lasting(body.elapsed_ms / 1000);
     page.line("session", format!("{}, {elapsed} in", body.session_id));
-    page.line("source", source_details(&shown.entry).join(", "));
+    page.line("source", source_details(shown.entry()).join(", "));
     page.line("status", body.status.as_str());
     if let Some(phase) = &body.phase {
         page.line("phase", super::run::phase(phase));
@@ -141,7 +141,7 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     let mut more = Vec::new();
     if let Some(state) = &body.state {
         let size = format::bytes(state.get().len() as u64);
-        more.push(format!("state     {size}: `milepost state {}`", header.snapshot_id));
+        more.push(format!("state     {size}: `milepost state {}`", header.snapshot_id()));
     }
     if let Some(metadata) = &body.metadata {
         more.push(format!("metadata  {}", metadata.get()));
@@ -152,14 +152,14 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
         more.push(format!("redacted  {}: {}", redacted.pointers.join(", "), rules.join(", ")));
         more.push("          a false positive? Add its value to `redact.allow` in milepost.toml".to_owned());
     }
-    more.push(format!("seal      sha256 {}, intact", shown.verified.checksum()));
+    more.push(format!("seal      sha256 {}, intact", shown.verified().checksum()));
     page.section("Content", more);
     page.0
 }
 
 fn marks(shown: &ShownCheckpoint) -> String {
-    let marks = &shown.entry.marks;
-    let mut said = vec![if shown.completed { "completed" } else { "not completed" }.to_owned()];
+    let marks = &shown.entry().marks;
+    let mut said = vec![if shown.completed() { "completed" } else { "not completed" }.to_owned()];
     if marks.pinned {
         said.push("pinned".to_owned());
     }

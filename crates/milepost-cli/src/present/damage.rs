@@ -28,14 +28,14 @@ pub(crate) struct DamageDocument {
 impl From<&Damage> for DamageDocument {
     fn from(damage: &Damage) -> Self {
         Self {
-            snapshot_id: damage.snapshot_id.clone(),
-            run_id: damage.run_id.clone(),
-            sequence: damage.sequence,
-            part: damage.part,
+            snapshot_id: damage.snapshot_id().clone(),
+            run_id: damage.run_id().clone(),
+            sequence: damage.sequence(),
+            part: damage.part(),
             reason_code: reason(damage),
-            expected: damage.expected.clone(),
-            found: damage.found.clone(),
-            because_of: damage.because_of,
+            expected: damage.expected().clone(),
+            found: damage.found().clone(),
+            because_of: damage.because_of(),
             line: damage.to_string(),
         }
     }
@@ -79,7 +79,7 @@ fn reason(damage: &Damage) -> ReasonCode {
 
 /// The ids of damaged checkpoints, or what else names them.
 fn names(damaged: &[Damage]) -> Vec<String> {
-    let name = |d: &Damage| match (&d.snapshot_id, &d.run_id, d.sequence) {
+    let name = |d: &Damage| match (&d.snapshot_id(), &d.run_id(), d.sequence()) {
         (Some(id), _, _) => id.to_string(),
         (None, Some(run), Some(sequence)) => format!("{run}@{sequence}"),
         _ => d.to_string(),

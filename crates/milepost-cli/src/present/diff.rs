@@ -47,26 +47,26 @@ struct Changed {
 impl DiffDocument {
     pub(crate) fn new(diff: Diff, now: Timestamp, exit_code: bool) -> Self {
         let changed = |change: &Change| Changed {
-            path: change.path.clone(),
-            op: match (&change.before, &change.after) {
+            path: change.path().clone(),
+            op: match (&change.before(), &change.after()) {
                 (None, _) => "added",
                 (_, None) => "removed",
                 _ => "changed",
             },
-            before: change.before.clone(),
-            after: change.after.clone(),
+            before: change.before().clone(),
+            after: change.after().clone(),
         };
         Self {
             schema: "milepost.diff/1",
-            from: diff.from.header.snapshot_id.clone(),
-            to: diff.to.header.snapshot_id.clone(),
-            from_ref: place(&diff.from),
-            to_ref: place(&diff.to),
+            from: diff.from().header.snapshot_id().clone(),
+            to: diff.to().header.snapshot_id().clone(),
+            from_ref: place(diff.from()),
+            to_ref: place(diff.to()),
             differs: !diff.is_empty(),
-            changed: diff.difference.changed.iter().map(changed).collect(),
-            files: diff.difference.files.clone(),
-            outcomes: diff.outcomes.clone(),
-            outcomes_left_out: diff.outcomes_left_out,
+            changed: diff.difference().changed.iter().map(changed).collect(),
+            files: diff.difference().files.clone(),
+            outcomes: diff.outcomes().clone(),
+            outcomes_left_out: diff.outcomes_left_out(),
             diff,
             now,
             exit_code,
@@ -91,7 +91,7 @@ impl Document for DiffDocument {
 }
 
 fn place(entry: &CheckpointEntry) -> String {
-    format!("{}@{}", entry.header.run_id, entry.header.sequence)
+    format!("{}@{}", entry.header.run_id(), entry.header.sequence())
 }
 
 /// Groups in the order people read them, and the members that belong to each.
@@ -148,8 +148,8 @@ impl Page {
     }
 
     fn change(&mut self, change: &FieldChange) -> String {
-        let path = clean(&change.path);
-        match (&change.before, &change.after) {
+        let path = clean(change.path());
+        match (&change.before(), &change.after()) {
             (None, Some(after)) => format!("{} {path}  {}", green("+"), green(&self.value(after))),
             (Some(before), None) => format!("{} {path}  {}", red("-"), red(&self.value(before))),
             (Some(before), Some(after)) => {
@@ -174,25 +174,25 @@ impl Page {
 /// What changed, in groups.
 fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
     let mut page = Page { text: String::new(), whole, cut: false };
-    for (name, entry) in [("from", &diff.from), ("to  ", &diff.to)] {
+    for (name, entry) in [("from", &diff.from()), ("to  ", &diff.to())] {
         let header = &entry.header;
-        let at = format!("{}  {}", place(entry), format::ago(header.created_at, now));
-        let _ = writeln!(page.text, "{name} {}  {}", bold(header.snapshot_id.as_str()), dim(&at));
+        let at = format!("{}  {}", place(entry), format::ago(header.created_at(), now));
+        let _ = writeln!(page.text, "{name} {}  {}", bold(header.snapshot_id().as_str()), dim(&at));
     }
     if diff.is_empty() {
         page.text.push_str("\nNo differences.\n");
         return page.text;
     }
-    let changed = &diff.difference.changed;
+    let changed = &diff.difference().changed;
     let member = |change: &FieldChange| {
-        let rest = change.path.trim_start_matches('/');
+        let rest = change.path().trim_start_matches('/');
         rest[..rest.find(['/', '[']).unwrap_or(rest.len())].to_owned()
     };
     for (name, members) in GROUPS {
         let lines = changed.iter().filter(|c| members.contains(&member(c).as_str()));
         let lines = lines.map(|c| page.change(c));
         let lines = match name {
-            "Files" => files(&diff.difference.files).into_iter().chain(lines).collect(),
+            "Files" => files(&diff.difference().files).into_iter().chain(lines).collect(),
             _ => lines.collect(),
         };
         page.group(name, lines);
@@ -205,7 +205,7 @@ fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
     let others = others.map(|c| page.change(c)).collect();
     page.group("Other", others);
     if page.cut {
-        let (a, b) = (&diff.from.header.snapshot_id, &diff.to.header.snapshot_id);
+        let (a, b) = (&diff.from().header.snapshot_id(), &diff.to().header.snapshot_id());
         let _ = writeln!(page.text, "\n{}", dim(&format!("In full: milepost diff -v {a} {b}")));
     }
     page.text
@@ -222,9 +222,9 @@ fn outcomes(diff: &Diff) -> Vec<String> {
         let more: String = clean(&more).chars().take(WIDE).collect();
         format!("{sign} {} {} ({} ms){more}", outcome.kind, clean(&outcome.name), outcome.duration_ms)
     };
-    let left_out = (diff.outcomes_left_out > 0)
-        .then(|| format!("{} before them", counted(diff.outcomes_left_out, "more outcome")));
-    left_out.into_iter().chain(diff.outcomes.iter().map(line)).collect()
+    let left_out = (diff.outcomes_left_out() > 0)
+        .then(|| format!("{} before them", counted(diff.outcomes_left_out(), "more outcome")));
+    left_out.into_iter().chain(diff.outcomes().iter().map(line)).collect()
 }
 
 fn files(files: &FileChanges) -> Vec<String> {
@@ -232,7 +232,7 @@ fn files(files: &FileChanges) -> Vec<String> {
         PathText::Text(text) => clean(text),
         PathText::Bytes { b64 } => format!("base64:{b64}"),
     };
-    let added = files.added.iter().map(|path| format!("{} {}", green("+"), green(&name(path))));
-    let removed = files.removed.iter().map(|path| format!("{} {}", red("-"), red(&name(path))));
+    let added = files.added().iter().map(|path| format!("{} {}", green("+"), green(&name(path))));
+    let removed = files.removed().iter().map(|path| format!("{} {}", red("-"), red(&name(path))));
     added.chain(removed).collect()
 }

@@ -81,23 +81,23 @@ impl Place {
 
 impl Row {
     fn new(listed: &ListedCheckpoint, place: Option<LineageRow>) -> Self {
-        let (header, marks) = (listed.entry.header.clone(), listed.entry.marks.clone());
+        let (header, marks) = (listed.entry().header.clone(), listed.entry().marks.clone());
         Self {
-            source_details: source_details(&listed.entry),
-            snapshot_id: header.snapshot_id,
-            run_id: header.run_id,
-            sequence: header.sequence,
-            created_at: header.created_at,
-            session_id: header.session_id,
-            parent: header.parent,
-            source: header.source,
-            status: header.status,
-            phase: header.phase,
-            task_summary: header.summary,
-            completed: listed.completed,
+            source_details: source_details(listed.entry()),
+            snapshot_id: header.snapshot_id().clone(),
+            run_id: header.run_id().clone(),
+            sequence: header.sequence(),
+            created_at: header.created_at(),
+            session_id: header.session_id().clone(),
+            parent: header.parent().clone(),
+            source: header.source(),
+            status: header.status(),
+            phase: header.phase().clone(),
+            task_summary: header.summary().clone(),
+            completed: listed.completed(),
             pinned: marks.pinned,
             tags: marks.tags,
-            name: header.imported_id,
+            name: header.imported_id().clone(),
             place: place.map(Place::from),
         }
     }

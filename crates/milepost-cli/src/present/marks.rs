@@ -26,10 +26,10 @@ struct PinAndTags {
 }
 
 impl MarkDocument {
-    pub(crate) fn new(header: Header, marks: Marks) -> Self {
-        let Header { snapshot_id, run_id, sequence, .. } = header;
+    pub(crate) fn new(header: &Header, marks: Marks) -> Self {
         let marks = PinAndTags { pinned: marks.pinned, tags: marks.tags, revision: marks.revision };
-        Self { schema: "milepost.mark/1", snapshot_id, run_id, sequence, marks }
+        let (snapshot_id, run_id) = (header.snapshot_id().clone(), header.run_id().clone());
+        Self { schema: "milepost.mark/1", snapshot_id, run_id, sequence: header.sequence(), marks }
     }
 }
 
@@ -62,10 +62,10 @@ impl CompleteDocument {
     pub(crate) fn new(header: Header, completed: Vec<CheckpointId>) -> Self {
         Self {
             schema: "milepost.complete/1",
-            run_id: header.run_id,
+            run_id: header.run_id().clone(),
             already_completed: completed.is_empty(),
             completed,
-            snapshot_id: header.snapshot_id,
+            snapshot_id: header.snapshot_id().clone(),
         }
     }
 }

@@ -66,30 +66,30 @@ struct Failed {
 impl PruneDocument {
     pub(crate) fn new(report: PruneReport, now: Timestamp, max_bytes: u64) -> Self {
         let step = |step: &PruneStep| Step {
-            snapshot_id: step.snapshot_id.clone(),
-            run_id: step.run_id.clone(),
-            sequence: step.sequence,
-            created_at: step.created_at,
-            action: step.action,
-            reasons: step.reasons.iter().map(ToString::to_string).collect(),
-            bytes: step.bytes,
+            snapshot_id: step.snapshot_id().clone(),
+            run_id: step.run_id().clone(),
+            sequence: step.sequence(),
+            created_at: step.created_at(),
+            action: step.action(),
+            reasons: step.reasons().iter().map(ToString::to_string).collect(),
+            bytes: step.bytes(),
         };
-        let failed = report.failed.iter().map(|failure| Failed {
-            run_id: failure.run_id.clone(),
-            reason_code: failure.error.reason(),
-            message: why(&failure.error),
+        let failed = report.failed().iter().map(|failure| Failed {
+            run_id: failure.run_id().clone(),
+            reason_code: failure.error().reason(),
+            message: why(failure.error()),
         });
         Self {
             schema: "milepost.prune/1",
-            removed: report.removed,
-            compressed: report.compressed,
-            kept: report.kept,
-            bytes_freed: report.bytes_freed,
-            plan: report.plan.iter().map(step).collect(),
-            dry_run: report.dry_run,
-            runs_removed: report.runs_removed.clone(),
+            removed: report.removed(),
+            compressed: report.compressed(),
+            kept: report.kept(),
+            bytes_freed: report.bytes_freed(),
+            plan: report.plan().iter().map(step).collect(),
+            dry_run: report.dry_run(),
+            runs_removed: report.runs_removed().clone(),
             failed: failed.collect(),
-            too_large: report.too_large,
+            too_large: report.too_large(),
             report,
             now,
             max_bytes,
@@ -140,10 +140,10 @@ impl Document for PruneDocument {
     }
 
     fn error(&self) -> Option<CommandError> {
-        let first = self.report.failed.first()?;
+        let first = self.report.failed().first()?;
         let done = self.removed + self.compressed > 0;
-        if let (false, Error::Store(StoreError::Busy { .. })) = (done, &first.error) {
-            let message = format!("nothing was pruned: {}", first.error);
+        if let (false, Error::Store(StoreError::Busy { .. })) = (done, &first.error()) {
+            let message = format!("nothing was pruned: {}", first.error());
             let error = CommandError::new(ReasonCode::StoreBusy, message).with_exit(Exit::Busy);
             return Some(error.with_hint("try again; if it lasts, a stopped process may hold the lock"));
         }
@@ -174,7 +174,7 @@ fn why(error: &Error) -> String {
 pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> String {
     let mut text = String::new();
     let mut shown = table(output, &["CHECKPOINT", "RUN", "SAVED", "BYTES", "", "WHY"]);
-    let verb = |action| match (action, report.dry_run) {
+    let verb = |action| match (action, report.dry_run()) {
         (PruneAction::Remove, true) => "goes",
         (PruneAction::Remove, false) => "gone",
         (PruneAction::Compress, true) => "is compressed",
@@ -184,13 +184,13 @@ pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> Str
     let rows = rows(report, output.is_verbose());
     let most = if output.is_verbose() { usize::MAX } else { SHOWN };
     for row in rows.iter().take(most) {
-        let reasons: Vec<_> = row.step.reasons.iter().map(ToString::to_string).collect();
+        let reasons: Vec<_> = row.step.reasons().iter().map(ToString::to_string).collect();
         shown.add_row([
             cell(&row.name),
             cell(&row.run),
-            cell(format::ago(row.step.created_at, now)),
+            cell(format::ago(row.step.created_at(), now)),
             cell(count(row.bytes)),
-            cell(verb(row.step.action)),
+            cell(verb(row.step.action())),
             cell(reasons.join(", ")),
         ]);
     }
@@ -217,22 +217,22 @@ struct Line<'a> {
 fn rows(report: &PruneReport, all: bool) -> Vec<Line<'_>> {
     let mut rows: Vec<Line<'_>> = Vec::new();
     let mut whole: Option<&RunId> = None;
-    for step in report.plan.iter().filter(|step| all || step.action != PruneAction::Keep) {
-        let goes_whole = report.runs_removed.contains(&step.run_id) && !all;
-        if let (true, Some(row)) = (goes_whole && whole == Some(&step.run_id), rows.last_mut()) {
-            row.bytes += step.bytes;
+    for step in report.plan().iter().filter(|step| all || step.action() != PruneAction::Keep) {
+        let goes_whole = report.runs_removed().contains(step.run_id()) && !all;
+        if let (true, Some(row)) = (goes_whole && whole == Some(step.run_id()), rows.last_mut()) {
+            row.bytes += step.bytes();
             row.step = step;
             continue;
         }
-        whole = goes_whole.then_some(&step.run_id);
+        whole = goes_whole.then_some(step.run_id());
         rows.push(Line {
-            name: if goes_whole { "the whole run".into() } else { step.snapshot_id.to_string() },
+            name: if goes_whole { "the whole run".into() } else { step.snapshot_id().to_string() },
             run: if goes_whole {
-                step.run_id.to_string()
+                step.run_id().to_string()
             } else {
-                format!("{}@{}", step.run_id, step.sequence)
+                format!("{}@{}", step.run_id(), step.sequence())
             },
-            bytes: step.bytes,
+            bytes: step.bytes(),
             step,
         });
     }
@@ -241,27 +241,27 @@ fn rows(report: &PruneReport, all: bool) -> Vec<Line<'_>> {
 
 /// One line that sums it up.
 fn summary(report: &PruneReport) -> String {
-    let removed = counted(report.removed, "checkpoint");
-    let runs = match report.runs_removed.len() as u64 {
+    let removed = counted(report.removed(), "checkpoint");
+    let runs = match report.runs_removed().len() as u64 {
         0 => String::new(),
         n => format!(" ({} as a whole)", counted(n, "run")),
     };
-    let compressed = count(report.compressed);
-    let kept = count(report.kept);
-    let freed = bytes(report.bytes_freed);
-    match (report.dry_run, report.removed + report.compressed) {
+    let compressed = count(report.compressed());
+    let kept = count(report.kept());
+    let freed = bytes(report.bytes_freed());
+    match (report.dry_run(), report.removed() + report.compressed()) {
         (true, 0) => {
-            format!("Nothing would go or be compressed; {} stay.\n", counted(report.kept, "checkpoint"))
+            format!("Nothing would go or be compressed; {} stay.\n", counted(report.kept(), "checkpoint"))
         }
         (true, _) => format!(
             "{removed} would go{runs}, {compressed} would be compressed, {kept} stay. About {freed} would come back{}.\n",
-            if report.compressed > 0 { ", without what compression wins" } else { "" }
+            if report.compressed() > 0 { ", without what compression wins" } else { "" }
         ),
-        (false, 0) if !report.failed.is_empty() => {
-            format!("Nothing was removed or compressed; {} stay.\n", counted(report.kept, "checkpoint"))
+        (false, 0) if !report.failed().is_empty() => {
+            format!("Nothing was removed or compressed; {} stay.\n", counted(report.kept(), "checkpoint"))
         }
         (false, 0) => {
-            format!("Nothing to remove or compress; {} stay.\n", counted(report.kept, "checkpoint"))
+            format!("Nothing to remove or compress; {} stay.\n", counted(report.kept(), "checkpoint"))
         }
         (false, _) => {
             format!("{removed} removed{runs}, {compressed} compressed, {kept} stay. {freed} came back.\n")

@@ -186,7 +186,12 @@ impl DecisionDocument {
     }
 
     fn with_brief(self, brief: FittedBrief) -> Self {
-        Self { brief: Some(brief.markdown), tokens: brief.tokens, omitted: brief.omitted, ..self }
+        Self {
+            brief: Some(brief.markdown().clone()),
+            tokens: brief.tokens(),
+            omitted: brief.omitted().clone(),
+            ..self
+        }
     }
 
     /// What stands above the brief.

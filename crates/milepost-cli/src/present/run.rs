@@ -109,7 +109,7 @@ pub(crate) struct RunParts {
 impl RunParts {
     /// The parts of a run.
     pub(crate) fn of(detail: &RunDetail) -> Self {
-        let working = detail.summary.record.as_ref().map(|r| r.working.clone()).unwrap_or_default();
+        let working = detail.summary().record().as_ref().map(|r| r.working.clone()).unwrap_or_default();
         Self {
             completed: Task::ids(&working.tasks, Task::is_completed),
             failed: Task::ids(&working.tasks, Task::is_failed),
@@ -120,7 +120,7 @@ impl RunParts {
             step_state: working.step_state,
             context_digest: working.context_digest,
             decisions: working.decisions,
-            outcomes: detail.pending_outcomes.clone(),
+            outcomes: detail.pending_outcomes().clone(),
         }
     }
 }
@@ -128,9 +128,9 @@ impl RunParts {
 impl RunDocument {
     /// A run in a list.
     pub(crate) fn of(summary: &RunSummary) -> Self {
-        let record = summary.record.as_ref().ok();
+        let record = summary.record().as_ref().ok();
         Self {
-            run_id: summary.run_id.clone(),
+            run_id: summary.run_id().clone(),
             session_id: record.and_then(|r| r.session.as_ref()).map(|s| s.id.clone()),
             title: record.and_then(|r| r.title.clone()),
             plan: record.and_then(|r| r.plan.clone()),
@@ -139,28 +139,28 @@ impl RunDocument {
             updated_at: record.map(|r| r.updated_at),
             status: record.map(|r| r.status),
             profile: record.map(|r| r.profile),
-            checkpoints: summary.checkpoints,
-            latest: summary.latest.as_ref().map(|entry| entry.header.snapshot_id.clone()),
-            owner_alive: summary.owner.and_then(Liveness::as_bool),
+            checkpoints: summary.checkpoints(),
+            latest: summary.latest().as_ref().map(|entry| entry.header.snapshot_id().clone()),
+            owner_alive: summary.owner().and_then(Liveness::as_bool),
             owner_pid: record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid),
             worktree: record.and_then(|r| r.worktree.clone()),
             branch: record.and_then(|r| r.branch.clone()),
             origin: record.and_then(|r| r.origin.clone()),
-            damage: summary.record.as_ref().err().map(ToString::to_string),
+            damage: summary.record().as_ref().err().map(ToString::to_string),
             parts: None,
         }
     }
 
     /// A run in full.
     pub(crate) fn detailed(detail: &RunDetail) -> Self {
-        Self { parts: Some(RunParts::of(detail)), ..Self::of(&detail.summary) }
+        Self { parts: Some(RunParts::of(detail)), ..Self::of(detail.summary()) }
     }
 }
 
 /// How a run stands, in one word or two.
 pub(crate) fn standing(summary: &RunSummary) -> &'static str {
-    let Ok(record) = &summary.record else { return "damaged" };
-    match (record.status, summary.owner) {
+    let Ok(record) = &summary.record() else { return "damaged" };
+    match (record.status, summary.owner()) {
         (Status::Completed, _) => "completed",
         (Status::Failed, _) => "failed",
         (_, Some(Liveness::Alive)) => "live",
@@ -173,8 +173,8 @@ pub(crate) fn standing(summary: &RunSummary) -> &'static str {
 
 /// Whether the owner of a run lives, for people.
 pub(crate) fn owner(summary: &RunSummary) -> String {
-    let pid = summary.record.as_ref().ok().and_then(|r| r.owner.as_ref()).map_or(0, |owner| owner.pid);
-    match summary.owner {
+    let pid = summary.record().as_ref().ok().and_then(|r| r.owner.as_ref()).map_or(0, |owner| owner.pid);
+    match summary.owner() {
         None => "-".to_owned(),
         Some(Liveness::Alive) => format!("alive ({pid})"),
         Some(Liveness::Dead) => format!("dead ({pid})"),

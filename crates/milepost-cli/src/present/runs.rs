@@ -73,20 +73,25 @@ impl Document for RunsDocument {
 }
 
 fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
-    let record = match &summary.record {
+    let record = match &summary.record() {
         Ok(record) => record,
         Err(damage) => {
-            return vec![cell(""), cell(summary.run_id.as_str()), cell(damage.to_string()), cell("damaged")];
+            return vec![
+                cell(""),
+                cell(summary.run_id().as_str()),
+                cell(damage.to_string()),
+                cell("damaged"),
+            ];
         }
     };
     let text = |value: &Option<String>| cell(value.as_deref().unwrap_or_default());
     vec![
         cell(if is_here(record, here) { "*" } else { "" }),
-        cell(summary.run_id.as_str()),
+        cell(summary.run_id().as_str()),
         text(&record.title),
         status(record.status),
         cell(ago(record.updated_at, now)),
-        cell(summary.checkpoints.to_string()),
+        cell(summary.checkpoints().to_string()),
         cell(location(record, here)),
         cell(owner(summary)),
     ]
@@ -112,9 +117,9 @@ fn is_here(record: &RunRecord, here: &str) -> bool {
 
 /// One run on a page.
 fn page(detail: &RunDetail, now: Timestamp) -> String {
-    let summary = &detail.summary;
-    let mut text = format!("{}\n", bold(summary.run_id.as_str()));
-    let record = match &summary.record {
+    let summary = &detail.summary();
+    let mut text = format!("{}\n", bold(summary.run_id().as_str()));
+    let record = match &summary.record() {
         Ok(record) => record,
         Err(damage) => {
             let _ = writeln!(text, "  {}", clean(&damage.to_string()));
@@ -138,9 +143,9 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
         "worked",
         &format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions, "session")),
     );
-    line("checkpoints", &summary.checkpoints.to_string());
-    if let Some(latest) = &summary.latest {
-        line("latest", latest.header.snapshot_id.as_str());
+    line("checkpoints", &summary.checkpoints().to_string());
+    if let Some(latest) = &summary.latest() {
+        line("latest", latest.header.snapshot_id().as_str());
     }
     line("owner", &owner(summary));
     for (name, value) in
@@ -161,7 +166,7 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
         ("Criteria", work_items::criteria(&working.criteria)),
         ("Tasks", work_items::tasks(&working.tasks)),
         ("Step", working.step_state.as_ref().map(work_items::step).unwrap_or_default()),
-        ("Outcomes since the newest checkpoint", work_items::outcomes(&detail.pending_outcomes)),
+        ("Outcomes since the newest checkpoint", work_items::outcomes(detail.pending_outcomes())),
         ("Decisions", work_items::decisions(&working.decisions)),
         ("Log", work_items::log(&working.log)),
     ];

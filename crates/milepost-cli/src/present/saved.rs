@@ -42,16 +42,16 @@ impl SavedDocument {
     /// A checkpoint in the store.
     pub(crate) fn saved(schema: &'static str, saved: &Saved) -> Self {
         Self {
-            snapshot_id: Some(saved.snapshot_id.clone()),
-            sequence: Some(saved.sequence),
-            coalesced: saved.coalesced,
-            source: Some(saved.source),
-            status: Some(saved.status),
-            file: saved.file.as_ref().map(|path| path.display().to_string()),
-            pruned: saved.pruned.clone(),
-            pointer_error: saved.pointer_error.clone(),
-            replaced: saved.replaced,
-            ..Self::none(schema, &saved.run_id)
+            snapshot_id: Some(saved.snapshot_id().clone()),
+            sequence: Some(saved.sequence()),
+            coalesced: saved.coalesced(),
+            source: Some(saved.source()),
+            status: Some(saved.status()),
+            file: saved.file().as_ref().map(|path| path.display().to_string()),
+            pruned: saved.pruned().clone(),
+            pointer_error: saved.pointer_error().clone(),
+            replaced: saved.replaced(),
+            ..Self::none(schema, saved.run_id())
         }
     }
 

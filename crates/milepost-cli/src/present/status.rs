@@ -186,14 +186,14 @@ impl StatusDocument {
             let mut shown = table(output, &["RUN", "STATE", "WHY", "SAVED", "WHERE", "ABOUT"]);
             for run in current {
                 let summary = &run.summary;
-                let latest = summary.latest.as_ref().map(|entry| &entry.header);
+                let latest = summary.latest().as_ref().map(|entry| &entry.header);
                 let record = summary.intact();
                 let title = record.and_then(|record| record.title.clone());
                 let prompt = record.and_then(|record| {
                     let prompt = record.working.log.iter().find_map(LogLine::prompt);
                     prompt.map(|prompt| prompt.lines().next().unwrap_or_default().to_owned())
                 });
-                let about = title.or_else(|| latest.and_then(|header| header.summary.clone())).or(prompt);
+                let about = title.or_else(|| latest.and_then(|header| header.summary().clone())).or(prompt);
                 let place = record.and_then(RunRecord::place);
                 let place = match place {
                     Some(place) if *place == self.here => "here".to_owned(),
@@ -201,10 +201,10 @@ impl StatusDocument {
                     None => "-".to_owned(),
                 };
                 shown.add_row([
-                    cell(summary.run_id.as_str()),
+                    cell(summary.run_id().as_str()),
                     cell(run.word()),
                     cell(run.why()),
-                    cell(latest.map_or("-".to_owned(), |header| ago(header.created_at, self.now))),
+                    cell(latest.map_or("-".to_owned(), |header| ago(header.created_at(), self.now))),
                     cell(place),
                     cell(about.unwrap_or_default()),
                 ]);
@@ -213,7 +213,7 @@ impl StatusDocument {
         }
         if let Some(last) = runs.ended.first() {
             let n = format::counted(runs.ended.len() as u64, "run");
-            let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id, last.word());
+            let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id(), last.word());
         }
         text
     }

@@ -48,21 +48,21 @@ fn lasting(ms: u64) -> String {
 
 /// Everything about a run, in groups; what it does not have is left out.
 fn page(output: &Output, summary: &Summary) -> String {
-    let standing = summary.status.map_or("", |status| status.as_str());
-    let mut text = format!("{}  {standing}\n", bold(summary.run_id.as_str()));
+    let standing = summary.status().map_or("", |status| status.as_str());
+    let mut text = format!("{}  {standing}\n", bold(summary.run_id().as_str()));
     let mut facts = vec![
-        counted(summary.total, "checkpoint"),
+        counted(summary.total(), "checkpoint"),
         format!(
             "{} in {}",
-            lasting(summary.total_duration),
-            counted(summary.sessions.len() as u64, "session")
+            lasting(summary.total_duration()),
+            counted(summary.sessions().len() as u64, "session")
         ),
-        format!("{} touched", counted(summary.files_modified.len() as u64, "file")),
+        format!("{} touched", counted(summary.files_modified().len() as u64, "file")),
     ];
-    facts.extend(summary.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
+    facts.extend(summary.peak_rss().map(|peak| format!("peak memory {}", bytes(peak))));
     let _ = writeln!(text, "  {}", facts.join(", "));
-    if !summary.damaged.is_empty() {
-        let numbers: Vec<_> = summary.damaged.iter().map(u64::to_string).collect();
+    if !summary.damaged().is_empty() {
+        let numbers: Vec<_> = summary.damaged().iter().map(u64::to_string).collect();
         let _ = writeln!(text, "  {} {}; `milepost verify` says more", red("damaged:"), numbers.join(", "));
     }
     text.push('\n');
@@ -70,25 +70,25 @@ fn page(output: &Output, summary: &Summary) -> String {
     memory(&mut text, summary);
     sessions(&mut text, output, summary);
     let failed = |failure: &milepost::FailedOutcome| {
-        let outcome = &failure.outcome;
+        let outcome = &failure.outcome();
         let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let took = lasting(outcome.duration_ms);
-        format!("{} {}{reason}, {took}, in @{}", OutcomeResult::Fail, outcome.name, failure.number)
+        format!("{} {}{reason}, {took}, in @{}", OutcomeResult::Fail, outcome.name, failure.number())
     };
-    section(&mut text, "Failed", summary.failed.iter().map(failed), summary.failed.len(), output);
-    let most = summary.most_touched.iter().filter(|touched| touched.checkpoints > 1);
+    section(&mut text, "Failed", summary.failed().iter().map(failed), summary.failed().len(), output);
+    let most = summary.most_touched().iter().filter(|touched| touched.checkpoints() > 1);
     let most: Vec<_> = most
-        .map(|touched| format!("{} ({})", path(&touched.path), counted(touched.checkpoints, "checkpoint")))
+        .map(|touched| format!("{} ({})", path(touched.path()), counted(touched.checkpoints(), "checkpoint")))
         .collect();
     let n = most.len();
     section(&mut text, "Changed longest", most.into_iter(), n, output);
-    let files = summary.files_modified.iter().map(path);
-    section(&mut text, "Files touched", files, summary.files_modified.len(), output);
+    let files = summary.files_modified().iter().map(path);
+    section(&mut text, "Files touched", files, summary.files_modified().len(), output);
     text
 }
 
 fn checkpoints(output: &Output, summary: &Summary) -> String {
-    let all = &summary.checkpoints;
+    let all = &summary.checkpoints();
     if all.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
@@ -103,15 +103,15 @@ fn checkpoints(output: &Output, summary: &Summary) -> String {
     }
     for line in &all[hidden..] {
         shown.add_row([
-            cell(line.number.to_string()),
-            cell(time(line.timestamp)),
-            cell(lasting(line.duration)),
-            cell(line.source.as_str()),
-            status(line.status),
+            cell(line.number().to_string()),
+            cell(time(line.timestamp())),
+            cell(lasting(line.duration())),
+            cell(line.source().as_str()),
+            status(line.status()),
             cell(changed(line)),
-            cell(count(line.files_modified)),
-            cell(count(line.aiwg_files)),
-            cell(line.rss.map_or("-".to_owned(), bytes)),
+            cell(count(line.files_modified())),
+            cell(count(line.aiwg_files())),
+            cell(line.rss().map_or("-".to_owned(), bytes)),
         ]);
     }
     let mut text = lines(&shown);
@@ -123,15 +123,15 @@ fn checkpoints(output: &Output, summary: &Summary) -> String {
 
 /// What git's lists held, in their order: modified, staged, untracked.
 fn changed(line: &SummaryLine) -> String {
-    let git = line.git_status;
-    let kinds = [(git.modified, "M"), (git.staged, "S"), (git.untracked, "?")];
+    let git = line.git_status();
+    let kinds = [(git.modified(), "M"), (git.staged(), "S"), (git.untracked(), "?")];
     let said: Vec<_> =
         kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{}{kind}", count(*n))).collect();
     if said.is_empty() { "-".to_owned() } else { said.join(" ") }
 }
 
 fn memory(text: &mut String, summary: &Summary) {
-    let seen: Vec<u64> = summary.checkpoints.iter().filter_map(|line| line.rss).collect();
+    let seen: Vec<u64> = summary.checkpoints().iter().filter_map(|line| line.rss()).collect();
     let Some(most) = seen.iter().max().filter(|_| seen.len() > 1) else { return };
     let least = seen.iter().min().copied().unwrap_or_default();
     let _ = writeln!(text, "\n{}  {} {} to {}", bold("Memory"), sparks(&seen), bytes(least), bytes(*most));
@@ -147,17 +147,17 @@ fn sparks(numbers: &[u64]) -> String {
 }
 
 fn sessions(text: &mut String, output: &Output, summary: &Summary) {
-    if summary.sessions.len() < 2 {
+    if summary.sessions().len() < 2 {
         return;
     }
     let _ = writeln!(text, "\n{}", bold("Sessions"));
     let mut shown = table(output, &["SESSION", "STARTED", "LASTED", "CHECKPOINTS"]);
-    for session in &summary.sessions {
-        let numbers = format!("{} ({}…{})", session.total, session.first, session.last);
+    for session in summary.sessions() {
+        let numbers = format!("{} ({}…{})", session.total(), session.first(), session.last());
         shown.add_row([
-            cell(&session.session_id),
-            cell(time(session.started_at)),
-            cell(lasting(session.total_duration)),
+            cell(session.session_id()),
+            cell(time(session.started_at())),
+            cell(lasting(session.total_duration())),
             cell(numbers),
         ]);
     }

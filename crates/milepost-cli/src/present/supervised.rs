@@ -103,7 +103,7 @@ impl Reporter {
         self.document(Some(saved), None);
         if self.line {
             let at = match saved {
-                SaveResult::Stored(saved) => format!("{}@{}", saved.run_id, saved.sequence),
+                SaveResult::Stored(saved) => format!("{}@{}", saved.run_id(), saved.sequence()),
                 SaveResult::Queued(_, queued) => format!("{} (waiting)", queued.snapshot_id),
             };
             let now = milepost::Clock::now(&milepost::SystemClock);

@@ -47,19 +47,19 @@ pub(crate) enum Patch {
 impl ImportDocument {
     /// `root` is where the project is checked out.
     pub(crate) fn new(report: ImportReport, patch: Patch, dry_run: bool, root: &Path) -> Self {
-        let distance = report.commit.as_deref().map(|commit| commit_distance(root, commit).to_string());
+        let distance = report.commit().as_deref().map(|commit| commit_distance(root, commit).to_string());
         Self {
             schema: "milepost.import/1",
-            imported: report.imported,
-            unchanged: report.unchanged,
-            format: report.format,
-            runs: report.runs.into_iter().collect(),
-            replaced: report.replaced,
-            skipped: report.skipped,
-            warnings: report.warnings,
+            imported: report.imported(),
+            unchanged: report.unchanged(),
+            format: report.format(),
+            runs: report.runs().iter().cloned().collect(),
+            replaced: report.replaced(),
+            skipped: report.skipped().clone(),
+            warnings: report.warnings().clone(),
             lost_fields: [],
             dry_run,
-            commit: report.commit,
+            commit: report.commit().clone(),
             distance,
             patch,
         }
@@ -173,18 +173,23 @@ impl ExportDocument {
     pub(crate) fn new(what: ExportOptions, report: ExportReport) -> Self {
         Self {
             schema: "milepost.export/1",
-            exported: report.exported,
+            exported: report.exported(),
             format: what.format,
             run_id: what.run,
-            files: report.files.iter().map(|path| path.display().to_string()).collect(),
-            bytes: report.bytes,
-            skipped: report.skipped,
-            warnings: report.warnings,
-            lost_fields: report.lost_fields,
-            secrets: report.secrets.into_iter().map(|(path, rules)| Secret { path, rules }).collect(),
+            files: report.files().iter().map(|path| path.display().to_string()).collect(),
+            bytes: report.bytes(),
+            skipped: report.skipped().clone(),
+            warnings: report.warnings().clone(),
+            lost_fields: report.lost_fields().clone(),
+            secrets: report
+                .secrets()
+                .clone()
+                .into_iter()
+                .map(|(path, rules)| Secret { path, rules })
+                .collect(),
             dry_run: what.dry_run,
             path: what.path,
-            events: report.events,
+            events: report.events(),
             patch: what.patch.map(|patch| patch.diff.len() as u64),
         }
     }
@@ -243,15 +248,15 @@ impl CopyDocument {
         let note = |(path, message)| ImportNote { path, message };
         Self {
             schema: "milepost.copy/1",
-            copied: report.count.copied,
-            unchanged: report.count.unchanged,
-            runs: report.runs,
-            skipped: report.skipped.into_iter().map(skipped).collect(),
+            copied: report.count().copied(),
+            unchanged: report.count().unchanged(),
+            runs: report.runs(),
+            skipped: report.skipped().iter().cloned().map(skipped).collect(),
             warnings: [],
             lost_fields: [],
             verified: compared.map(|compared| Comparison {
-                checked: compared.checked,
-                differences: compared.differences.into_iter().map(note).collect(),
+                checked: compared.checked(),
+                differences: compared.differences().iter().cloned().map(note).collect(),
             }),
         }
     }

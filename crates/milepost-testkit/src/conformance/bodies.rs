@@ -121,7 +121,7 @@ pub fn after_pruning_at_every_put(store: &dyn Store) {
             }
             if view.count >= 20 {
                 let oldest = shown(view).oldest.iter().find(|entry| !entry.marks.protects());
-                commit.drops.extend(oldest.map(|entry| entry.header.sequence));
+                commit.drops.extend(oldest.map(|entry| entry.header.sequence()));
             }
         });
         if n % 10 == 9 {

@@ -36,14 +36,14 @@ fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     assert_eq!(shown(&seen).items.len(), writes, "{run}: items");
     let query = HeaderQuery::default().run(run).oldest_first(true);
     let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
-    let sequences: Vec<_> = entries.iter().map(|entry| entry.header.sequence).collect();
+    let sequences: Vec<_> = entries.iter().map(|entry| entry.header.sequence()).collect();
     assert_eq!(sequences, (1..=writes as u64).collect::<Vec<_>>(), "{run}: sequences");
-    assert!(entries.is_sorted_by(|a, b| a.header.stamp < b.header.stamp), "{run}: stamps");
+    assert!(entries.is_sorted_by(|a, b| a.header.stamp() < b.header.stamp()), "{run}: stamps");
     for entry in &entries {
-        let bytes = store.body(run, entry.header.sequence).unwrap();
+        let bytes = store.body(run, entry.header.sequence()).unwrap();
         Verified::read(bytes, &entry.header).unwrap();
     }
-    entries.iter().map(|entry| entry.header.stamp).collect()
+    entries.iter().map(|entry| entry.header.stamp()).collect()
 }
 
 fn one_run(handles: &[&dyn Store], name: &str) {
@@ -95,16 +95,16 @@ fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
         assert!(record.attempts >= last, "{run}: a read went back");
         last = record.attempts;
         let latest = good(run, state.row.latest.expect("a run that always has a checkpoint"));
-        assert_eq!(latest.header.sequence, record.attempts, "{run}: record and latest are of one commit");
+        assert_eq!(latest.header.sequence(), record.attempts, "{run}: record and latest are of one commit");
         let query = HeaderQuery::default().run(run).oldest_first(true);
         let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
-        let falling = entries.windows(2).any(|two| two[0].header.sequence + 1 != two[1].header.sequence);
+        let falling = entries.windows(2).any(|two| two[0].header.sequence() + 1 != two[1].header.sequence());
         assert!(!falling, "{run}: headers of two commits in one answer");
         for entry in entries.iter().step_by(3) {
-            match store.body(run, entry.header.sequence) {
+            match store.body(run, entry.header.sequence()) {
                 Ok(bytes) => drop(Verified::read(bytes, &entry.header).unwrap()),
                 Err(StoreError::NoCheckpoint(..)) => {}
-                Err(e) => panic!("{run}@{}: {e}", entry.header.sequence),
+                Err(e) => panic!("{run}@{}: {e}", entry.header.sequence()),
             }
         }
     }
@@ -126,7 +126,7 @@ fn prune_and_read(handles: &[&dyn Store], name: &str) {
                 oracle.commit(|view, commit| {
                     commit.puts.push(doc.seal(&view.slot));
                     if view.count >= 10 {
-                        commit.drops.push(shown(view).oldest[0].header.sequence);
+                        commit.drops.push(shown(view).oldest[0].header.sequence());
                     }
                 });
             }

@@ -12,7 +12,7 @@ fn found(store: &dyn Store, run: Option<&RunId>, find: CheckpointFilter<'_>) -> 
 
 fn ids(store: &dyn Store, query: HeaderQuery<'_>) -> Vec<String> {
     let rows = store.headers(&query).unwrap();
-    let ids = rows.into_iter().map(|row| good(&"find", row).header.snapshot_id.to_string());
+    let ids = rows.into_iter().map(|row| good(&"find", row).header.snapshot_id().to_string());
     ids.collect()
 }
 

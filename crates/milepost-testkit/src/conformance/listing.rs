@@ -110,9 +110,9 @@ pub fn headers_across_runs(store: &dyn Store) {
     }
     oracles[1].drop_all(&[2]);
     let mut expected: Vec<CheckpointEntry> = oracles.iter().flat_map(|oracle| oracle.entries()).collect();
-    expected.sort_by_key(|entry| std::cmp::Reverse(entry.header.stamp));
+    expected.sort_by_key(|entry| std::cmp::Reverse(entry.header.stamp()));
     let own = |entries: Vec<CheckpointEntry>| -> Vec<CheckpointEntry> {
-        entries.into_iter().filter(|entry| names.contains(&entry.header.run_id)).collect()
+        entries.into_iter().filter(|entry| names.contains(entry.header.run_id())).collect()
     };
     let whole = store.headers(&HeaderQuery::default()).unwrap();
     assert!(whole.is_sorted_by(|a, b| a.cursor().stamp > b.cursor().stamp), "falling stamps over all runs");

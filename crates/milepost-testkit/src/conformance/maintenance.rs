@@ -93,25 +93,29 @@ pub fn weighs_what_it_holds(store: &dyn Store) {
     let other = used(store, "maintenance-weighs-other");
     let sequences = |oracle: &Oracle<'_>| -> Vec<u64> {
         let outlines = store.retention_entries(oracle.run(), None).unwrap();
-        assert!(outlines.iter().all(|outline| outline.bytes > 0), "{outlines:?}");
+        assert!(outlines.iter().all(|outline| outline.bytes() > 0), "{outlines:?}");
         let query = HeaderQuery::default().run(oracle.run()).oldest_first(true);
         let entries = store.headers(&query).unwrap().into_iter().filter_map(Row::intact);
         for (outline, entry) in outlines.iter().zip(entries) {
-            let mut expected = RetentionEntry::of(&entry);
-            (expected.bytes, expected.packed) = (outline.bytes, outline.packed);
+            let expected = RetentionEntry::of(&entry).with_size(outline.bytes(), outline.packed());
             assert_eq!(*outline, expected, "as the header says");
         }
         let few = store.retention_entries(oracle.run(), Some(2)).unwrap();
-        let told =
-            |outline: &RetentionEntry| (outline.sequence, outline.snapshot_id.clone(), outline.created_at);
+        let told = |outline: &RetentionEntry| {
+            (outline.sequence(), outline.snapshot_id().clone(), outline.created_at())
+        };
         assert!(few.iter().map(told).eq(outlines.iter().map(told)), "{few:?}");
         assert!(few.iter().rev().take(2).eq(outlines.iter().rev().take(2)), "the newest are proven");
-        outlines.iter().map(|outline| outline.sequence).collect()
+        outlines.iter().map(|outline| outline.sequence()).collect()
     };
     assert_eq!(sequences(&oracle), oracle.sequences());
     let loose = |oracle: &Oracle<'_>| {
         let outlines = store.retention_entries(oracle.run(), None).unwrap();
-        outlines.iter().filter(|outline| !outline.packed).map(|outline| outline.sequence).collect::<Vec<_>>()
+        outlines
+            .iter()
+            .filter(|outline| !outline.packed())
+            .map(|outline| outline.sequence())
+            .collect::<Vec<_>>()
     };
     let (before, untouched) = (loose(&oracle), loose(&other));
     let compress = Maintenance::Compress { run: Some(oracle.run()), before: fixtures::at(1_000_000_000) };
@@ -134,6 +138,6 @@ pub fn info_speaks(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "maintenance-info");
     oracle.put_many(1);
     let info = store.info().unwrap();
-    assert!(!info.url.is_empty(), "the address");
-    assert!(info.bytes > 0, "a store with a checkpoint takes space");
+    assert!(!info.url().is_empty(), "the address");
+    assert!(info.bytes() > 0, "a store with a checkpoint takes space");
 }

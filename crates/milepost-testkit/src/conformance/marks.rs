@@ -107,7 +107,7 @@ pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
     oracle.drop_all(&[2, 5]);
     oracle.check();
     // The two that went make room for the next two.
-    assert_eq!(shown(&oracle.view()).oldest.last().unwrap().header.sequence, OLDEST_SHOWN as u64 + 2);
+    assert_eq!(shown(&oracle.view()).oldest.last().unwrap().header.sequence(), OLDEST_SHOWN as u64 + 2);
 }
 
 /// Protected ones at the start are shown beside the others, pinned and tagged alike.

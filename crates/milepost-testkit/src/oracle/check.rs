@@ -78,7 +78,7 @@ impl Oracle<'_> {
                 break;
             }
         }
-        let sequences = |of: &[CheckpointEntry]| of.iter().map(|e| e.header.sequence).collect::<Vec<_>>();
+        let sequences = |of: &[CheckpointEntry]| of.iter().map(|e| e.header.sequence()).collect::<Vec<_>>();
         assert_eq!(sequences(&more.oldest), sequences(&oldest), "{run}: oldest of the view");
         assert_eq!(more.oldest, oldest, "{run}: oldest of the view");
     }
@@ -99,12 +99,12 @@ impl Oracle<'_> {
             let Some(entry) = all.get(at) else { continue };
             let header = &entry.header;
             let one = std::slice::from_ref(entry);
-            let by_number = ask(of_run.find(CheckpointFilter::Sequence(header.sequence)));
-            assert_eq!(by_number, one, "{run}: header by sequence {}", header.sequence);
-            let find = CheckpointFilter::Id(header.snapshot_id.as_str());
+            let by_number = ask(of_run.find(CheckpointFilter::Sequence(header.sequence())));
+            assert_eq!(by_number, one, "{run}: header by sequence {}", header.sequence());
+            let find = CheckpointFilter::Id(header.snapshot_id().as_str());
             assert_eq!(ask(of_run.find(find)), one, "{run}: header by id within the run");
             assert_eq!(ask(HeaderQuery::default().find(find)), one, "{run}: header by id");
-            let after = Some(Cursor { sequence: header.sequence, stamp: header.stamp });
+            let after = Some(Cursor { sequence: header.sequence(), stamp: header.stamp() });
             assert_eq!(ask(of_run.after(after)), all[at + 1..], "{run}: headers after a cursor");
             for tag in &entry.marks.tags {
                 let found = ask(of_run.find(CheckpointFilter::Name(tag)));

@@ -125,9 +125,9 @@ impl<'a> Oracle<'a> {
     fn apply(&mut self, commit: Commit) {
         for sealed in commit.puts {
             let header = sealed.header();
-            self.next_sequence = header.sequence + 1;
-            self.last_stamp = self.last_stamp.max(header.stamp);
-            self.rows.insert(header.sequence, (sealed, Marks::default()));
+            self.next_sequence = header.sequence() + 1;
+            self.last_stamp = self.last_stamp.max(header.stamp());
+            self.rows.insert(header.sequence(), (sealed, Marks::default()));
         }
         for (sequence, marks) in commit.marks {
             self.rows.get_mut(&sequence).expect("marks of a checkpoint that is there").1 = marks;

@@ -8,30 +8,31 @@ mod json;
 #[cfg(test)]
 mod tests;
 
+use derive_getters::Getters;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Body, FieldRole, LogLine, Member, PathText, RawJson, ValidationError};
 
 /// One value that is not the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
     /// Where: members and positions as in a JSON pointer, elements that have an id as `[id]`, their order as `[]`,
     /// sections of the brief by their heading.
-    pub path: String,
+    pub(crate) path: String,
     /// What stood there; `None` for nothing.
-    pub before: Option<RawJson>,
+    pub(crate) before: Option<RawJson>,
     /// What stands there; `None` for nothing.
-    pub after: Option<RawJson>,
+    pub(crate) after: Option<RawJson>,
 }
 
 /// Files that one checkpoint speaks of and the other does not.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FileChanges {
     /// Only the later one.
-    pub added: Vec<PathText>,
+    pub(crate) added: Vec<PathText>,
     /// Only the earlier one.
-    pub removed: Vec<PathText>,
+    pub(crate) removed: Vec<PathText>,
 }
 
 /// Everything that is not the same.

@@ -4,14 +4,17 @@ use super::Milepost;
 use crate::Error;
 use crate::model::RunId;
 use crate::owner::lock;
+use derive_getters::Getters;
 
 /// What a deletion removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeleteReport {
     /// How many checkpoints.
-    pub checkpoints: u64,
+    #[getter(copy)]
+    pub(crate) checkpoints: u64,
     /// How many bytes the store gave back.
-    pub bytes_freed: u64,
+    #[getter(copy)]
+    pub(crate) bytes_freed: u64,
 }
 
 impl Milepost {

@@ -6,20 +6,22 @@ use crate::Error;
 use crate::diff::{self, Difference};
 use crate::model::{Outcome, RunId};
 use crate::store::{CheckpointEntry, Cursor, HeaderQuery, Row};
+use derive_getters::Getters;
 
 /// What changed between two checkpoints.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct Diff {
     /// The earlier one, or whichever was named first.
-    pub from: CheckpointEntry,
+    pub(crate) from: CheckpointEntry,
     /// The other.
-    pub to: CheckpointEntry,
+    pub(crate) to: CheckpointEntry,
     /// What they hold.
-    pub difference: Difference,
+    pub(crate) difference: Difference,
     /// How commands ended since `from`, oldest first; of another run or an earlier checkpoint, what `to` itself holds.
-    pub outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<Outcome>,
     /// How many older outcomes were left out.
-    pub outcomes_left_out: u64,
+    #[getter(copy)]
+    pub(crate) outcomes_left_out: u64,
 }
 
 impl Diff {

@@ -1,5 +1,6 @@
 //! Export: a run, or one checkpoint, in the files of another tool, as lines of sealed documents, or as a bundle.
 
+use derive_getters::Getters;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -38,24 +39,27 @@ pub struct ExportOptions {
 }
 
 /// What was exported.
-#[derive(Debug, Default)]
+#[derive(Getters, Debug, Default)]
 pub struct ExportReport {
     /// How many checkpoints.
-    pub exported: u64,
+    #[getter(copy)]
+    pub(crate) exported: u64,
     /// The files that were written, or would be.
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Bytes in them.
-    pub bytes: u64,
+    #[getter(copy)]
+    pub(crate) bytes: u64,
     /// What the format cannot hold.
-    pub lost_fields: BTreeSet<String>,
+    pub(crate) lost_fields: BTreeSet<String>,
     /// Checkpoints that could not be read.
-    pub skipped: Vec<SkippedFile>,
+    pub(crate) skipped: Vec<SkippedFile>,
     /// What to know about it.
-    pub warnings: Vec<ImportNote>,
+    pub(crate) warnings: Vec<ImportNote>,
     /// How many events leave in a bundle.
-    pub events: u64,
+    #[getter(copy)]
+    pub(crate) events: u64,
     /// Secrets in what leaves: where, and by which rule they were found.
-    pub secrets: Vec<(String, String)>,
+    pub(crate) secrets: Vec<(String, String)>,
 }
 
 impl Milepost {

@@ -1,5 +1,6 @@
 //! List: checkpoints newest first, by their headers alone.
 
+use derive_getters::Getters;
 use std::collections::HashMap;
 
 use super::Milepost;
@@ -25,12 +26,13 @@ pub struct ListQuery {
 }
 
 /// A checkpoint in a list.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct ListedCheckpoint {
     /// Header and marks.
-    pub entry: CheckpointEntry,
+    pub(crate) entry: CheckpointEntry,
     /// Whether it is completed.
-    pub completed: bool,
+    #[getter(copy)]
+    pub(crate) completed: bool,
 }
 
 /// A list, and what could not be listed.

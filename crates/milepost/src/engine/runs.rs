@@ -6,6 +6,7 @@ use crate::Error;
 use crate::model::{Outcome, RunId, RunRecord, Status};
 use crate::owner::Liveness;
 use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow};
+use derive_getters::Getters;
 
 /// Which runs to list.
 #[derive(Debug, Clone, Default)]
@@ -19,18 +20,20 @@ pub struct RunsQuery {
 }
 
 /// One run in a list.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct RunSummary {
     /// Its id.
-    pub run_id: RunId,
+    pub(crate) run_id: RunId,
     /// Its record, or what is wrong with it.
-    pub record: Result<Box<RunRecord>, Damage>,
+    pub(crate) record: Result<Box<RunRecord>, Damage>,
     /// How many checkpoints it has.
-    pub checkpoints: u64,
+    #[getter(copy)]
+    pub(crate) checkpoints: u64,
     /// The newest, if it is intact.
-    pub latest: Option<CheckpointEntry>,
+    pub(crate) latest: Option<CheckpointEntry>,
     /// Its owner, judged now; `None` for a run kept by hand.
-    pub owner: Option<Liveness>,
+    #[getter(copy)]
+    pub(crate) owner: Option<Liveness>,
 }
 
 impl RunSummary {
@@ -41,12 +44,12 @@ impl RunSummary {
 }
 
 /// One run in full, with what was recorded since its newest checkpoint.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct RunDetail {
     /// As in a list, its record brought up to date with pending items.
-    pub summary: RunSummary,
+    pub(crate) summary: RunSummary,
     /// Outcomes that wait for the next checkpoint.
-    pub pending_outcomes: Vec<Outcome>,
+    pub(crate) pending_outcomes: Vec<Outcome>,
 }
 
 impl Milepost {

@@ -1,5 +1,6 @@
 //! Save: one checkpoint, durable when it returns.
 
+use derive_getters::Getters;
 use std::path::PathBuf;
 
 use jiff::{RoundMode, TimestampRound, Unit};
@@ -23,30 +24,36 @@ use crate::store::{
 };
 
 /// A checkpoint that was saved, or the one its trigger was folded into.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Getters, Debug, Clone, PartialEq)]
 pub struct Saved {
     /// Its id.
-    pub snapshot_id: CheckpointId,
+    pub(crate) snapshot_id: CheckpointId,
     /// Its run.
-    pub run_id: RunId,
+    pub(crate) run_id: RunId,
     /// Its number within the run.
-    pub sequence: u64,
+    #[getter(copy)]
+    pub(crate) sequence: u64,
     /// Whether the trigger was folded into an earlier checkpoint.
-    pub coalesced: bool,
+    #[getter(copy)]
+    pub(crate) coalesced: bool,
     /// What made it happen.
-    pub source: Source,
+    #[getter(copy)]
+    pub(crate) source: Source,
     /// How the work stood.
-    pub status: Status,
+    #[getter(copy)]
+    pub(crate) status: Status,
     /// Its file, in stores that have one.
-    pub file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// Checkpoints that retention removed.
-    pub pruned: Vec<CheckpointId>,
+    pub(crate) pruned: Vec<CheckpointId>,
     /// How many files were touched since the run began, where the workspace was looked at.
-    pub touched: Option<u64>,
+    #[getter(copy)]
+    pub(crate) touched: Option<u64>,
     /// Why the pointer file could not be updated; the checkpoint is saved all the same.
-    pub pointer_error: Option<String>,
+    pub(crate) pointer_error: Option<String>,
     /// How many secrets were replaced in what this save brought.
-    pub replaced: u64,
+    #[getter(copy)]
+    pub(crate) replaced: u64,
 }
 
 /// What the decision needs beside the run: everything that is not pure was done before.

@@ -7,18 +7,20 @@ use crate::Error;
 use crate::model::RunId;
 use crate::seal::Verified;
 use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
+use derive_getters::Getters;
 
 /// A checkpoint whose seal was checked.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct ShownCheckpoint {
     /// Header and marks.
-    pub entry: CheckpointEntry,
+    pub(crate) entry: CheckpointEntry,
     /// Whether it is completed.
-    pub completed: bool,
+    #[getter(copy)]
+    pub(crate) completed: bool,
     /// Its document.
-    pub verified: Verified,
+    pub(crate) verified: Verified,
     /// Newer checkpoints that are damaged, newest first.
-    pub fell_back_from: Vec<Damage>,
+    pub(crate) fell_back_from: Vec<Damage>,
 }
 
 impl Milepost {

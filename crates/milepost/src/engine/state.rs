@@ -1,5 +1,6 @@
 //! State: the caller's own JSON back, exactly as it was given, to the caller or into a file.
 
+use derive_getters::Getters;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,16 +15,16 @@ use crate::seal::Verified;
 use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 
 /// The state of a run as of a checkpoint.
-#[derive(Debug, Clone)]
+#[derive(Getters, Debug, Clone)]
 pub struct CheckpointState {
     /// The checkpoint that holds it: the one asked for, or the nearest before it in its run.
-    pub entry: CheckpointEntry,
+    pub(crate) entry: CheckpointEntry,
     /// Its exact text.
-    pub state: RawJson,
+    pub(crate) state: RawJson,
     /// JSON pointers inside the checkpoint where redaction replaced something in the state.
-    pub redacted: Vec<String>,
+    pub(crate) redacted: Vec<String>,
     /// Newer checkpoints that are damaged.
-    pub fell_back_from: Vec<Damage>,
+    pub(crate) fell_back_from: Vec<Damage>,
 }
 
 /// How a state is written into a file.

@@ -1,5 +1,6 @@
 //! Summary: a run at a glance: its checkpoints, its sessions, the files it touched, its memory, what failed.
 
+use derive_getters::Getters;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,106 +14,130 @@ use crate::model::{
 use crate::store::CheckpointEntry;
 
 /// How many paths of each kind stood in git's lists.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct GitCounts {
     /// Differ from the index.
-    pub modified: u64,
+    #[getter(copy)]
+    pub(crate) modified: u64,
     /// Differ from the commit.
-    pub staged: u64,
+    #[getter(copy)]
+    pub(crate) staged: u64,
     /// Unknown to git.
-    pub untracked: u64,
+    #[getter(copy)]
+    pub(crate) untracked: u64,
 }
 
 /// One checkpoint of a summary.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct SummaryLine {
     /// Its number.
-    pub number: u64,
+    #[getter(copy)]
+    pub(crate) number: u64,
     /// When it was made.
-    pub timestamp: Timestamp,
+    #[getter(copy)]
+    pub(crate) timestamp: Timestamp,
     /// Milliseconds since its session began.
-    pub duration: u64,
+    #[getter(copy)]
+    pub(crate) duration: u64,
     /// How many files were touched by then.
-    pub files_modified: u64,
+    #[getter(copy)]
+    pub(crate) files_modified: u64,
     /// How many paths stood in git's lists.
-    pub git_status: GitCounts,
+    #[getter(copy)]
+    pub(crate) git_status: GitCounts,
     /// How many files stood in the watched folders.
-    pub aiwg_files: u64,
+    #[getter(copy)]
+    pub(crate) aiwg_files: u64,
     /// Its id.
-    pub snapshot_id: CheckpointId,
+    pub(crate) snapshot_id: CheckpointId,
     /// Its session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// What made it happen.
-    pub source: Source,
+    #[getter(copy)]
+    pub(crate) source: Source,
     /// How the work stood.
-    pub status: Status,
+    #[getter(copy)]
+    pub(crate) status: Status,
     /// Resident bytes of the watched processes.
-    pub rss: Option<u64>,
+    #[getter(copy)]
+    pub(crate) rss: Option<u64>,
 }
 
 /// One session of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct SessionSummary {
     /// Its id.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// How many of its checkpoints are there.
-    pub total: u64,
+    #[getter(copy)]
+    pub(crate) total: u64,
     /// Milliseconds it lasted.
-    pub total_duration: u64,
+    #[getter(copy)]
+    pub(crate) total_duration: u64,
     /// When it began.
-    pub started_at: Timestamp,
+    #[getter(copy)]
+    pub(crate) started_at: Timestamp,
     /// When its newest checkpoint was made.
-    pub last_at: Timestamp,
+    #[getter(copy)]
+    pub(crate) last_at: Timestamp,
     /// Number of its first checkpoint that is there.
-    pub first: u64,
+    #[getter(copy)]
+    pub(crate) first: u64,
     /// Number of its newest.
-    pub last: u64,
+    #[getter(copy)]
+    pub(crate) last: u64,
 }
 
 /// An outcome that failed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct FailedOutcome {
     /// The checkpoint that holds it.
-    pub number: u64,
+    #[getter(copy)]
+    pub(crate) number: u64,
     /// The outcome.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 /// A file and in how many checkpoints it stood in git's lists.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TouchedFile {
     /// The file.
-    pub path: PathText,
+    pub(crate) path: PathText,
     /// How many checkpoints.
-    pub checkpoints: u64,
+    #[getter(copy)]
+    pub(crate) checkpoints: u64,
 }
 
 /// A run at a glance.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// The run.
-    pub run_id: RunId,
+    pub(crate) run_id: RunId,
     /// How it stands; null for a run that is not there yet.
-    pub status: Option<Status>,
+    #[getter(copy)]
+    pub(crate) status: Option<Status>,
     /// How many checkpoints there are.
-    pub total: u64,
+    #[getter(copy)]
+    pub(crate) total: u64,
     /// Milliseconds over all sessions.
-    pub total_duration: u64,
+    #[getter(copy)]
+    pub(crate) total_duration: u64,
     /// Every file touched.
-    pub files_modified: Vec<PathText>,
+    pub(crate) files_modified: Vec<PathText>,
     /// The checkpoints, oldest first.
-    pub checkpoints: Vec<SummaryLine>,
+    pub(crate) checkpoints: Vec<SummaryLine>,
     /// The sessions, oldest first.
-    pub sessions: Vec<SessionSummary>,
+    pub(crate) sessions: Vec<SessionSummary>,
     /// Outcomes that failed, oldest first.
-    pub failed: Vec<FailedOutcome>,
+    pub(crate) failed: Vec<FailedOutcome>,
     /// The files that stood in git's lists most often.
-    pub most_touched: Vec<TouchedFile>,
+    pub(crate) most_touched: Vec<TouchedFile>,
     /// The largest resident set seen.
-    pub peak_rss: Option<u64>,
+    #[getter(copy)]
+    pub(crate) peak_rss: Option<u64>,
     /// Numbers of checkpoints that are damaged and could not be summed up.
-    pub damaged: Vec<u64>,
+    pub(crate) damaged: Vec<u64>,
 }
 
 /// How many files are named as the most touched.

@@ -1,6 +1,7 @@
 //! Copy: every run, checkpoint, mark and event from one store to another, bytes and seals unchanged. What is there
 //! already is left alone, so that it can be taken up again; what is there and differs stops it.
 
+use derive_getters::Getters;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Milepost;
@@ -16,32 +17,37 @@ use crate::store::{
 const BATCH: usize = 64;
 
 /// How many checkpoints were copied, and how many were there already.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyProgress {
     /// Copied.
-    pub copied: u64,
+    #[getter(copy)]
+    pub(crate) copied: u64,
     /// There already.
-    pub unchanged: u64,
+    #[getter(copy)]
+    pub(crate) unchanged: u64,
 }
 
 /// What a copy did.
-#[derive(Debug, Default)]
+#[derive(Getters, Debug, Default)]
 pub struct CopyReport {
     /// Checkpoints.
-    pub count: CopyProgress,
+    #[getter(copy)]
+    pub(crate) count: CopyProgress,
     /// Runs that were looked at.
-    pub runs: u64,
+    #[getter(copy)]
+    pub(crate) runs: u64,
     /// What could not be copied, and why.
-    pub skipped: Vec<(String, String)>,
+    pub(crate) skipped: Vec<(String, String)>,
 }
 
 /// How two stores differ.
-#[derive(Debug, Default)]
+#[derive(Getters, Debug, Default)]
 pub struct CompareReport {
     /// Checkpoints that were compared.
-    pub checked: u64,
+    #[getter(copy)]
+    pub(crate) checked: u64,
     /// What differs: where, and how.
-    pub differences: Vec<(String, String)>,
+    pub(crate) differences: Vec<(String, String)>,
 }
 
 /// The checkpoints of a run, oldest first, a few at a time.

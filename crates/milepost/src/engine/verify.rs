@@ -5,6 +5,7 @@ use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
 use crate::store::{CheckpointFilter, Damage, EventQuery, HeaderQuery, LOSS_CAUSES, Part, Row, RunQuery};
+use derive_getters::Getters;
 
 /// What to verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,12 +19,13 @@ pub enum VerifyScope {
 }
 
 /// What was verified.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// How many checkpoints were read.
-    pub checked: u64,
+    #[getter(copy)]
+    pub(crate) checked: u64,
     /// What is damaged.
-    pub damaged: Vec<Damage>,
+    pub(crate) damaged: Vec<Damage>,
 }
 
 /// Rows read at a time.

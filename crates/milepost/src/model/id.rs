@@ -1,5 +1,6 @@
 //! Names of runs, checkpoints and stores, and how new ones are made.
 
+use derive_getters::Getters;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,15 +10,17 @@ use serde::{Deserialize, Serialize};
 use super::{FromRawJson, JsonPath, ValidationError};
 
 /// An id that cannot name anything.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} id \"{id}\" is not valid: {why}")]
 pub struct IdError {
     /// `run`, `checkpoint` or `store`.
-    pub kind: &'static str,
+    #[getter(copy)]
+    pub(crate) kind: &'static str,
     /// What was given, at most 64 characters of it.
-    pub id: String,
+    pub(crate) id: String,
     /// What is wrong with it.
-    pub why: &'static str,
+    #[getter(copy)]
+    pub(crate) why: &'static str,
 }
 
 fn check(kind: &'static str, id: &str) -> Result<(), IdError> {

@@ -1,5 +1,6 @@
 //! The narrow row that lists, coalescing and retention work on, so that they never open a body.
 
+use derive_getters::Getters;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -8,54 +9,64 @@ use crate::model::{
 };
 
 /// What is known about a checkpoint without its body. It names the body's checksum and so is bound to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Its id.
-    pub snapshot_id: CheckpointId,
+    pub(crate) snapshot_id: CheckpointId,
     /// The run.
-    pub run_id: RunId,
+    pub(crate) run_id: RunId,
     /// Its number within the run.
-    pub sequence: u64,
+    #[getter(copy)]
+    pub(crate) sequence: u64,
     /// Its place among all writes of the store.
-    pub stamp: u64,
+    #[getter(copy)]
+    pub(crate) stamp: u64,
     /// When it was made.
-    pub created_at: Timestamp,
+    #[getter(copy)]
+    pub(crate) created_at: Timestamp,
     /// The session.
-    pub session_id: String,
+    pub(crate) session_id: String,
     /// Milliseconds since that session began.
-    pub elapsed_ms: u64,
+    #[getter(copy)]
+    pub(crate) elapsed_ms: u64,
     /// The checkpoint it continues.
-    pub parent: Option<CheckpointId>,
+    pub(crate) parent: Option<CheckpointId>,
     /// What made it happen.
-    pub source: Source,
+    #[getter(copy)]
+    pub(crate) source: Source,
     /// The source, then the reasons.
-    pub source_details: Vec<String>,
+    pub(crate) source_details: Vec<String>,
     /// How the work stood.
-    pub status: Status,
+    #[getter(copy)]
+    pub(crate) status: Status,
     /// The phase.
-    pub phase: Option<Phase>,
+    pub(crate) phase: Option<Phase>,
     /// The start of the task summary.
-    pub summary: Option<String>,
+    pub(crate) summary: Option<String>,
     /// Digest of everything that counts as a change.
-    pub material: String,
+    pub(crate) material: String,
     /// The same without outcomes: what a trigger that brings no new outcome is compared with.
-    pub quiet: String,
+    pub(crate) quiet: String,
     /// As `quiet` without the workspace, where there is one: what a trigger that did not look is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unseen: Option<String>,
+    pub(crate) unseen: Option<String>,
     /// Whether a state was given.
-    pub holds_state: bool,
+    #[getter(copy)]
+    pub(crate) holds_state: bool,
     /// Whether a brief was given.
-    pub holds_brief: bool,
+    #[getter(copy)]
+    pub(crate) holds_brief: bool,
     /// The id it had where it was imported from, or that its brief gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub imported_id: Option<String>,
+    pub(crate) imported_id: Option<String>,
     /// The format the document was written in.
-    pub format_version: u64,
+    #[getter(copy)]
+    pub(crate) format_version: u64,
     /// Bytes of the sealed document.
-    pub size: u64,
+    #[getter(copy)]
+    pub(crate) size: u64,
     /// The seal's checksum.
-    pub checksum: String,
+    pub(crate) checksum: String,
 }
 
 impl Header {

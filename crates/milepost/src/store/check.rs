@@ -1,6 +1,7 @@
 //! Checksums of everything stored beside bodies, and what is said when one does not fit.
 
 use crate::model::{CheckpointId, RunId, closed_enum};
+use derive_getters::Getters;
 
 closed_enum! {
     /// Which stored value is damaged.
@@ -36,25 +37,29 @@ pub enum DamageKind {
 }
 
 /// A stored value that is not what was written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is damaged: expected {expected}, found {found}", self.what())]
 pub struct Damage {
     /// Which value.
-    pub part: Part,
+    #[getter(copy)]
+    pub(crate) part: Part,
     /// How.
-    pub kind: DamageKind,
+    #[getter(copy)]
+    pub(crate) kind: DamageKind,
     /// The run, where known.
-    pub run_id: Option<RunId>,
+    pub(crate) run_id: Option<RunId>,
     /// The checkpoint's number, where known.
-    pub sequence: Option<u64>,
+    #[getter(copy)]
+    pub(crate) sequence: Option<u64>,
     /// The checkpoint's id, where known.
-    pub snapshot_id: Option<CheckpointId>,
+    pub(crate) snapshot_id: Option<CheckpointId>,
     /// What should be there.
-    pub expected: String,
+    pub(crate) expected: String,
     /// What is there.
-    pub found: String,
+    pub(crate) found: String,
     /// The number of the damaged checkpoint that this one is stored against.
-    pub because_of: Option<u64>,
+    #[getter(copy)]
+    pub(crate) because_of: Option<u64>,
 }
 
 impl Damage {

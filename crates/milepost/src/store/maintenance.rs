@@ -1,6 +1,7 @@
 //! Maintenance of a store: what can be done, and what was found.
 //! Plain values; the work itself is each store's own.
 
+use derive_getters::Getters;
 use jiff::Timestamp;
 
 use crate::model::RunId;
@@ -80,15 +81,16 @@ pub struct MaintenanceReport {
 }
 
 /// What a store says about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreInfo {
     /// Its address.
-    pub url: String,
+    pub(crate) url: String,
     /// Bytes it takes on disk.
-    pub bytes: u64,
+    #[getter(copy)]
+    pub(crate) bytes: u64,
     /// What the user should know, such as an unsafe file system.
-    pub warning: Option<String>,
+    pub(crate) warning: Option<String>,
 }
 
 impl StoreInfo {

@@ -1,6 +1,7 @@
 //! What a store is asked for and what it answers: queries and the rows of their results.
 //! Plain values; nothing here touches a file.
 
+use derive_getters::Getters;
 use jiff::Timestamp;
 
 use super::Damage;
@@ -242,29 +243,38 @@ pub struct EventPage {
 }
 
 /// What retention looks at: the few facts of one checkpoint that it decides by.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetentionEntry {
     /// Its number.
-    pub sequence: u64,
+    #[getter(copy)]
+    pub(crate) sequence: u64,
     /// Its id.
-    pub snapshot_id: CheckpointId,
+    pub(crate) snapshot_id: CheckpointId,
     /// When it was made.
-    pub created_at: Timestamp,
+    #[getter(copy)]
+    pub(crate) created_at: Timestamp,
     /// How the work stood; `None` where the header was not proven, and then only number, id and marks are sure.
-    pub status: Option<Status>,
+    #[getter(copy)]
+    pub(crate) status: Option<Status>,
     /// Whether a state was given.
-    pub holds_state: bool,
+    #[getter(copy)]
+    pub(crate) holds_state: bool,
     /// Whether it holds what was seen of the workspace.
-    pub holds_workspace: bool,
+    #[getter(copy)]
+    pub(crate) holds_workspace: bool,
     /// Whether it is pinned.
-    pub pinned: bool,
+    #[getter(copy)]
+    pub(crate) pinned: bool,
     /// Whether it has a tag.
-    pub tagged: bool,
+    #[getter(copy)]
+    pub(crate) tagged: bool,
     /// Bytes that the store holds for it.
-    pub bytes: u64,
+    #[getter(copy)]
+    pub(crate) bytes: u64,
     /// Whether its document is as small as the store makes it; `Maintenance::Compress` leaves it alone.
-    pub packed: bool,
+    #[getter(copy)]
+    pub(crate) packed: bool,
 }
 
 impl RetentionEntry {
@@ -283,5 +293,11 @@ impl RetentionEntry {
             bytes: header.size,
             packed: false,
         }
+    }
+
+    /// The same, with the bytes that the store holds for it and whether they are compressed.
+    #[must_use]
+    pub fn with_size(self, bytes: u64, packed: bool) -> Self {
+        Self { bytes, packed, ..self }
     }
 }

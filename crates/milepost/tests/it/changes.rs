@@ -19,7 +19,7 @@ impl World {
     }
 
     fn body(&self) -> Body {
-        self.mp.show(&Reference::Latest(0), Some(&run("r"))).unwrap().verified.body().unwrap()
+        self.mp.show(&Reference::Latest(0), Some(&run("r"))).unwrap().verified().body().unwrap()
     }
 
     fn step(&self, id: &str, status: StepStatus) -> Result<Option<Saved>, Error> {
@@ -53,7 +53,7 @@ fn a_step_saves_when_it_begins_and_when_it_ends(#[values(Kind::Sqlite, Kind::Fil
         ..StepChange::new("parse", StepStatus::InProgress)
     };
     let saved = world.apply(begin).unwrap().unwrap();
-    assert_eq!((saved.sequence, saved.source, saved.coalesced), (1, Source::StepBoundary, false));
+    assert_eq!((saved.sequence(), saved.source(), saved.coalesced()), (1, Source::StepBoundary, false));
     let body = world.body();
     assert_eq!(body.source_details, ["step_boundary", "step_begin"]);
     for (n, status) in [(2, StepStatus::Done), (4, StepStatus::Failed), (5, StepStatus::Skipped)] {
@@ -62,7 +62,7 @@ fn a_step_saves_when_it_begins_and_when_it_ends(#[values(Kind::Sqlite, Kind::Fil
         }
         let id = if status == StepStatus::Done { "parse" } else { "print" };
         let saved = world.step(id, status).unwrap().unwrap();
-        assert_eq!((saved.sequence, saved.source), (n, Source::StepBoundary));
+        assert_eq!((saved.sequence(), saved.source()), (n, Source::StepBoundary));
         let step = world.body().step_state.unwrap();
         assert_eq!((step.step_id.as_deref(), step.step_status), (Some(id), Some(status)));
         assert_eq!(step.plan_path.as_deref(), Some("plan.md"), "the plan stays");
@@ -91,7 +91,7 @@ fn a_step_that_never_began_cannot_end(#[values(Kind::Sqlite, Kind::Files)] kind:
     assert!(refused.to_string().contains("in progress: b, c"), "{refused}");
     assert_eq!(world.count("r"), 4);
     // Asked again, since the reply was lost: the same answer, and no error.
-    assert!(world.step("a", StepStatus::Done).unwrap().unwrap().coalesced);
+    assert!(world.step("a", StepStatus::Done).unwrap().unwrap().coalesced());
     assert!(world.step("a", StepStatus::Failed).is_err(), "it has ended otherwise");
     // To be left out it need not have begun.
     world.step("d", StepStatus::Skipped).unwrap();
@@ -111,17 +111,18 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
         let task = Task::from_raw(text, &JsonPath::Root).unwrap();
         assert!(world.apply(Item::Task(task)).unwrap().is_none(), "an open task waits");
     }
-    let tasks = |w: &World| w.mp.run_detail(&run("r")).unwrap().summary.record.unwrap().working.tasks;
+    let tasks =
+        |w: &World| w.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().working.tasks;
     assert!(world.apply(TaskChange::new("t1", TaskStatus::InProgress)).unwrap().is_none());
     assert_eq!((world.count("r"), world.pending()), (0, 3), "durable, and no checkpoint yet");
     let saved = world.apply(TaskChange::new("t1", TaskStatus::Done)).unwrap().unwrap();
-    assert_eq!((saved.sequence, saved.source), (1, Source::StepBoundary));
+    assert_eq!((saved.sequence(), saved.source()), (1, Source::StepBoundary));
     assert_eq!(world.body().source_details, ["step_boundary", "task_done"]);
     assert_eq!(world.pending(), 0);
     let saved = world.apply(TaskChange::new("t2/s", TaskStatus::Failed)).unwrap().unwrap();
-    assert_eq!((saved.sequence, saved.source), (2, Source::ErrorBoundary));
+    assert_eq!((saved.sequence(), saved.source()), (2, Source::ErrorBoundary));
     let saved = world.apply(TaskChange::new("t3/own", TaskStatus::Completed)).unwrap().unwrap();
-    assert_eq!(saved.sequence, 3);
+    assert_eq!(saved.sequence(), 3);
     let all = tasks(&world);
     assert_eq!(serde_json::to_string(&all[0]).unwrap(), texts[0].replace("pending", "done"));
     assert_eq!(serde_json::to_string(&all[1]).unwrap(), texts[1].replace("ready", "failed"));
@@ -219,7 +220,7 @@ fn what_waits_is_bounded_and_what_is_let_go_is_counted(#[values(Kind::Sqlite, Ki
         assert!(world.pending() <= 200, "{}", world.pending());
     }
     let detail = world.mp.run_detail(&run("r")).unwrap();
-    let working = detail.summary.record.unwrap().working;
+    let working = detail.summary().record().clone().unwrap().working;
     assert_eq!((working.log.len(), working.tasks.len()), (200, 7));
     world.mp.save(&run("r"), Save::new()).unwrap();
     let body = world.body();
@@ -283,7 +284,7 @@ fn lost_replies_change_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
             told.push(format!("{i}"));
         }
     }
-    let log = mp.run_detail(&r).unwrap().summary.record.unwrap().working.log;
+    let log = mp.run_detail(&r).unwrap().summary().record().clone().unwrap().working.log;
     let noted: Vec<_> = log.into_iter().map(|line| line.text).collect();
     let mut once = noted.clone();
     once.dedup();

@@ -30,16 +30,19 @@ fn what_changed_is_found_by_path(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
     world.mp.save(&run("r"), save(r#"{"state":{"f":1.0,"n":9007199254740992},"workspace":{"memory":{"rss":1},"files_modified":["a","c"]}}"#)).unwrap();
     world.mp.save(&run("other"), save(big)).unwrap();
     let diff = world.mp.diff(&number("r", 1), Some(&number("other", 1)), None).unwrap();
-    let paths: Vec<_> = diff.difference.changed.iter().map(|c| c.path.as_str()).collect();
+    let paths: Vec<_> = diff.difference().changed.iter().map(|c| c.path().as_str()).collect();
     assert_eq!(paths, ["/status", "/state/n"]);
-    assert_eq!(serde_json::to_string(&diff.difference.files).unwrap(), r#"{"added":["b"],"removed":["c"]}"#);
+    assert_eq!(
+        serde_json::to_string(&diff.difference().files).unwrap(),
+        r#"{"added":["b"],"removed":["c"]}"#
+    );
     let same = world.mp.diff(&number("r", 1), Some(&number("r", 1)), None).unwrap();
     assert!(same.is_empty());
 }
 
 fn paths(world: &World, a: u64, b: u64) -> Vec<String> {
     let diff = world.mp.diff(&number("r", a), Some(&number("r", b)), None).unwrap();
-    diff.difference.changed.into_iter().map(|change| change.path).collect()
+    diff.difference().changed.iter().map(|change| change.path().clone()).collect()
 }
 
 #[test]
@@ -84,18 +87,18 @@ fn outcomes_since_are_gathered_and_the_newest_is_the_default(
     world.mp.save(&run("r"), say("three")).unwrap();
     world.mp.save(&run("later"), say("another run")).unwrap();
     let diff = world.mp.diff(&number("r", 1), None, None).unwrap();
-    assert_eq!(diff.to.header.sequence, 4, "the newest of the same run");
+    assert_eq!(diff.to().header.sequence(), 4, "the newest of the same run");
     let names = |outcomes: &[Outcome]| outcomes.iter().map(|o| o.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&diff.outcomes), ["one", "two"]);
+    assert_eq!(names(diff.outcomes()), ["one", "two"]);
     let back = world.mp.diff(&number("r", 2), Some(&number("r", 1)), None).unwrap();
-    assert_eq!(names(&back.outcomes), ["zero"], "backwards: what the other itself holds");
+    assert_eq!(names(back.outcomes()), ["zero"], "backwards: what the other itself holds");
     assert!(!back.is_empty());
 }
 
 #[rstest]
 fn a_damaged_one_is_named_whichever_it_is(#[values(0, 1)] side: u64) {
     let world = World::new(Kind::Files);
-    let ids = ["a", "b"].map(|text| world.mp.save(&run("r"), say(text)).unwrap().snapshot_id);
+    let ids = ["a", "b"].map(|text| world.mp.save(&run("r"), say(text)).unwrap().snapshot_id().clone());
     let damaged = &ids[side as usize];
     let path = world.dir.path().join(format!("store/r/history/{damaged}.json"));
     let mut bytes = std::fs::read(&path).unwrap();
@@ -106,6 +109,6 @@ fn a_damaged_one_is_named_whichever_it_is(#[values(0, 1)] side: u64) {
         let error = world.mp.diff(&number("r", a), Some(&number("r", b)), None).unwrap_err();
         assert_eq!(error.reason(), ReasonCode::CheckpointIntegrityMismatch);
         let Error::Damaged(damage) = error else { panic!("{error:?}") };
-        assert_eq!(damage.snapshot_id.as_ref(), Some(damaged));
+        assert_eq!(damage.snapshot_id().as_ref(), Some(damaged));
     }
 }

@@ -79,7 +79,14 @@ impl World {
     }
 
     pub(crate) fn latest(&self, name: &str) -> String {
-        self.mp.show(&Reference::Latest(0), Some(&run(name))).unwrap().entry.header.summary.unwrap()
+        self.mp
+            .show(&Reference::Latest(0), Some(&run(name)))
+            .unwrap()
+            .entry()
+            .header
+            .summary()
+            .clone()
+            .unwrap()
     }
 }
 
@@ -96,30 +103,30 @@ fn triggers_without_a_change_are_one_checkpoint_for_three_seconds(
     world.mp.save(&r, say("x")).unwrap();
     world.wait(60_000);
     let kept = world.mp.save(&r, say("x").source(Source::StepBoundary).reason("task_done")).unwrap();
-    assert!(!kept.coalesced, "a minute apart");
+    assert!(!kept.coalesced(), "a minute apart");
     world.wait(3_000);
     let folded = world.mp.save(&r, say("x").source(Source::ErrorBoundary).reason("context_shift")).unwrap();
-    assert!(folded.coalesced, "3.000 s is within");
-    assert_eq!(folded.snapshot_id, kept.snapshot_id);
+    assert!(folded.coalesced(), "3.000 s is within");
+    assert_eq!(folded.snapshot_id(), kept.snapshot_id());
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(source_details(&entry), ["step_boundary", "error_boundary", "task_done", "context_shift"]);
     world.wait(1);
     // Counted from the kept checkpoint's creation, not from the last fold.
-    assert!(!world.mp.save(&r, say("x")).unwrap().coalesced, "3.001 s is not");
+    assert!(!world.mp.save(&r, say("x")).unwrap().coalesced(), "3.001 s is not");
     world.wait(100);
     assert!(
-        !world.mp.save(&r, say("x").status(Status::Paused)).unwrap().coalesced,
+        !world.mp.save(&r, say("x").status(Status::Paused)).unwrap().coalesced(),
         "a status change never is"
     );
     world.wait(100);
     assert!(
-        !world.mp.save(&r, say("y").status(Status::Paused)).unwrap().coalesced,
+        !world.mp.save(&r, say("y").status(Status::Paused)).unwrap().coalesced(),
         "another summary never is"
     );
     let done = world.mp.save(&r, say("y").status(Status::Failed)).unwrap();
-    assert!(!done.coalesced);
+    assert!(!done.coalesced());
     assert!(
-        !world.mp.save(&r, say("y").status(Status::Failed)).unwrap().coalesced,
+        !world.mp.save(&r, say("y").status(Status::Failed)).unwrap().coalesced(),
         "a terminal status never is"
     );
 }
@@ -131,12 +138,18 @@ fn the_first_of_a_session_and_a_reopened_run_are_kept(#[values(Kind::Sqlite, Kin
     world.mp.save(&r, say("x")).unwrap();
     let mut other = say("x");
     other.draft.session_id = Some("second".into());
-    assert!(!world.mp.save(&r, other).unwrap().coalesced, "another session begins");
+    assert!(!world.mp.save(&r, other).unwrap().coalesced(), "another session begins");
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(world.mp.complete(&entry).unwrap().len(), 2);
-    assert_eq!(world.mp.run_detail(&r).unwrap().summary.record.unwrap().status, Status::Completed);
-    assert!(!world.mp.save(&r, say("x")).unwrap().coalesced, "the run is open again");
-    assert_eq!(world.mp.run_detail(&r).unwrap().summary.record.unwrap().status, Status::InProgress);
+    assert_eq!(
+        world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().status,
+        Status::Completed
+    );
+    assert!(!world.mp.save(&r, say("x")).unwrap().coalesced(), "the run is open again");
+    assert_eq!(
+        world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().status,
+        Status::InProgress
+    );
 }
 
 #[rstest]
@@ -146,11 +159,11 @@ fn idle_timers_refresh_and_never_flush_history(#[values(Kind::Sqlite, Kind::File
     let task = world.mp.save(&r, say("task").reason("task_done")).unwrap();
     for _ in 0..60 {
         world.wait(30_000);
-        assert!(world.mp.save(&r, Save::new().source(Source::Timer)).unwrap().coalesced);
+        assert!(world.mp.save(&r, Save::new().source(Source::Timer)).unwrap().coalesced());
     }
     assert_eq!(world.count("r"), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
-    assert_eq!(entry.header.snapshot_id, task.snapshot_id);
+    assert_eq!(entry.header.snapshot_id(), task.snapshot_id());
     assert_eq!(entry.marks.refreshed_at, Some(milepost::Clock::now(&world.clock)));
     let every = run("session");
     for _ in 0..3 {
@@ -169,11 +182,11 @@ fn latest_is_the_last_written_whatever_the_clock_says(#[values(Kind::Sqlite, Kin
     }
     assert_eq!(world.latest("r"), "three");
     world.clock.set(at("2026-11-15T11:00:00Z"));
-    assert!(!world.mp.save(&r, say("three")).unwrap().coalesced, "a clock that went back never coalesces");
+    assert!(!world.mp.save(&r, say("three")).unwrap().coalesced(), "a clock that went back never coalesces");
     world.mp.save(&r, say("four")).unwrap();
     assert_eq!(world.latest("r"), "four");
     let listed = world.mp.list(&ListQuery::default()).unwrap().checkpoints;
-    let sequences: Vec<_> = listed.iter().map(|l| l.entry.header.sequence).collect();
+    let sequences: Vec<_> = listed.iter().map(|l| l.entry().header.sequence()).collect();
     assert_eq!(sequences, [5, 4, 3, 2, 1]);
     // A year ahead, and back: what was written last is there.
     world.clock.set(at("2027-11-15T11:00:00Z"));
@@ -201,13 +214,16 @@ fn fifty_and_the_terminals_stay(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     }
     let listed =
         world.mp.list(&ListQuery { run: Some(r.clone()), ..ListQuery::default() }).unwrap().checkpoints;
-    let ids: Vec<_> = listed.iter().map(|l| l.entry.header.snapshot_id.clone()).collect();
+    let ids: Vec<_> = listed.iter().map(|l| l.entry().header.snapshot_id().clone()).collect();
     assert_eq!(ids.len(), 53, "50, the latest failed, the latest completed, the pinned");
-    assert_eq!(ids[50..], [pinned.snapshot_id, completed.snapshot_id, failed.snapshot_id]);
+    assert_eq!(
+        ids[50..].iter().collect::<Vec<_>>(),
+        [pinned.snapshot_id(), completed.snapshot_id(), failed.snapshot_id()]
+    );
     assert_eq!(world.count("other"), 3, "runs never evict each other");
     // All of them still prove themselves, though their neighbours are gone.
     let report = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap();
-    assert_eq!((report.checked, report.damaged), (56, vec![]));
+    assert_eq!((report.checked(), report.damaged()), (56, &vec![]));
 }
 
 #[rstest]
@@ -247,10 +263,10 @@ fn items_are_in_the_next_checkpoint_and_in_the_run_before_it(
     let note = LogLine { at: at(START), text: "hello".into(), extra: Default::default() };
     let items = [Item::Note(note), Item::Task(Task::new("t1", "done", Some("first")).unwrap())];
     world.mp.record(&r, &items, &Default::default()).unwrap();
-    let pending = world.mp.run_detail(&r).unwrap().summary.record.unwrap().working;
+    let pending = world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().working;
     assert_eq!((pending.log.len(), pending.tasks[0].id()), (1, "t1"));
     world.mp.save(&r, Save::new()).unwrap();
-    let body = world.mp.show(&Reference::Latest(0), Some(&r)).unwrap().verified.body().unwrap();
+    let body = world.mp.show(&Reference::Latest(0), Some(&r)).unwrap().verified().body().unwrap();
     assert_eq!((body.log.len(), body.tasks.len()), (1, 1));
     assert!(world.mp.store().run(&r).unwrap().unwrap().items.is_empty(), "consumed");
 }
@@ -276,9 +292,9 @@ fn lost_replies_save_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
         // A reply can be lost more often than the engine asks again; whoever is told so asks what is there.
         let saved = mp.save(&r, save);
         if let Ok(saved) = saved {
-            assert_eq!(saved.sequence, i);
+            assert_eq!(saved.sequence(), i);
         } else {
-            assert_eq!(mp.find(&Reference::Latest(0), Some(&r)).unwrap().header.sequence, i);
+            assert_eq!(mp.find(&Reference::Latest(0), Some(&r)).unwrap().header.sequence(), i);
         }
     }
     let plain = Milepost::on(open(kind, dir.path()));
@@ -294,8 +310,8 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     world.mp.save(&r, Save::new().state_text(text).unwrap()).unwrap();
     world.mp.save(&r, say("without")).unwrap();
     let state = world.mp.state(&Reference::Latest(0), Some(&r)).unwrap();
-    assert_eq!(state.state.get(), text);
-    assert_eq!(state.entry.header.sequence, 1);
+    assert_eq!(state.state().get(), text);
+    assert_eq!(state.entry().header.sequence(), 1);
     let file = world.dir.path().join("state.json");
     let plain = RestoreOptions::default();
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None);
@@ -332,12 +348,12 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     let first = world.mp.save(&run("a"), say("a")).unwrap();
     assert_eq!(
         read(),
-        format!("{{\"v\": 1.0, \"state\": {{\"checkpointRef\": \"{}\"}}}}\n", first.snapshot_id)
+        format!("{{\"v\": 1.0, \"state\": {{\"checkpointRef\": \"{}\"}}}}\n", first.snapshot_id())
     );
     world.mp.save(&run("b"), say("b")).unwrap();
-    assert!(world.mp.save(&run("a"), say("a")).unwrap().coalesced);
+    assert!(world.mp.save(&run("a"), say("a")).unwrap().coalesced());
     assert!(
-        read().contains(first.snapshot_id.as_str()),
+        read().contains(first.snapshot_id().as_str()),
         "a save that was folded into an earlier one counts too"
     );
     world.wait(10_000);
@@ -371,7 +387,7 @@ fn tags_name_checkpoints_and_two_writers_of_marks_keep_both(#[values(Kind::Sqlit
     });
     for i in 0..8 {
         let found = world.mp.find(&Reference::Name(format!("t{i}")), None).unwrap();
-        assert_eq!(found.header.sequence, 15);
+        assert_eq!(found.header.sequence(), 15);
     }
 }
 
@@ -407,7 +423,10 @@ fn a_store_removed_under_a_live_process_is_made_again(#[values(Kind::Sqlite)] ki
     }
     world.mp.save(&r, say("after")).unwrap();
     let fresh = Milepost::on(open(world.kind, world.dir.path()));
-    assert_eq!(fresh.show(&Reference::Latest(0), Some(&r)).unwrap().entry.header.summary.unwrap(), "after");
+    assert_eq!(
+        fresh.show(&Reference::Latest(0), Some(&r)).unwrap().entry().header.summary().clone().unwrap(),
+        "after"
+    );
 }
 
 #[test]
@@ -426,21 +445,21 @@ fn a_damaged_record_is_rebuilt_from_what_is_intact() {
     world.mp.save(&r, say(&long)).unwrap();
     world
         .mp
-        .complete(&world.mp.find(&Reference::Name(first.snapshot_id.to_string()), None).unwrap())
+        .complete(&world.mp.find(&Reference::Name(first.snapshot_id().to_string()), None).unwrap())
         .unwrap();
     let db = rusqlite::Connection::open(world.dir.path().join("m.db")).unwrap();
     let damage = "UPDATE run SET record = replace(record, 'in_progress', 'in_progresX')";
     assert_eq!(db.execute(damage, []).unwrap(), 1);
-    assert!(world.mp.run_detail(&r).unwrap().summary.record.is_err());
-    assert_eq!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.len(), 1);
+    assert!(world.mp.run_detail(&r).unwrap().summary().record().is_err());
+    assert_eq!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().len(), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     world.mp.mark(&entry, &MarkChange { pin: Some(true), ..MarkChange::default() }).unwrap();
-    let record = world.mp.run_detail(&r).unwrap().summary.record.unwrap();
+    let record = world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap();
     assert_eq!(record.working.decisions.len(), 1);
     assert_eq!(record.working.task_summary.as_deref(), Some(long.as_str()));
     assert_eq!((record.completed_through, record.latest_failed), (1, 1));
     let saved = world.mp.save(&r, say("goes on")).unwrap();
-    assert_eq!(saved.sequence, 3);
+    assert_eq!(saved.sequence(), 3);
 }
 
 #[test]
@@ -487,10 +506,10 @@ fn the_pointers_commit_holds_its_file_alone() {
     let pointer = Pointer { file: dir.path().join("seed.json"), key, commit: true, place };
     let world = World::new(Kind::Sqlite).with(Settings { pointer: Some(pointer), ..Settings::default() });
     let saved = world.mp.save(&run("r"), say("x")).unwrap();
-    assert_eq!(saved.pointer_error, None);
+    assert_eq!(*saved.pointer_error(), None);
     assert_eq!(git(&["show", "--name-only", "--format=", "HEAD"]).trim(), "seed.json");
     assert_eq!(git(&["status", "--porcelain"]), "M  other.txt\n?? untracked.txt\n");
-    assert!(git(&["show", "HEAD:seed.json"]).contains(saved.snapshot_id.as_str()));
+    assert!(git(&["show", "HEAD:seed.json"]).contains(saved.snapshot_id().as_str()));
 }
 
 /// Overwrites the first page of a table in the file itself.
@@ -529,7 +548,7 @@ fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] reada
     mp().doctor(true, None, &mut |_| {}).unwrap();
     assert!(world.dir.path().join("m.db.damaged-1").exists());
     let after = mp();
-    assert_eq!(after.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged, vec![]);
+    assert_eq!(*after.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged(), vec![]);
     if readable > 0 {
         // Not one goes at the next save, though the profile is no longer known.
         after.save(&r, say("next")).unwrap();
@@ -544,7 +563,7 @@ fn the_time_of_a_checkpoint_is_that_of_its_id(#[values(Kind::Sqlite, Kind::Files
     let world = World::new(kind);
     world.clock.set(at("2026-11-15T12:00:00.9999Z"));
     let saved = world.mp.save(&run("r"), say("x")).unwrap();
-    assert!(saved.snapshot_id.as_str().starts_with("cp_20261115T120000999Z_"), "{}", saved.snapshot_id);
-    let header = world.mp.show(&Reference::Latest(0), None).unwrap().entry.header;
-    assert_eq!(header.created_at, at("2026-11-15T12:00:00.999Z"), "never later than it was");
+    assert!(saved.snapshot_id().as_str().starts_with("cp_20261115T120000999Z_"), "{}", saved.snapshot_id());
+    let header = world.mp.show(&Reference::Latest(0), None).unwrap().entry().header.clone();
+    assert_eq!(header.created_at(), at("2026-11-15T12:00:00.999Z"), "never later than it was");
 }

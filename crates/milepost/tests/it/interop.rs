@@ -50,8 +50,8 @@ fn bodies(mp: &Milepost, name: &str) -> Vec<Value> {
     all.reverse();
     all.iter()
         .map(|listed| {
-            let mut body: Value = serde_json::from_slice(mp.read(&listed.entry).unwrap().bytes()).unwrap();
-            body["completed"] = listed.completed.into();
+            let mut body: Value = serde_json::from_slice(mp.read(listed.entry()).unwrap().bytes()).unwrap();
+            body["completed"] = listed.completed().into();
             body
         })
         .collect()
@@ -97,8 +97,8 @@ fn phase_checkpoints_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Ki
     let world = World::new(kind);
     let source = fixtures("pai");
     let report = import(&world.mp, None, &source);
-    assert_eq!((report.format, report.imported, report.skipped.len()), (Some(Format::Pai), 4, 0));
-    assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    assert_eq!((report.format(), report.imported(), report.skipped().len()), (Some(Format::Pai), 4, 0));
+    assert!(report.warnings().is_empty(), "{:?}", report.warnings());
     let all = bodies(&world.mp, "sess-1");
     let names: Vec<_> = all.iter().map(|body| body["phase"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["observe", "think", "plan", "build"]);
@@ -108,15 +108,15 @@ fn phase_checkpoints_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Ki
     let completed: Vec<_> = all.iter().map(|body| body["completed"].as_bool().unwrap()).collect();
     assert_eq!(completed, [true, false, false, false]);
     let found = world.mp.find(&"IEhABvay7a8ld2NS6uXNX".parse::<Reference>().unwrap(), None).unwrap();
-    assert_eq!(found.header.sequence, 4);
+    assert_eq!(found.header.sequence(), 4);
     let detail = world.mp.run_detail(&run("sess-1")).unwrap();
-    assert_eq!(detail.summary.record.unwrap().profile, Profile::Pai);
+    assert_eq!(detail.summary().record().clone().unwrap().profile, Profile::Pai);
     // Twice adds nothing, from the folder itself as from the one around it.
     let again = import(&world.mp, Some(Format::Pai), &source.join("checkpoints"));
-    assert_eq!((again.imported, again.unchanged), (0, 4));
+    assert_eq!((again.imported(), again.unchanged()), (0, 4));
     let out = world.dir.path().join("out");
     let report = world.mp.export(&exporting(Format::Pai, "sess-1", out.clone()), &mut |_| {}).unwrap();
-    assert!(report.lost_fields.is_empty(), "{:?}", report.lost_fields);
+    assert!(report.lost_fields().is_empty(), "{:?}", report.lost_fields());
     assert_eq!(documents(&out), documents(&source));
 }
 
@@ -125,12 +125,13 @@ fn snapshots_are_verified_and_go_out_with_their_checksums(#[values(Kind::Sqlite,
     let world = World::new(kind);
     let source = fixtures("snapshot/checkpoints");
     let report = import(&world.mp, None, &source);
-    assert_eq!((report.format, report.imported), (Some(Format::Snapshot), 3));
-    assert_eq!(report.skipped.len(), 1);
+    assert_eq!((report.format(), report.imported()), (Some(Format::Snapshot), 3));
+    assert_eq!(report.skipped().len(), 1);
     assert!(
-        report.skipped[0].path.ends_with("cp_torn.json") && report.skipped[0].reason.contains("too early")
+        report.skipped()[0].path.ends_with("cp_torn.json")
+            && report.skipped()[0].reason.contains("too early")
     );
-    assert!(report.warnings.iter().any(|note| note.message.contains("manual_checkpoint")));
+    assert!(report.warnings().iter().any(|note| note.message.contains("manual_checkpoint")));
     let all = bodies(&world.mp, "plan1-20260101-000000");
     assert_eq!(all[0]["source"], "manual");
     assert_eq!(all[0]["metadata"]["imported"]["source"], "manual_checkpoint");
@@ -139,7 +140,7 @@ fn snapshots_are_verified_and_go_out_with_their_checksums(#[values(Kind::Sqlite,
     let out = world.dir.path().join("out");
     let what = exporting(Format::Snapshot, "plan1-20260101-000000", out.clone());
     let report = world.mp.export(&what, &mut |_| {}).unwrap();
-    assert!(report.lost_fields.is_empty(), "{:?}", report.lost_fields);
+    assert!(report.lost_fields().is_empty(), "{:?}", report.lost_fields());
     let mut expected = documents(&source);
     expected.retain(|name, _| !name.contains("torn"));
     assert_eq!(documents(&out), expected);
@@ -149,8 +150,8 @@ fn snapshots_are_verified_and_go_out_with_their_checksums(#[values(Kind::Sqlite,
     #[allow(clippy::disallowed_methods, reason = "a test's own file")]
     std::fs::write(&file, changed).unwrap();
     let report = import(&World::new(kind).mp, Some(Format::Snapshot), &out);
-    assert_eq!(report.imported, 2);
-    assert!(report.skipped[0].reason.contains("checkpoint_integrity_mismatch"), "{:?}", report.skipped);
+    assert_eq!(report.imported(), 2);
+    assert!(report.skipped()[0].reason.contains("checkpoint_integrity_mismatch"), "{:?}", report.skipped());
 }
 
 #[rstest]
@@ -158,7 +159,7 @@ fn numbered_files_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind:
     let world = World::new(kind);
     let source = fixtures("aiwg");
     let report = import(&world.mp, None, &source);
-    assert_eq!((report.format, report.imported, report.skipped.len()), (Some(Format::Aiwg), 3, 0));
+    assert_eq!((report.format(), report.imported(), report.skipped().len()), (Some(Format::Aiwg), 3, 0));
     let all = bodies(&world.mp, "abc123");
     let facts: Vec<_> =
         all.iter().map(|b| (b["sequence"].as_u64().unwrap(), b["elapsed_ms"].as_u64().unwrap())).collect();
@@ -167,7 +168,7 @@ fn numbered_files_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind:
     assert_eq!(all[0]["workspace"]["git"]["untracked"], json!([".aiwg/", "new.txt"]));
     let out = world.dir.path().join("out");
     let report = world.mp.export(&exporting(Format::Aiwg, "abc123", out.clone()), &mut |_| {}).unwrap();
-    assert!(report.lost_fields.is_empty(), "{:?}", report.lost_fields);
+    assert!(report.lost_fields().is_empty(), "{:?}", report.lost_fields());
     assert_eq!(documents(&out), documents(&source));
 }
 
@@ -193,18 +194,18 @@ fn builds_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind::Files)]
     let world = World::new(kind);
     let source = fixtures("nova26");
     let report = import(&world.mp, None, &source);
-    assert_eq!((report.format, report.imported, report.skipped.len()), (Some(Format::Nova26), 5, 0));
+    assert_eq!((report.format(), report.imported(), report.skipped().len()), (Some(Format::Nova26), 5, 0));
     let all = bodies(&world.mp, "build-1");
     let phases: Vec<_> = all.iter().map(|body| body["phase"]["number"].as_u64().unwrap()).collect();
     assert_eq!(phases, [0, 1, 2, 3, 4]);
     assert_eq!(all[3]["tasks"], json!([{ "id": "t1", "status": "done" }]));
     assert_eq!(all[0]["metadata"]["prdFile"], "prd.json");
-    let record = world.mp.run_detail(&run("build-1")).unwrap().summary.record.unwrap();
+    let record = world.mp.run_detail(&run("build-1")).unwrap().summary().record().clone().unwrap();
     assert_eq!((record.plan.as_deref(), record.profile), (Some("prd.json"), Profile::Build));
     assert_eq!(record.started_at.to_string(), "2026-01-01T00:00:00Z");
     let out = world.dir.path().join("out.db");
     let report = world.mp.export(&exporting(Format::Nova26, "build-1", out.clone()), &mut |_| {}).unwrap();
-    assert!(report.lost_fields.is_empty(), "{:?}", report.lost_fields);
+    assert!(report.lost_fields().is_empty(), "{:?}", report.lost_fields());
     assert_eq!(rows(&out), rows(&source.join("checkpoints.db")));
 }
 
@@ -213,21 +214,21 @@ fn briefs_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind::Files)]
     let world = World::new(kind);
     let source = fixtures("markdown/checkpoints");
     let report = import(&world.mp, None, &source);
-    assert_eq!((report.format, report.imported, report.skipped.len()), (Some(Format::Markdown), 5, 0));
-    assert!(report.warnings.iter().any(|note| note.path.contains("badyaml")), "{:?}", report.warnings);
+    assert_eq!((report.format(), report.imported(), report.skipped().len()), (Some(Format::Markdown), 5, 0));
+    assert!(report.warnings().iter().any(|note| note.path.contains("badyaml")), "{:?}", report.warnings());
     let auth = bodies(&world.mp, "chk-auth");
     assert_eq!(auth.len(), 2, "the file as it was, and with its delta");
     assert!(auth[1]["brief"].as_str().unwrap().starts_with(auth[0]["brief"].as_str().unwrap()));
-    let ui = world.mp.run_detail(&run("chk-auth-ui")).unwrap().summary.record.unwrap();
+    let ui = world.mp.run_detail(&run("chk-auth-ui")).unwrap().summary().record().clone().unwrap();
     assert_eq!(ui.parent.unwrap().as_str(), auth[1]["snapshot_id"], "it continues the newest of its parent");
     let old = world.mp.run_detail(&run("chk-old")).unwrap();
-    assert_eq!(old.summary.record.unwrap().status, Status::Completed);
+    assert_eq!(old.summary().record().clone().unwrap().status, Status::Completed);
     let mut out = BTreeMap::new();
     for name in ["chk-auth", "chk-auth-ui", "chk-badyaml", "chk-old"] {
         let folder = world.dir.path().join(name);
         let report =
             world.mp.export(&exporting(Format::Markdown, name, folder.clone()), &mut |_| {}).unwrap();
-        assert!(report.lost_fields.is_empty(), "{:?}", report.lost_fields);
+        assert!(report.lost_fields().is_empty(), "{:?}", report.lost_fields());
         out.extend(documents(&folder));
     }
     assert_eq!(out, documents(&source));
@@ -292,15 +293,20 @@ fn a_run_comes_back_but_for_what_was_listed(
     native(&world);
     let out = world.dir.path().join("out");
     let report = world.mp.export(&exporting(format, "native", out.clone()), &mut |_| {}).unwrap();
-    assert_eq!(report.exported, 3);
+    assert_eq!(report.exported(), 3);
     let other = World::new(kind);
     let came = import(&other.mp, None, &out);
-    assert_eq!((came.format, came.imported, came.skipped.len()), (Some(format), 3, 0), "{:?}", came.skipped);
+    assert_eq!(
+        (came.format(), came.imported(), came.skipped().len()),
+        (Some(format), 3, 0),
+        "{:?}",
+        came.skipped()
+    );
     let before = bodies(&world.mp, "native");
     let lost = |name: &str| {
-        report.lost_fields.iter().any(|lost| lost == name || lost.starts_with(&format!("{name}.")))
+        report.lost_fields().iter().any(|lost| lost == name || lost.starts_with(&format!("{name}.")))
     };
-    let after: Vec<Value> = came.runs.iter().flat_map(|run| bodies(&other.mp, run.as_str())).collect();
+    let after: Vec<Value> = came.runs().iter().flat_map(|run| bodies(&other.mp, run.as_str())).collect();
     assert_eq!(after.len(), 3);
     for (before, after) in before.iter().zip(&after) {
         for (name, value) in before.as_object().unwrap() {
@@ -310,7 +316,7 @@ fn a_run_comes_back_but_for_what_was_listed(
             if own || lost(name) {
                 continue;
             }
-            assert_eq!(value, &after[name], "{format}: {name}; lost: {:?}", report.lost_fields);
+            assert_eq!(value, &after[name], "{format}: {name}; lost: {:?}", report.lost_fields());
         }
         if !lost("metadata") && format != Format::Markdown {
             assert_eq!(before["metadata"]["own"], after["metadata"]["own"]);
@@ -318,7 +324,7 @@ fn a_run_comes_back_but_for_what_was_listed(
     }
     for field in ["state", "brief"] {
         let holds = format == Format::Snapshot || field == "brief" && format == Format::Markdown;
-        assert_eq!(!lost(field), holds, "{format}: {field}: {:?}", report.lost_fields);
+        assert_eq!(!lost(field), holds, "{format}: {field}: {:?}", report.lost_fields());
     }
     // Nothing is written over without being told to.
     let refused = world.mp.export(&exporting(format, "native", out.clone()), &mut |_| {}).unwrap_err();
@@ -336,9 +342,9 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         let out = world.dir.path().join(format.as_str());
         world.mp.export(&exporting(format, "native", out.clone()), &mut |_| {}).unwrap();
         let other = World::new(if matches!(kind, Kind::Sqlite) { Kind::Files } else { Kind::Sqlite });
-        assert_eq!(import(&other.mp, None, &out).imported, 3);
+        assert_eq!(import(&other.mp, None, &out).imported(), 3);
         assert_eq!(bodies(&other.mp, "native"), before, "with their seals");
-        assert_eq!(import(&other.mp, None, &out).unchanged, 3);
+        assert_eq!(import(&other.mp, None, &out).unchanged(), 3);
         // A byte that was changed is found.
         let text = std::fs::read_to_string(&out).unwrap().replacen("part 2", "part 9", 1);
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
@@ -347,14 +353,16 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         let what =
             ImportOptions { format: Some(format), path: out, redaction: None, location: Default::default() };
         match fresh.mp.import(&what, &mut |_| {}) {
-            Ok(report) => assert_eq!((format, report.imported, report.skipped.len()), (Format::Jsonl, 2, 1)),
+            Ok(report) => {
+                assert_eq!((format, report.imported(), report.skipped().len()), (Format::Jsonl, 2, 1))
+            }
             Err(e) => {
                 assert_eq!((format, e.reason()), (Format::Bundle, ReasonCode::CheckpointIntegrityMismatch));
             }
         }
     }
     let detail = world.mp.run_detail(&run("native")).unwrap();
-    assert_eq!(detail.summary.record.unwrap().plan.as_deref(), Some("plan.md"));
+    assert_eq!(detail.summary().record().clone().unwrap().plan.as_deref(), Some("plan.md"));
 }
 
 #[test]
@@ -376,23 +384,23 @@ fn a_copy_there_and_back_is_the_same() {
     let note = milepost::model::Change::Note("waits".into());
     first.mp.apply(&run("turn-2"), vec![note], Save::new()).unwrap();
     let copied = first.mp.copy_to(&files.mp, None, &mut |_| {}).unwrap();
-    assert_eq!(copied.count.copied, 3 + 20 + 150);
+    assert_eq!(copied.count().copied(), 3 + 20 + 150);
     files.mp.copy_to(&last.mp, None, &mut |_| {}).unwrap();
     for (a, b) in [(&first, &files), (&files, &last), (&first, &last), (&last, &first)] {
         let compared = a.mp.compare_with(&b.mp, &mut |_| {}).unwrap();
-        assert_eq!(compared.checked, 173);
-        assert!(compared.differences.is_empty(), "{:?}", compared.differences);
+        assert_eq!(compared.checked(), 173);
+        assert!(compared.differences().is_empty(), "{:?}", compared.differences());
     }
     let order = |world: &World| -> Vec<String> {
         let all = world.mp.list(&ListQuery::default()).unwrap().checkpoints;
-        all.iter().map(|listed| listed.entry.header.snapshot_id.to_string()).collect()
+        all.iter().map(|listed| listed.entry().header.snapshot_id().to_string()).collect()
     };
     assert_eq!(order(&first), order(&last), "the order over all runs stays");
     let again = first.mp.copy_to(&last.mp, None, &mut |_| {}).unwrap();
-    assert_eq!((again.count.copied, again.count.unchanged), (0, 173));
+    assert_eq!((again.count().copied(), again.count().unchanged()), (0, 173));
     // What was changed here since is found, and a conflict is refused.
     last.mp.save(&run("turn-0"), Save::new().summary("went on")).unwrap();
-    assert!(!first.mp.compare_with(&last.mp, &mut |_| {}).unwrap().differences.is_empty());
+    assert!(!first.mp.compare_with(&last.mp, &mut |_| {}).unwrap().differences().is_empty());
     first.mp.save(&run("turn-0"), Save::new().summary("went on as well")).unwrap();
     assert!(matches!(first.mp.copy_to(&last.mp, None, &mut |_| {}), Err(Error::Conflict { .. })));
 }
@@ -406,5 +414,5 @@ fn what_would_be_imported_is_said_without_a_store() {
         location: Default::default(),
     };
     let report = preview_import(None, &what, &mut |_| {}).unwrap();
-    assert_eq!((report.imported, report.unchanged, report.runs.len()), (5, 0, 4));
+    assert_eq!((report.imported(), report.unchanged(), report.runs().len()), (5, 0, 4));
 }

@@ -12,7 +12,7 @@ fn write_once(store: &dyn Store, run: &RunId, label: u64) -> u64 {
     let mut lost = 0;
     loop {
         let answer = store.write(run, &mut |view| {
-            if view.latest.as_ref().is_some_and(|latest| latest.header.snapshot_id == *doc.snapshot_id()) {
+            if view.latest.as_ref().is_some_and(|latest| *latest.header.snapshot_id() == *doc.snapshot_id()) {
                 return WriteDecision::NoChange;
             }
             let mut commit = Commit::new(fixtures::next_record(run, view));

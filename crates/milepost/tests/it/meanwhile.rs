@@ -63,14 +63,14 @@ fn what_is_removed_before_it_is_read_is_left_out(#[values(Kind::Sqlite, Kind::Fi
     };
     let (mp, _world) = lost(&[1, 2]);
     let report = mp.verify(&VerifyScope::Store, &mut |_| ()).unwrap();
-    assert_eq!((report.checked, report.damaged), (4, Vec::new()));
+    assert_eq!((report.checked(), report.damaged()), (4, &Vec::new()));
     let (mp, _world) = lost(&[1, 2]);
     let report = mp.doctor(false, None, &mut |_| ()).unwrap();
     assert_eq!((report.checked, report.problems), (4, Vec::new()));
     let (mp, _world) = lost(&[1, 2]);
     let summary = mp.summary(&r).unwrap();
-    assert_eq!((summary.total, summary.checkpoints.len(), summary.damaged.len()), (4, 4, 0));
-    assert_eq!(summary.sessions.iter().map(|session| session.total).sum::<u64>(), 4);
+    assert_eq!((summary.total(), summary.checkpoints().len(), summary.damaged().len()), (4, 4, 0));
+    assert_eq!(summary.sessions().iter().map(|session| session.total()).sum::<u64>(), 4);
     let (mp, _world) = lost(&[1, 2]);
     let numbers: Vec<_> = mp.bodies(&r, 0).unwrap().iter().map(|body| body.sequence).collect();
     assert_eq!(numbers, [3, 4, 5, 6]);
@@ -86,16 +86,16 @@ fn what_is_removed_before_it_is_read_is_left_out(#[values(Kind::Sqlite, Kind::Fi
         dry_run: false,
     };
     let exported = mp.export(&what, &mut |_| ()).unwrap();
-    assert_eq!((exported.exported, exported.skipped.len()), (4, 0));
+    assert_eq!((exported.exported(), exported.skipped().len()), (4, 0));
     let (mp, _world) = lost(&[1, 2]);
     let other = World::new(kind);
     let copied = mp.copy_to(&other.mp, None, &mut |_| ()).unwrap();
-    assert_eq!((copied.count.copied, copied.skipped.len()), (4, 0));
+    assert_eq!((copied.count().copied(), copied.skipped().len()), (4, 0));
     let compared = mp.compare_with(&other.mp, &mut |_| ()).unwrap();
-    assert_eq!((compared.checked, compared.differences), (4, Vec::new()));
+    assert_eq!((compared.checked(), compared.differences()), (4, &Vec::new()));
     let (mp, _world) = lost(&[4]);
     let diff = mp.diff(&Reference::Numbered(r.clone(), 2), None, Some(&r)).unwrap();
-    assert_eq!((diff.from.header.sequence, diff.to.header.sequence), (2, 6));
+    assert_eq!((diff.from().header.sequence(), diff.to().header.sequence()), (2, 6));
     let (mp, _world) = lost(&[5]);
     assert_eq!(mp.last_failed_outcome(&r).unwrap(), None);
 }
@@ -109,21 +109,24 @@ fn latest_is_looked_up_again_and_a_number_is_not_found(#[values(Kind::Sqlite, Ki
         (losing(&world, kind, gone), world)
     };
     let (mp, _world) = lost(&[6]);
-    assert_eq!(mp.show(&latest, Some(&r)).unwrap().entry.header.sequence, 5);
+    assert_eq!(mp.show(&latest, Some(&r)).unwrap().entry().header.sequence(), 5);
     let (mp, _world) = lost(&[6]);
-    assert_eq!(mp.state(&latest, Some(&r)).unwrap().state.get(), "5");
+    assert_eq!(mp.state(&latest, Some(&r)).unwrap().state().get(), "5");
     let (mp, _world) = lost(&[5]);
-    assert_eq!(mp.state(&Reference::Latest(1), Some(&r)).unwrap().state.get(), "4");
+    assert_eq!(mp.state(&Reference::Latest(1), Some(&r)).unwrap().state().get(), "4");
     let (mp, _world) = lost(&[6]);
-    assert_eq!(mp.brief(&latest, Some(&r), &[]).unwrap().entry.header.sequence, 5);
+    assert_eq!(mp.brief(&latest, Some(&r), &[]).unwrap().entry.header.sequence(), 5);
     let (mp, _world) = lost(&[5]);
     let diff = mp.diff(&Reference::Latest(1), Some(&latest), Some(&r)).unwrap();
-    assert_eq!((diff.from.header.sequence, diff.to.header.sequence), (4, 6));
+    assert_eq!((diff.from().header.sequence(), diff.to().header.sequence()), (4, 6));
     let (mp, _world) = lost(&[6]);
     let examined = mp.assess(&r, false).unwrap();
-    assert_eq!(examined.shown.as_ref().unwrap().entry.header.sequence, 5);
+    assert_eq!(examined.shown.as_ref().unwrap().entry().header.sequence(), 5);
     let (mp, _world) = lost(&[6]);
-    assert_eq!(mp.verify(&VerifyScope::Checkpoint(latest, Some(r.clone())), &mut |_| ()).unwrap().checked, 1);
+    assert_eq!(
+        mp.verify(&VerifyScope::Checkpoint(latest, Some(r.clone())), &mut |_| ()).unwrap().checked(),
+        1
+    );
     let third = Reference::Numbered(r, 3);
     let (mp, _world) = lost(&[3]);
     assert!(matches!(mp.show(&third, None).unwrap_err(), Error::NotFound { .. }));
@@ -145,7 +148,7 @@ fn a_run_that_is_deleted_and_made_again_is_no_damage(#[values(Kind::Sqlite, Kind
         Ok(())
     });
     let report = Milepost::on(Arc::new(store)).verify(&VerifyScope::Store, &mut |_| ()).unwrap();
-    assert_eq!((report.checked, report.damaged), (2, Vec::new()), "6 and 5 of the first run");
+    assert_eq!((report.checked(), report.damaged()), (2, &Vec::new()), "6 and 5 of the first run");
 }
 
 #[rstest]
@@ -158,11 +161,11 @@ fn a_listed_checkpoint_without_a_document_is_damage(#[values(Kind::Sqlite, Kind:
         });
     let mp = Milepost::on(Arc::new(store));
     let report = mp.verify(&VerifyScope::Store, &mut |_| ()).unwrap();
-    assert_eq!(report.checked, SAVED);
-    assert_eq!(report.damaged.iter().map(|damage| damage.sequence).collect::<Vec<_>>(), [Some(3)]);
+    assert_eq!(report.checked(), SAVED);
+    assert_eq!(report.damaged().iter().map(|damage| damage.sequence()).collect::<Vec<_>>(), [Some(3)]);
     assert_eq!(mp.doctor(false, None, &mut |_| ()).unwrap().problems.len(), 1);
     let summary = mp.summary(&run("r")).unwrap();
-    assert_eq!((summary.total, summary.damaged), (SAVED, vec![3]));
+    assert_eq!((summary.total(), summary.damaged()), (SAVED, &vec![3]));
     let refused = mp.show(&Reference::Numbered(run("r"), 3), None).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::CheckpointIntegrityMismatch);
 }
@@ -194,7 +197,7 @@ fn a_session_is_stopped_whatever_comes_of_its_summary() {
     let status = || world.mp.store().run(&run("r")).unwrap().unwrap().row.record.unwrap().status;
     assert_eq!(status(), Status::Completed, "its end is recorded");
     broken.store(false, Ordering::SeqCst);
-    assert_eq!(session.stop().unwrap().total, 2, "the summary can be had later");
+    assert_eq!(session.stop().unwrap().total(), 2, "the summary can be had later");
     assert_eq!(session.checkpoints().unwrap().len(), 2, "nothing was saved by the second stop");
     session.start().unwrap();
     assert_eq!(status(), Status::InProgress, "it is not running, so that it can be started again");
@@ -219,10 +222,10 @@ fn an_older_save_does_not_overwrite_a_newer_pointer(#[case] summary: &'static st
     let first = Milepost::on(Arc::new(store)).with_settings(settings);
     first.save(&run("r"), say("first")).unwrap();
     let newest = world.mp.find(&Reference::Latest(0), None).unwrap().header;
-    assert_eq!(newest.summary.as_deref(), Some(summary));
+    assert_eq!(newest.summary().as_deref(), Some(summary));
     let expected = match status {
         Status::Completed => "{}\n".to_owned(),
-        _ => format!("{{\"ref\": \"{}\"}}\n", newest.snapshot_id),
+        _ => format!("{{\"ref\": \"{}\"}}\n", newest.snapshot_id()),
     };
     let found = std::fs::read_to_string(&file).unwrap_or_else(|_| "{}\n".to_owned());
     assert_eq!(found, expected);

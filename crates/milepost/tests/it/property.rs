@@ -95,7 +95,7 @@ impl History<'_> {
                 oracle.commit(|view, commit| {
                     commit.puts.push(doc.seal(&view.slot));
                     let open = shown(view).oldest.iter().filter(|entry| !entry.marks.protects());
-                    commit.drops.extend(open.take(2).map(|entry| entry.header.sequence));
+                    commit.drops.extend(open.take(2).map(|entry| entry.header.sequence()));
                 });
             }
             Step::Drop(which) if !there.is_empty() => {
@@ -121,7 +121,7 @@ impl History<'_> {
                     .commit(|_, commit| commit.events.extend((0..*count).map(|n| fixtures::event(&run, n))));
             }
             Step::UseAgain if !there.is_empty() => {
-                let taken = oracle.entry(there[0]).header.snapshot_id;
+                let taken = oracle.entry(there[0]).header.snapshot_id().clone();
                 let oracle = &mut self.ledgers[(at + 1) % RUNS];
                 let again = oracle.doc("again").id(taken.as_str());
                 let answer = oracle.attempt(|view, commit| commit.puts.push(again.seal(&view.slot)));

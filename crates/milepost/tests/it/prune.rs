@@ -18,7 +18,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 fn pruned(mp: &Milepost) -> PruneReport {
     let report = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
-    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    assert!(report.failed().is_empty(), "{:?}", report.failed());
     report
 }
 
@@ -28,7 +28,7 @@ fn planned(mp: &Milepost) -> PruneReport {
 
 fn summaries(mp: &Milepost, name: &str) -> Vec<String> {
     let listed = mp.list(&ListQuery { run: Some(run(name)), ..ListQuery::default() }).unwrap();
-    listed.checkpoints.into_iter().map(|l| l.entry.header.summary.unwrap()).collect()
+    listed.checkpoints.into_iter().map(|l| l.entry().header.summary().clone().unwrap()).collect()
 }
 
 #[rstest]
@@ -45,7 +45,7 @@ fn sixty_saves_in_one_second_leave_the_last_fifty(#[values(Kind::Sqlite, Kind::F
     assert_eq!(summaries(&world.mp, "r"), expected);
     assert_eq!(world.latest("r"), "60");
     assert_eq!(world.count("other"), 3);
-    assert_eq!(pruned(&world.mp).removed, 0, "the saves have done it");
+    assert_eq!(pruned(&world.mp).removed(), 0, "the saves have done it");
 }
 
 #[rstest]
@@ -60,15 +60,15 @@ fn the_latest_failed_and_completed_stay_beside_the_fifty(#[values(Kind::Sqlite, 
         all.save(&run("r"), say(&format!("{i}"))).unwrap();
     }
     let plan = planned(&world.mp);
-    assert_eq!((plan.removed, plan.kept), (11, 52));
+    assert_eq!((plan.removed(), plan.kept()), (11, 52));
     assert_eq!(world.count("r"), 63, "a plan changes nothing");
     let report = pruned(&world.mp);
-    assert_eq!((report.removed, report.kept, report.compressed), (11, 52, 0));
+    assert_eq!((report.removed(), report.kept(), report.compressed()), (11, 52, 0));
     let left = summaries(&world.mp, "r");
     assert_eq!(left.len(), 52);
     assert_eq!(left[50..], ["c", "f1"]);
-    assert_eq!(pruned(&world.mp).removed, 0);
-    assert!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty());
+    assert_eq!(pruned(&world.mp).removed(), 0);
+    assert!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().is_empty());
 }
 
 #[rstest]
@@ -82,12 +82,12 @@ fn ages_are_by_the_hour_and_a_failed_one_never_ages(#[values(Kind::Sqlite, Kind:
     world.clock.advance(14 * DAY - Duration::from_secs(3600));
     // Runs that get no more saves are pruned by prune alone.
     let report = pruned(&world.mp);
-    assert_eq!(report.removed, 1);
-    let why: Vec<_> = report.plan.iter().map(|s| (s.action, s.reasons[0].to_string())).collect();
+    assert_eq!(report.removed(), 1);
+    let why: Vec<_> = report.plan().iter().map(|s| (s.action(), s.reasons()[0].to_string())).collect();
     assert_eq!(why[1], (PruneAction::Remove, "older than 14 days".into()));
     assert_eq!(summaries(&world.mp, "r"), ["13d23h", "failed"]);
     let failed = world.mp.show(&Reference::Numbered(run("r"), 1), None).unwrap();
-    assert_eq!(failed.verified.body().unwrap().status, Status::Failed);
+    assert_eq!(failed.verified().body().unwrap().status, Status::Failed);
     world.mp.save(&run("r"), say("now")).unwrap();
     assert_eq!(summaries(&world.mp, "r"), ["now", "13d23h", "failed"]);
 }
@@ -104,7 +104,7 @@ fn stamps_a_year_ahead_never_cost_what_was_just_written(#[values(Kind::Sqlite, K
     world.clock.set(at(START));
     for i in 0..10 {
         let saved = mp.save(&run("r"), say(&format!("now{i}"))).unwrap();
-        assert!(!saved.pruned.contains(&saved.snapshot_id));
+        assert!(!saved.pruned().contains(saved.snapshot_id()));
         assert_eq!(world.latest("r"), format!("now{i}"));
         pruned(&mp);
         assert_eq!(world.latest("r"), format!("now{i}"));
@@ -131,7 +131,7 @@ fn buckets_add_to_what_saves_and_prunes_keep(#[values(Kind::Sqlite, Kind::Files)
     pruned(&mp);
     // Four a day from noon on: the last of a day is 1, 5, 9, …, 129.
     assert_eq!(summaries(&mp, "r"), ["129", "128", "125", "121"]);
-    assert_eq!(planned(&mp).removed, 0);
+    assert_eq!(planned(&mp).removed(), 0);
 }
 
 #[rstest]
@@ -151,7 +151,7 @@ fn pins_and_tags_stay_and_an_emptied_run_keeps_its_newest(#[values(Kind::Sqlite,
     assert_eq!(summaries(&world.mp, "r"), ["5", "3", "1"]);
     for n in [2, 4, 6] {
         let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
-        assert_eq!(shown.verified.body().unwrap().sequence, n);
+        assert_eq!(shown.verified().body().unwrap().sequence, n);
     }
 }
 
@@ -167,7 +167,7 @@ fn what_ended_stays_for_good_unless_asked(#[values(Kind::Sqlite, Kind::Files)] k
     world.clock.advance(3650 * DAY);
     world.mp.save(&run("new"), say("n")).unwrap();
     let report = pruned(&world.mp);
-    assert!(report.runs_removed.is_empty());
+    assert!(report.runs_removed().is_empty());
     assert_eq!((world.count("failed"), world.count("completed")), (1, 1), "the others were too old");
     assert_eq!((world.latest("failed").as_str(), world.latest("completed").as_str()), ("end", "end"));
 }
@@ -188,17 +188,20 @@ fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)]
     }
     world.clock.advance(90 * DAY);
     mp.save(&run("new"), say("n")).unwrap();
-    assert!(pruned(mp).runs_removed.is_empty(), "90 days are not more than 90 days");
+    assert!(pruned(mp).runs_removed().is_empty(), "90 days are not more than 90 days");
     world.wait(1);
     let plan = planned(mp);
-    assert_eq!(plan.runs_removed, [run("done")]);
+    assert_eq!(*plan.runs_removed(), [run("done")]);
     let report = pruned(mp);
-    assert_eq!(report.runs_removed, [run("done")]);
-    let gone: Vec<_> = report.plan.iter().filter(|step| step.action == PruneAction::Remove).collect();
-    assert!(gone.iter().all(|s| s.run_id == run("done") && s.reasons[0].to_string().contains("90 days ago")));
+    assert_eq!(*report.runs_removed(), [run("done")]);
+    let gone: Vec<_> = report.plan().iter().filter(|step| step.action() == PruneAction::Remove).collect();
+    assert!(
+        gone.iter().all(|s| *s.run_id() == run("done") && s.reasons()[0].to_string().contains("90 days ago"))
+    );
     assert!(mp.run_detail(&run("done")).is_err());
     assert_eq!((world.count("pinned"), world.count("brief"), world.count("open")), (1, 4, 1));
-    let order: Vec<_> = mp.runs(&Default::default()).unwrap().into_iter().map(|r| r.run_id).collect();
+    let order: Vec<_> =
+        mp.runs(&Default::default()).unwrap().into_iter().map(|r| r.run_id().clone()).collect();
     assert_eq!(order, ["new", "open", "brief", "pinned"].map(run), "pruning moves no run in lists");
 }
 
@@ -226,20 +229,20 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
         }
         world.clock.advance(DAY);
     }
-    assert_eq!(pruned(&world.mp).too_large, None);
-    let bytes = world.mp.store().info().unwrap().bytes;
+    assert_eq!(pruned(&world.mp).too_large(), None);
+    let bytes = world.mp.store().info().unwrap().bytes();
     let store_limits = StoreLimits { max_bytes: bytes - 30_000, ..StoreLimits::default() };
     let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
     let goes = |report: &PruneReport| -> Vec<String> {
-        let gone = report.plan.iter().filter(|step| step.action == PruneAction::Remove);
-        gone.map(|step| format!("{}@{}", step.run_id, step.sequence)).collect()
+        let gone = report.plan().iter().filter(|step| step.action() == PruneAction::Remove);
+        gone.map(|step| format!("{}@{}", step.run_id(), step.sequence())).collect()
     };
     assert_eq!(goes(&planned(&mp)), ["a@1"]);
     let report = pruned(&mp);
     assert_eq!(goes(&report), ["a@1"], "of the oldest, and no more than it takes");
-    assert!(report.plan[0].reasons[0].to_string().contains("the store takes more than"));
-    assert!(report.runs_removed.is_empty());
-    assert!(report.bytes_freed > 30_000, "{}", report.bytes_freed);
+    assert!(report.plan()[0].reasons()[0].to_string().contains("the store takes more than"));
+    assert!(report.runs_removed().is_empty());
+    assert!(report.bytes_freed() > 30_000, "{}", report.bytes_freed());
     assert_eq!(summaries(&mp, "a"), ["a completed", "a failed"]);
     let tiny = Settings {
         store_limits: StoreLimits { max_bytes: 1000, ..StoreLimits::default() },
@@ -247,7 +250,7 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     };
     let report = pruned(&world.mp.clone().with_settings(tiny));
     assert_eq!(goes(&report), ["c@1", "c@2"], "open runs stay, and what was written last");
-    assert!(report.too_large.is_some(), "and that is said");
+    assert!(report.too_large().is_some(), "and that is said");
     assert_eq!(world.mp.runs(&Default::default()).unwrap().len(), 4);
 }
 
@@ -268,7 +271,7 @@ fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     assert!(read().contains("cp_"));
     planned(&world.mp);
     assert!(read().contains("cp_"));
-    assert_eq!(pruned(&world.mp).removed, 1);
+    assert_eq!(pruned(&world.mp).removed(), 1);
     assert_eq!(read(), "{\"ref\": null}\n");
 }
 
@@ -283,12 +286,12 @@ fn compressed_history_is_like_any_other() {
         world.clock.advance(Duration::from_secs(3600));
     }
     let plan = planned(&mp);
-    assert_eq!((plan.removed, plan.compressed, plan.kept), (0, 26, 50));
+    assert_eq!((plan.removed(), plan.compressed(), plan.kept()), (0, 26, 50));
     let report = pruned(&mp);
-    assert_eq!((report.removed, report.compressed, report.kept), (0, 26, 50));
-    assert!(report.bytes_freed > 26 * 1500, "{}", report.bytes_freed);
+    assert_eq!((report.removed(), report.compressed(), report.kept()), (0, 26, 50));
+    assert!(report.bytes_freed() > 26 * 1500, "{}", report.bytes_freed());
     let again = pruned(&mp);
-    assert_eq!((again.removed, again.compressed, again.bytes_freed), (0, 0, 0));
+    assert_eq!((again.removed(), again.compressed(), again.bytes_freed()), (0, 0, 0));
     let folder = world.dir.path().join("store/r");
     let ends = |end: &str| {
         let names = std::fs::read_dir(folder.join("history")).unwrap();
@@ -299,14 +302,14 @@ fn compressed_history_is_like_any_other() {
     // Listed, shown, verified, counted, and its state read.
     assert_eq!(world.count("r"), 50);
     let oldest = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap();
-    assert_eq!(oldest.verified.body().unwrap().task_summary.as_deref(), Some("10"));
+    assert_eq!(oldest.verified().body().unwrap().task_summary.as_deref(), Some("10"));
     assert!(mp.state(&Reference::Latest(49), Some(&run("r"))).is_ok());
-    assert_eq!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().checked, 50);
+    assert_eq!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().checked(), 50);
     mp.save(&run("r"), say("60")).unwrap();
     assert_eq!((world.count("r"), ends(".gz")), (50, 25), "a save counts and removes compressed ones");
     // What a crash leaves: both forms. The plain one goes with the next prune.
-    let id = &mp.find(&Reference::Latest(49), Some(&run("r"))).unwrap().header.snapshot_id;
-    let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().verified;
+    let id = &mp.find(&Reference::Latest(49), Some(&run("r"))).unwrap().header.snapshot_id().clone();
+    let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().verified().clone();
     let plain = folder.join(format!("history/{id}.json"));
     milepost::internal::fs::atomic::write(
         &plain,
@@ -315,7 +318,7 @@ fn compressed_history_is_like_any_other() {
     )
     .unwrap();
     let mended = pruned(&mp);
-    assert_eq!((mended.removed, mended.compressed), (0, 0));
+    assert_eq!((mended.removed(), mended.compressed()), (0, 0));
     assert!(!plain.exists());
     assert_eq!(mp.doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);
     // One flipped byte is found and named.
@@ -325,18 +328,18 @@ fn compressed_history_is_like_any_other() {
     bytes[middle] ^= 1;
     milepost::internal::fs::atomic::write(&packed, &bytes, milepost::internal::fs::atomic::Mode::Private)
         .unwrap();
-    let damaged = mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged;
+    let damaged = mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().clone();
     assert_eq!(damaged.len(), 1);
-    assert_eq!(damaged[0].snapshot_id.as_ref(), Some(id));
+    assert_eq!(damaged[0].snapshot_id().as_ref(), Some(id));
     let shown = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap_err();
     assert_eq!(shown.reason(), milepost::ReasonCode::CheckpointIntegrityMismatch);
     // Pruned by age like any other, the damaged one too.
     world.clock.advance(14 * DAY);
     let report = pruned(&mp);
     // The newest, and the newest with a state, which is compressed now.
-    assert_eq!((report.removed, report.compressed, report.kept), (48, 1, 2));
+    assert_eq!((report.removed(), report.compressed(), report.kept()), (48, 1, 2));
     assert_eq!((ends(".gz"), ends(".json")), (1, 1));
-    assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty());
+    assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().is_empty());
 }
 
 #[test]
@@ -347,11 +350,11 @@ fn compression_is_off_unless_asked_for_and_nothing_to_do_in_sqlite() {
             world.mp.save(&run("r"), say(&format!("{i}"))).unwrap();
         }
         world.clock.advance(2 * DAY);
-        assert_eq!(pruned(&world.mp).compressed, 0);
+        assert_eq!(pruned(&world.mp).compressed(), 0);
         let store_limits = StoreLimits { compress_after: Some(DAY), ..StoreLimits::default() };
         let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
         let expected = if matches!(kind, Kind::Files) { 4 } else { 0 };
-        assert_eq!((planned(&mp).compressed, pruned(&mp).compressed), (expected, expected), "{kind:?}");
+        assert_eq!((planned(&mp).compressed(), pruned(&mp).compressed()), (expected, expected), "{kind:?}");
     }
 }
 
@@ -360,7 +363,7 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
     let world = World::new(Kind::Files);
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {
-        ids.push(world.mp.save(&run(name), say("old")).unwrap().snapshot_id);
+        ids.push(world.mp.save(&run(name), say("old")).unwrap().snapshot_id().clone());
         world.mp.save(&run(name), say("new")).unwrap();
     }
     world.clock.advance(20 * DAY);
@@ -369,10 +372,10 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir_all(path.join("x")).unwrap();
     let report = world.mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
-    assert_eq!(report.failed.len(), 1);
-    assert_eq!(report.failed[0].run_id, Some(run("b")));
-    assert_eq!(report.failed[0].error.reason(), milepost::ReasonCode::CheckpointRetentionPruneFailed);
-    assert_eq!(report.removed, 3, "it is out of the lists all the same");
+    assert_eq!(report.failed().len(), 1);
+    assert_eq!(*report.failed()[0].run_id(), Some(run("b")));
+    assert_eq!(report.failed()[0].error().reason(), milepost::ReasonCode::CheckpointRetentionPruneFailed);
+    assert_eq!(report.removed(), 3, "it is out of the lists all the same");
     assert_eq!(["a", "b", "c"].map(|name| world.count(name)), [1, 1, 1]);
 }
 
@@ -420,10 +423,10 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
     let mp = handle(keep(KeepCount::Last(5)));
     pruned(&mp);
     let left = mp.list(&ListQuery { run: Some(run("r")), ..ListQuery::default() }).unwrap().checkpoints;
-    let untagged = left.iter().filter(|l| l.entry.marks.tags.is_empty()).count();
+    let untagged = left.iter().filter(|l| l.entry().marks.tags.is_empty()).count();
     assert!(untagged <= 5, "{untagged}");
     assert_eq!(world.count("s"), 5);
-    assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty());
+    assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().is_empty());
     assert_eq!(mp.doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);
 }
 
@@ -448,14 +451,14 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     drop(db);
     let few = Settings { keep_last: Some(KeepCount::Last(2)), ..Settings::default() };
     let report = pruned(&world.mp.clone().with_settings(few));
-    assert_eq!((report.removed, report.kept), (9 + 10, 4), "the damaged one is not counted, and stays");
-    let damaged = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged;
-    assert_eq!(damaged.iter().map(|d| d.sequence).collect::<Vec<_>>(), [Some(4)]);
+    assert_eq!((report.removed(), report.kept()), (9 + 10, 4), "the damaged one is not counted, and stays");
+    let damaged = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().clone();
+    assert_eq!(damaged.iter().map(|d| d.sequence()).collect::<Vec<_>>(), [Some(4)]);
     world.mp.doctor(true, None, &mut |_| {}).unwrap();
-    assert_eq!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged, vec![]);
+    assert_eq!(*world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged(), vec![]);
     let saved = world.mp.show(&Reference::Numbered(run("r"), 4), None).unwrap();
     assert_eq!(
-        saved.verified.body().unwrap().task_summary.as_deref(),
+        saved.verified().body().unwrap().task_summary.as_deref(),
         Some("3"),
         "its document was never touched"
     );
@@ -488,7 +491,7 @@ fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     // A reply can be lost more often than the engine asks again; a second prune then finds what is left.
     let first = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     let second = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
-    assert!(first.removed <= 28 && first.failed.len() + second.failed.len() <= 2, "{first:?}");
+    assert!(first.removed() <= 28 && first.failed().len() + second.failed().len() <= 2, "{first:?}");
     let kept = plain.with_settings(keep(KeepCount::Last(3)));
     pruned(&kept);
     for name in ["a", "b", "c", "d"] {

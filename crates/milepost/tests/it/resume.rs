@@ -69,7 +69,7 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     let next = Worker::new();
     let continued = world.mp.continue_run(&run("a"), start("b", &next), false).unwrap();
     let record = &continued.started.record;
-    let latest = continued.from.shown.unwrap().entry.header.snapshot_id;
+    let latest = continued.from.shown.unwrap().entry().header.snapshot_id().clone();
     assert_eq!(record.parent.as_ref(), Some(&latest), "the checkpoint it goes on from");
     assert_eq!(record.working.tasks.len(), 1, "the work goes over");
     assert_eq!(record.working.task_summary.as_deref(), Some("half way"));
@@ -79,8 +79,8 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     assert!(matches!(&refused, Error::NotResumable { why, .. } if why.contains("run b")), "{refused}");
     assert_eq!(refused.reason(), ReasonCode::ResumeClaimed);
     let saved = world.mp.save(&run("b"), Save::new().summary("on")).unwrap();
-    let body = world.mp.show(&saved.snapshot_id.as_str().parse().unwrap(), None).unwrap();
-    assert_eq!(body.verified.body().unwrap().parent, Some(latest));
+    let body = world.mp.show(&saved.snapshot_id().as_str().parse().unwrap(), None).unwrap();
+    assert_eq!(body.verified().body().unwrap().parent, Some(latest));
     next.kill();
     assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed, "it has a checkpoint now: firm");
     assert_eq!(reason(&world.mp, "b"), ReasonCode::ResumeAllowed);

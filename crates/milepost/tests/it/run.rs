@@ -83,7 +83,7 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
     assert_eq!(first.state::<Vec<u32>>().unwrap(), None);
     let mut state = vec![1];
     let saved = first.begin_task("a").unwrap().complete_with(&state).unwrap();
-    assert_eq!((saved.sequence, saved.source), (1, Source::StepBoundary));
+    assert_eq!((saved.sequence(), saved.source()), (1, Source::StepBoundary));
     state.push(2);
     first.put(&state).unwrap();
     first.begin_task("b").unwrap().fail("no such file").unwrap();
@@ -98,12 +98,12 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
     drop(second.begin_task("c").unwrap());
     assert_eq!(status(&second, "c"), "interrupted");
     second.begin_task("c").unwrap().skip().unwrap();
-    let record = world.mp.run_detail(second.id()).unwrap().summary.record.unwrap();
+    let record = world.mp.run_detail(second.id()).unwrap().summary().record().clone().unwrap();
     assert_eq!((record.title.as_deref(), record.plan.as_deref()), (Some("Night"), Some("plan.toml")));
     assert_eq!((record.sessions, record.profile), (2, Profile::Build));
     assert!(record.working.log[0].text.contains("no such file"));
     let last = second.finish(Status::Completed).unwrap();
-    assert_eq!(last.status, Status::Completed);
+    assert_eq!(last.status(), Status::Completed);
     assert!(second.finish(Status::InProgress).is_err());
 }
 
@@ -120,8 +120,8 @@ fn a_task_that_is_done_holds_its_own_state_whatever_other_threads_put() {
         });
         for n in 0..40 {
             let saved = handle.begin_task(&format!("t{n}")).unwrap().complete_with(&n).unwrap();
-            let reference = Reference::Numbered(run("r"), saved.sequence);
-            let state = world.mp.show(&reference, None).unwrap().verified.body().unwrap().state.unwrap();
+            let reference = Reference::Numbered(run("r"), saved.sequence());
+            let state = world.mp.show(&reference, None).unwrap().verified().body().unwrap().state.unwrap();
             // Said before anything can fail, so that the other thread ends.
             over.store(state.get() != n.to_string() || n == 39, Ordering::Relaxed);
             assert_eq!(state.get(), n.to_string());
@@ -176,36 +176,36 @@ fn fifty_idle_auto_saves_leave_the_task_checkpoint_in_place(#[values(Kind::Sqlit
     let mut beat = r.heartbeat(Duration::from_secs(120));
     for _ in 0..60 {
         world.wait(30_000);
-        assert!(auto.tick().unwrap().coalesced);
-        assert!(beat.tick().unwrap().coalesced);
+        assert!(auto.tick().unwrap().coalesced());
+        assert!(beat.tick().unwrap().coalesced());
     }
     assert_eq!(world.count("r"), 2);
     assert_eq!(
-        world.mp.find(&Reference::Latest(0), Some(r.id())).unwrap().header.snapshot_id,
-        task.snapshot_id
+        world.mp.find(&Reference::Latest(0), Some(r.id())).unwrap().header.snapshot_id(),
+        task.snapshot_id()
     );
     r.put(&[4]).unwrap();
     let saved = auto.tick().unwrap();
-    assert!(!saved.coalesced, "a change is a checkpoint");
-    assert_eq!((saved.source, r.state().unwrap()), (Source::Timer, Some(vec![4])));
+    assert!(!saved.coalesced(), "a change is a checkpoint");
+    assert_eq!((saved.source(), r.state().unwrap()), (Source::Timer, Some(vec![4])));
 }
 
 #[rstest]
 fn timers_leave_a_run_as_it_stands(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     let r = world.mp.run("r").rejoin_or_start().unwrap();
-    let status = || world.mp.run_detail(&run("r")).unwrap().summary.record.unwrap().status;
+    let status = || world.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().status;
     let mut auto = r.autosave(Duration::from_secs(30));
     let mut beat = r.heartbeat(Duration::from_secs(120));
-    assert_eq!(beat.tick().unwrap().source, Source::Timer);
+    assert_eq!(beat.tick().unwrap().source(), Source::Timer);
     r.save(Save::new().status(Status::Paused)).unwrap();
     world.wait(60_000);
     assert!(beat.tick().is_none(), "the work rests");
     r.put(&1).unwrap();
-    assert_eq!(auto.tick().unwrap().status, Status::Paused);
+    assert_eq!(auto.tick().unwrap().status(), Status::Paused);
     assert_eq!(status(), Status::Paused);
     let error = r.save_after_error("a flaky test").unwrap();
-    assert_eq!((error.source, error.status), (Source::ErrorBoundary, Status::InProgress));
+    assert_eq!((error.source(), error.status()), (Source::ErrorBoundary, Status::InProgress));
     r.finish(Status::Failed).unwrap();
     r.put(&2).unwrap();
     assert!(auto.tick().is_none() && beat.tick().is_none());
@@ -275,7 +275,7 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
     assert!(r.begin_task("next").is_err() && r.note("x").is_err() && r.finish(Status::Failed).is_err());
     full.store(false, Ordering::SeqCst);
     world.wait(30_000);
-    assert!(!auto.tick().unwrap().coalesced);
+    assert!(!auto.tick().unwrap().coalesced());
     assert_eq!((r.state().unwrap(), failures.load(Ordering::SeqCst)), (Some(5), 4));
     let events = world.events_of(EventType::Error);
     assert_eq!(events.len(), 1);

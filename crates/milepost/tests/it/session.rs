@@ -86,7 +86,7 @@ fn a_session_from_its_start_to_its_summary() {
         })
         .build()
         .unwrap();
-    assert_eq!(session.stop().unwrap().total, 0, "nothing to stop: only a summary");
+    assert_eq!(session.stop().unwrap().total(), 0, "nothing to stop: only a summary");
     assert!(session.latest().unwrap().is_none() && session.checkpoints().unwrap().is_empty());
     let events = session.events();
     write(&root.join(".aiwg/planning/one.md"), "12345");
@@ -131,28 +131,28 @@ fn a_session_from_its_start_to_its_summary() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!((summary.total, summary.sessions.len()), (summary.checkpoints.len() as u64, 1));
-    assert!(summary.checkpoints.iter().map(|line| line.number).eq(1..=summary.total), "contiguous");
-    assert_eq!(texts(&summary.files_modified), [".aiwg/planning/one.md", "new.rs", "other.rs"]);
-    let line = summary.checkpoints.last().unwrap();
-    assert_eq!((line.files_modified, line.git_status.untracked, line.aiwg_files), (3, 2, 1));
-    assert_eq!(summary.total_duration, line.duration);
-    assert!(summary.peak_rss.unwrap() > 100_000);
-    assert_eq!(session.checkpoints().unwrap().len() as u64, summary.total);
-    assert_eq!(seen.load(Ordering::SeqCst), summary.total, "callbacks after one that panics are called");
-    assert!(bad.load(Ordering::SeqCst) >= summary.total + 2);
+    assert_eq!((summary.total(), summary.sessions().len()), (summary.checkpoints().len() as u64, 1));
+    assert!(summary.checkpoints().iter().map(|line| line.number()).eq(1..=summary.total()), "contiguous");
+    assert_eq!(texts(summary.files_modified()), [".aiwg/planning/one.md", "new.rs", "other.rs"]);
+    let line = summary.checkpoints().last().unwrap();
+    assert_eq!((line.files_modified(), line.git_status().untracked(), line.aiwg_files()), (3, 2, 1));
+    assert_eq!(summary.total_duration(), line.duration());
+    assert!(summary.peak_rss().unwrap() > 100_000);
+    assert_eq!(session.checkpoints().unwrap().len() as u64, summary.total());
+    assert_eq!(seen.load(Ordering::SeqCst), summary.total(), "callbacks after one that panics are called");
+    assert!(bad.load(Ordering::SeqCst) >= summary.total() + 2);
     // The same again is another session of the run.
     session
         .start_with(SessionOverrides { session_id: Some("again".into()), ..SessionOverrides::default() })
         .unwrap();
     let again = session.stop_as(Status::Failed).unwrap();
-    assert_eq!((again.total, again.sessions[0].session_id.as_str()), (2, "again"));
+    assert_eq!((again.total(), again.sessions()[0].session_id().as_str()), (2, "again"));
     let mp = Milepost::at(&url.parse().unwrap(), &OpenOptions::new()).unwrap();
     let whole = mp.summary(&run("r")).unwrap();
-    let ids: Vec<_> = whole.sessions.iter().map(|s| (s.session_id.as_str(), s.total)).collect();
-    assert_eq!(ids, [("abc123", summary.total), ("again", 2)]);
-    assert_eq!((whole.total, whole.status), (summary.total + 2, Some(Status::Failed)));
-    assert!(whole.total_duration >= summary.total_duration);
+    let ids: Vec<_> = whole.sessions().iter().map(|s| (s.session_id().as_str(), s.total())).collect();
+    assert_eq!(ids, [("abc123", summary.total()), ("again", 2)]);
+    assert_eq!((whole.total(), whole.status()), (summary.total() + 2, Some(Status::Failed)));
+    assert!(whole.total_duration() >= summary.total_duration());
     let latest = Session::latest_of(&mp, None).unwrap().unwrap();
     assert_eq!((latest.status, latest.session_id.as_str()), (Status::Failed, "again"));
     assert_eq!(format_duration(Duration::from_millis(latest.elapsed_ms)), "0s");
@@ -208,7 +208,7 @@ fn a_start_that_failed_is_tried_again_and_ticks_that_fail_are_told() {
     assert!(session.capture().is_err() && session.stop().is_err(), "the caller is told");
     full.store(false, Ordering::SeqCst);
     let summary = session.stop().unwrap();
-    assert_eq!(summary.status, Some(Status::Completed), "and may try again");
+    assert_eq!(summary.status(), Some(Status::Completed), "and may try again");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
         std::fs::remove_file(root.join(name)).unwrap();
     }
     let shown = one.show(&Reference::Latest(0), Some(&run("r"))).unwrap();
-    assert_eq!(touched(&shown.verified.body().unwrap()), ["a", "b", "c", "d"]);
+    assert_eq!(touched(&shown.verified().body().unwrap()), ["a", "b", "c", "d"]);
     // Many at once, each with a file of its own that is gone before anybody else looks.
     std::thread::scope(|threads| {
         for n in 0..4 {
@@ -267,7 +267,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
         }
     });
     let shown = open().show(&Reference::Latest(0), Some(&run("r"))).unwrap();
-    assert_eq!(touched(&shown.verified.body().unwrap()).len(), 24);
+    assert_eq!(touched(&shown.verified().body().unwrap()).len(), 24);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_timer_that_does_not_look_confirms_what_was_seen() {
     world.mp.save(&run("r"), Save::new().summary("s").capture(seen)).unwrap();
     world.wait(60_000);
     let timer = || world.mp.save(&run("r"), Save::new().summary("s").source(Source::Timer)).unwrap();
-    assert!(timer().coalesced);
+    assert!(timer().coalesced());
     let due = |source| {
         world
             .mp
@@ -289,7 +289,7 @@ fn a_timer_that_does_not_look_confirms_what_was_seen() {
     assert!(!due(Source::Timer) && due(Source::Manual));
     world.wait(30 * 60_000);
     assert!(due(Source::Timer), "once in half an hour");
-    assert!(!world.mp.save(&run("r"), Save::new().summary("t").source(Source::Timer)).unwrap().coalesced);
+    assert!(!world.mp.save(&run("r"), Save::new().summary("t").source(Source::Timer)).unwrap().coalesced());
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     world.mp.save(&run("r"), Save::new().summary("after").capture(look())).unwrap();
     for n in [2, 3] {
         let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
-        assert_eq!(touched(&shown.verified.body().unwrap()), ["a", "b"], "{n}");
+        assert_eq!(touched(&shown.verified().body().unwrap()), ["a", "b"], "{n}");
     }
 }
 
@@ -350,7 +350,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
         assert_eq!(seen.watch.is_empty(), origin.is_some(), "{:?}", seen.watch);
     }
     // It is open here, and is meant only by name.
-    let worktree = world.mp.run_detail(&run("foreign")).unwrap().summary.record.unwrap().worktree;
+    let worktree = world.mp.run_detail(&run("foreign")).unwrap().summary().record().clone().unwrap().worktree;
     let meant = world.mp.current_run(&Caller { worktree, ..Caller::default() }).unwrap();
     assert!(matches!(&meant, RunResolution::Run(only) if only.as_str() == "adopted"), "{meant:?}");
 }

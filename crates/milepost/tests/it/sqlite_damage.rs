@@ -78,7 +78,7 @@ fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
         let doc = hurt.doc(n).state(text(3000, 1));
         hurt.commit(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
-            commit.drops.extend((view.count >= 4).then(|| shown(view).oldest[0].header.sequence));
+            commit.drops.extend((view.count >= 4).then(|| shown(view).oldest[0].header.sequence()));
             commit.events.push(fixtures::event(&fixtures::run_id("hurt"), n));
         });
     }
@@ -97,7 +97,7 @@ fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
         let look = || {
             let query = HeaderQuery::default().run(hurt.run());
             let (damaged, good) = sort_out(store.headers(&query).unwrap());
-            assert_eq!((damaged.len(), damaged[0].part, damaged[0].sequence), (1, Part::Header, Some(5)));
+            assert_eq!((damaged.len(), damaged[0].part(), damaged[0].sequence()), (1, Part::Header, Some(5)));
             assert_eq!(store.run(hurt.run()).unwrap().unwrap().row.count as usize, good + 1);
             store.body(hurt.run(), 5).unwrap();
             good
@@ -138,10 +138,10 @@ fn what_a_damaged_fresh_row_removed_is_there_again_and_the_run_is_named() {
     let sql = "UPDATE append_log SET drops = zeroblob(length(drops)) WHERE sequence = 6";
     with_fresh_damage(sql, |store, hurt| {
         let row = store.run(hurt.run()).unwrap().unwrap().row;
-        assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
+        assert_eq!((row.record.unwrap_err().part(), row.count), (Part::Run, 5));
         store.maintain(Maintenance::Compact).unwrap();
         let row = store.run(hurt.run()).unwrap().unwrap().row;
-        assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 5));
+        assert_eq!((row.record.unwrap_err().part(), row.count), (Part::Run, 5));
         assert_eq!(add_one(store, &hurt).unwrap().slot.sequence(), 8);
         assert!(store.run(hurt.run()).unwrap().unwrap().row.record.is_ok());
     });
@@ -153,7 +153,7 @@ fn a_fresh_record_is_reported_and_can_be_written_anew() {
         "UPDATE append_log SET record = replace(record, 'in_progress', 'in_prXgress') WHERE sequence = 7";
     with_fresh_damage(sql, |store, hurt| {
         let row = store.run(hurt.run()).unwrap().unwrap().row;
-        assert_eq!((row.record.unwrap_err().part, row.count), (Part::Run, 4));
+        assert_eq!((row.record.unwrap_err().part(), row.count), (Part::Run, 4));
         let seen = add_one(store, &hurt).unwrap();
         assert_eq!((seen.record, seen.count, seen.slot.sequence()), (None, 4, 8));
         assert!(store.run(hurt.run()).unwrap().unwrap().row.record.is_ok());
@@ -176,7 +176,7 @@ fn events_stay_bounded_over_plain_saves_and_others() {
                 }
                 let mut commit = Commit::new(fixtures::next_record(&run, view));
                 commit.puts.push(doc.seal(&view.slot));
-                commit.drops.extend((view.count >= 20).then(|| shown(view).oldest[0].header.sequence));
+                commit.drops.extend((view.count >= 20).then(|| shown(view).oldest[0].header.sequence()));
                 commit.events.push(fixtures::event(&run, n));
                 if n % 53 == 0 {
                     commit.marks.push((n, Marks { revision: 1, ..Marks::default() }));
@@ -202,7 +202,7 @@ fn a_header_is_reported_for_its_row() {
         let query = HeaderQuery::default().run(hurt.run());
         let (damaged, good) = sort_out(store.headers(&query).unwrap());
         assert_eq!((damaged.len(), good), (1, 4));
-        assert_eq!((damaged[0].part, damaged[0].sequence), (Part::Header, Some(3)));
+        assert_eq!((damaged[0].part(), damaged[0].sequence()), (Part::Header, Some(3)));
         let (damaged, good) = sort_out(store.headers(&HeaderQuery::default()).unwrap());
         assert_eq!((damaged.len(), good), (1, 9));
         let seen = add_one(store, &hurt).unwrap();
@@ -253,7 +253,7 @@ fn marks_are_reported_for_their_row() {
         let query = HeaderQuery::default().run(hurt.run());
         let (damaged, good) = sort_out(store.headers(&query).unwrap());
         assert_eq!((damaged.len(), good), (1, 4));
-        assert_eq!((damaged[0].part, damaged[0].sequence), (Part::Marks, Some(2)));
+        assert_eq!((damaged[0].part(), damaged[0].sequence()), (Part::Marks, Some(2)));
         add_one(store, &hurt).unwrap();
     });
 }
@@ -263,7 +263,7 @@ fn a_record_is_reported_and_can_be_written_anew() {
     let sql = "UPDATE run SET record = replace(record, 'in_progress', 'in_prXgress') WHERE run_id = 'hurt'";
     with_damage(sql, |store, hurt| {
         let row = store.run(hurt.run()).unwrap().unwrap().row;
-        assert_eq!(row.record.unwrap_err().part, Part::Run);
+        assert_eq!(row.record.unwrap_err().part(), Part::Run);
         assert_eq!(row.count, 5);
         let seen = add_one(store, &hurt).unwrap();
         assert_eq!((seen.record, seen.count, seen.slot.sequence()), (None, 5, 6));
@@ -357,9 +357,9 @@ fn a_frame_costs_no_newer_body() {
         for sequence in 1..=3 {
             match store.body(hurt.run(), sequence) {
                 Err(StoreError::Damaged(damage)) => {
-                    assert_eq!((damage.part, damage.sequence), (Part::Body, Some(sequence)));
+                    assert_eq!((damage.part(), damage.sequence()), (Part::Body, Some(sequence)));
                     let root = (sequence < 3).then_some(3);
-                    assert_eq!(damage.because_of, root, "what {sequence} is stored against");
+                    assert_eq!(damage.because_of(), root, "what {sequence} is stored against");
                 }
                 answer => panic!("{sequence}: a damaged frame gave {:?}", answer.map(|bytes| bytes.len())),
             }

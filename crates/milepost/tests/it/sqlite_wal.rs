@@ -55,7 +55,8 @@ impl Folder {
             Err(Error::NoRun(_)) => return Vec::new(),
             listing => listing.unwrap(),
         };
-        let mut numbers: Vec<_> = listing.checkpoints.iter().map(|row| row.entry.header.sequence).collect();
+        let mut numbers: Vec<_> =
+            listing.checkpoints.iter().map(|row| row.entry().header.sequence()).collect();
         numbers.sort_unstable();
         numbers
     }
@@ -65,7 +66,7 @@ impl Folder {
     }
 
     fn is_intact(&self) -> bool {
-        self.open().verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged.is_empty()
+        self.open().verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().is_empty()
     }
 
     fn fix(&self) -> String {
@@ -111,8 +112,8 @@ fn a_flipped_byte_in_the_wal_loses_nothing_in_silence() {
         assert_eq!(left.len() < 6, lost > 0, "byte {at}: {left:?} left, {lost} lost");
         // Numbers that were acknowledged are not given out again, by anybody.
         let saved = folder.save("r", 7);
-        assert_eq!(saved.sequence, 7, "byte {at}: {left:?} left, {lost} lost");
-        assert_eq!(folder.save("other", 1).sequence, 1 + lost, "byte {at}");
+        assert_eq!(saved.sequence(), 7, "byte {at}: {left:?} left, {lost} lost");
+        assert_eq!(folder.save("other", 1).sequence(), 1 + lost, "byte {at}");
         if lost == 0 {
             continue;
         }
@@ -126,8 +127,8 @@ fn a_flipped_byte_in_the_wal_loses_nothing_in_silence() {
         let now = folder.numbers("r");
         assert!(left.iter().all(|n| now.contains(n)) && now.contains(&7), "byte {at}: {now:?}");
         recovered += now.len() - left.len() - 1;
-        assert_eq!(folder.save("r", 8).sequence, 8, "byte {at}");
-        assert_eq!(folder.save("new", 1).sequence, 1, "byte {at}: after the loss was acknowledged");
+        assert_eq!(folder.save("r", 8).sequence(), 8, "byte {at}");
+        assert_eq!(folder.save("new", 1).sequence(), 1, "byte {at}: after the loss was acknowledged");
     }
     assert!(alarms >= 20, "{alarms} of the bytes hid something");
     assert!(recovered >= alarms * 2, "{recovered} checkpoints came back in {alarms} cases");
@@ -139,7 +140,7 @@ fn what_is_recovered_has_its_state_marks_and_pending_items() {
     let mut save = Save::new();
     save.tags.push("kept".to_owned());
     save.draft.task_summary = Some("tagged".to_owned());
-    let id = folder.open().save(&run("r"), save).unwrap().snapshot_id;
+    let id = folder.open().save(&run("r"), save).unwrap().snapshot_id().clone();
     let note = LogLine { at: Default::default(), text: "remember this".into(), extra: Default::default() };
     folder.open().record(&run("r"), &[Item::Note(note)], &Default::default()).unwrap();
     // A damaged header hides all frames, and damages none.
@@ -151,9 +152,9 @@ fn what_is_recovered_has_its_state_marks_and_pending_items() {
     assert_eq!(folder.numbers("r"), [1, 2, 3, 4, 5, 6, 7]);
     let mp = folder.open();
     let found = mp.show(&"kept".parse().unwrap(), None).unwrap();
-    assert_eq!(found.entry.header.snapshot_id, id);
+    assert_eq!(*found.entry().header.snapshot_id(), id);
     assert_eq!(mp.store().run(&run("r")).unwrap().unwrap().items.len(), 1);
-    assert_eq!(folder.save("r", 8).sequence, 8);
+    assert_eq!(folder.save("r", 8).sequence(), 8);
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn an_older_copy_of_the_database_is_noticed_and_one_with_its_mark_is_not() {
     assert_eq!((folder.lost(), folder.is_intact()), (2, false), "the database alone");
     assert!(folder.fix().contains("checkpoints recovered: 0"));
     assert_eq!((folder.lost(), folder.is_intact()), (0, true));
-    assert_eq!(folder.save("r", 9).sequence, 9);
+    assert_eq!(folder.save("r", 9).sequence(), 9);
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn nothing_else_raises_an_alarm() {
         change(&folder);
         assert_eq!((folder.lost(), folder.is_intact()), (0, true), "{name}");
         let next = folder.numbers("r").len() as u64 + 1;
-        assert_eq!(folder.save("r", next).sequence, next, "{name}");
+        assert_eq!(folder.save("r", next).sequence(), next, "{name}");
         assert_eq!((folder.lost(), folder.is_intact()), (0, true), "{name}, after a save");
     }
     // Deleting everything, compacting, and a database whose pages were damaged and that was written anew.

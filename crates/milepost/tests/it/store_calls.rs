@@ -77,6 +77,6 @@ fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     assert_eq!(reads(&store.take()), (1, 3, 0, 0));
     let done = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     assert_eq!(reads(&store.take()), (1, 3, 0, 0));
-    assert_eq!((dry.removed, dry.plan), (done.removed, done.plan));
-    assert_eq!(done.removed, 9, "two of the open ones each, and all but the newest of the ended run");
+    assert_eq!((dry.removed(), dry.plan()), (done.removed(), done.plan()));
+    assert_eq!(done.removed(), 9, "two of the open ones each, and all but the newest of the ended run");
 }

@@ -117,27 +117,31 @@ impl CommitLookup for Lookup<'_> {
     }
 
     fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
-        let mut taken =
-            self.tables.runs.values().flat_map(ToyRun::entries).map(|entry| entry.header.snapshot_id);
+        let mut taken = self
+            .tables
+            .runs
+            .values()
+            .flat_map(ToyRun::entries)
+            .map(|entry| entry.header.snapshot_id().clone());
         Ok(taken.find(|id| ids.contains(&id)))
     }
 
     fn is_name_taken(&self, name: &str) -> Result<bool, StoreError> {
         let has =
-            |entry: CheckpointEntry| entry.header.snapshot_id.as_str() == name || is_named(&entry, name);
+            |entry: CheckpointEntry| entry.header.snapshot_id().as_str() == name || is_named(&entry, name);
         Ok(self.tables.runs.values().flat_map(ToyRun::entries).any(has))
     }
 }
 
 fn is_named(entry: &CheckpointEntry, name: &str) -> bool {
-    entry.marks.tags.iter().any(|tag| tag == name) || entry.header.imported_id.as_deref() == Some(name)
+    entry.marks.tags.iter().any(|tag| tag == name) || entry.header.imported_id().as_deref() == Some(name)
 }
 
 fn matches(entry: &CheckpointEntry, find: CheckpointFilter<'_>) -> bool {
-    let id = entry.header.snapshot_id.as_str();
+    let id = entry.header.snapshot_id().as_str();
     match find {
         CheckpointFilter::All => true,
-        CheckpointFilter::Sequence(sequence) => entry.header.sequence == sequence,
+        CheckpointFilter::Sequence(sequence) => entry.header.sequence() == sequence,
         CheckpointFilter::Id(wanted) => id == wanted,
         CheckpointFilter::Prefix(start) => id.starts_with(start),
         CheckpointFilter::Name(name) => is_named(entry, name),
@@ -147,7 +151,7 @@ fn matches(entry: &CheckpointEntry, find: CheckpointFilter<'_>) -> bool {
 
 impl Tables {
     fn apply(&mut self, run: &RunId, slot: &Slot, commit: Commit) {
-        self.stamp = commit.puts.last().map_or(slot.stamp(), |put| put.header().stamp);
+        self.stamp = commit.puts.last().map_or(slot.stamp(), |put| put.header().stamp());
         let stored = self.runs.entry(run.clone()).or_insert_with(|| ToyRun {
             record: commit.record.clone(),
             stamp: 0,
@@ -159,8 +163,8 @@ impl Tables {
         stored.record = commit.record;
         stored.stamp = self.stamp;
         for put in commit.puts {
-            stored.last_sequence = put.header().sequence;
-            stored.checkpoints.insert(put.header().sequence, (put, Marks::default()));
+            stored.last_sequence = put.header().sequence();
+            stored.checkpoints.insert(put.header().sequence(), (put, Marks::default()));
         }
         for (sequence, marks) in commit.marks {
             if let Some(checkpoint) = stored.checkpoints.get_mut(&sequence) {
@@ -261,11 +265,7 @@ impl Store for ToyStore {
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         let tables = self.lock();
-        let of = |entry: CheckpointEntry| {
-            let mut found = RetentionEntry::of(&entry);
-            found.packed = true;
-            found
-        };
+        let of = |entry: CheckpointEntry| RetentionEntry::of(&entry).with_size(entry.header.size(), true);
         Ok(tables.runs.get(run).map_or_else(Vec::new, |stored| stored.entries().map(of).collect()))
     }
 
@@ -319,8 +319,8 @@ fn the_engine_works_on_a_registered_store() {
     let saved = run.save(Save::default()).unwrap();
     run.finish(Status::Completed).unwrap();
     let again = Milepost::at(&url, &OpenOptions::new()).unwrap();
-    let shown = again.show(&saved.snapshot_id.as_str().parse().unwrap(), None).unwrap();
-    assert_eq!(shown.entry.header.snapshot_id, saved.snapshot_id);
+    let shown = again.show(&saved.snapshot_id().as_str().parse().unwrap(), None).unwrap();
+    assert_eq!(shown.entry().header.snapshot_id(), saved.snapshot_id());
 }
 
 #[test]

@@ -46,13 +46,13 @@ pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocume
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
     Ok(FitDocument {
         schema: "milepost.brief_fit/1",
-        markdown: fitted.markdown,
-        tokens: fitted.tokens,
+        markdown: fitted.markdown().clone(),
+        tokens: fitted.tokens(),
         budget,
-        counter: fitted.counter,
-        omitted: fitted.omitted,
-        shrunk: fitted.shrunk,
-        exceeds: fitted.exceeds,
+        counter: fitted.counter().clone(),
+        omitted: fitted.omitted().clone(),
+        shrunk: fitted.shrunk(),
+        exceeds: fitted.exceeds(),
         fallback: source.fallback(),
     })
 }

@@ -29,13 +29,13 @@ pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDo
         }
         (Err(e), _) => return Err(e),
     };
-    let id = made.entry.header.snapshot_id;
+    let id = made.entry.header.snapshot_id();
     Ok(NewDocument {
         schema: SCHEMA,
         markdown: made.markdown,
-        fallback: Fallback::new(made.fell_back_from, &id),
-        from: Some(id),
-        carried_from: made.carried_from.map(|entry| entry.header.snapshot_id),
+        fallback: Fallback::new(made.fell_back_from, id),
+        from: Some(id.clone()),
+        carried_from: made.carried_from.map(|entry| entry.header.snapshot_id().clone()),
     })
 }
 
@@ -48,7 +48,7 @@ fn continued(
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
     let made = mp.new_brief(&reference, run.as_ref(), manifests)?;
-    context.ensure_visible(&mp, &made.entry.header.run_id)?;
+    context.ensure_visible(&mp, made.entry.header.run_id())?;
     Ok(made)
 }
 

@@ -18,7 +18,7 @@ pub(super) fn execute(source: &Source) -> Result<ShowDocument, CommandError> {
         schema: "milepost.brief_show/1",
         markdown: brief.text().to_owned(),
         checkpoint: brief.id().map(str::to_owned),
-        snapshot_id: source.of.as_ref().map(|of| of.entry.header.snapshot_id.clone()),
+        snapshot_id: source.of.as_ref().map(|of| of.entry.header.snapshot_id().clone()),
         composed: source.of.as_ref().is_some_and(|of| of.composed),
         tokens: gauge.tokens(brief.text()),
         counter: gauge.name(),

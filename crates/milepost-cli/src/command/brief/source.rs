@@ -42,15 +42,15 @@ impl Source {
         let run = context.run_of_reference(&mp, &reference)?;
         let of = mp.brief(&reference, run.as_ref(), &read_manifests(&context.config.paths.root))?;
         let header = &of.entry.header;
-        context.ensure_visible(&mp, &header.run_id)?;
-        let command = Some(format!("milepost brief show {}@{}", header.run_id, header.sequence));
+        context.ensure_visible(&mp, header.run_id())?;
+        let command = Some(format!("milepost brief show {}@{}", header.run_id(), header.sequence()));
         Ok(Self { brief: Brief::parse(of.markdown.as_str()), command, of: Some(of) })
     }
 
     /// The damaged checkpoints that were passed over.
     pub(super) fn fallback(&self) -> Fallback {
         self.of.as_ref().map_or_else(Fallback::default, |of| {
-            Fallback::new(of.fell_back_from.clone(), &of.entry.header.snapshot_id)
+            Fallback::new(of.fell_back_from.clone(), of.entry.header.snapshot_id())
         })
     }
 }

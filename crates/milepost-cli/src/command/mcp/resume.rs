@@ -56,7 +56,7 @@ fn run_of_session(mp: &Milepost, context: &Context<'_>) -> Result<Option<RunId>,
     }
     let parent = state.row.record.ok().and_then(|record| record.parent);
     let found = parent.map(|parent| mp.find(&parent.as_str().parse::<Reference>()?, None)).transpose();
-    Ok(found.ok().flatten().map(|entry| entry.header.run_id))
+    Ok(found.ok().flatten().map(|entry| entry.header.run_id().clone()))
 }
 
 /// Whose words a document holds. A brief without a run is that of a file.

@@ -54,7 +54,8 @@ pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<T
 }
 
 fn tasks(mp: &Milepost, run: &RunId) -> Result<TaskList, CommandError> {
-    let record = mp.run_detail(run)?.summary.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
+    let record =
+        mp.run_detail(run)?.summary().record().clone().map_err(|damage| Error::Damaged(Box::new(damage)))?;
     Ok(TaskList { tasks: record.working.tasks })
 }
 

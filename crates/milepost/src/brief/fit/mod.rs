@@ -12,6 +12,7 @@ mod notice;
 mod page;
 mod shrink;
 
+use derive_getters::Getters;
 use std::ops::ControlFlow;
 
 use super::{Brief, SectionKind, TokenCounter};
@@ -59,51 +60,61 @@ pub struct FitOptions<'a> {
 }
 
 /// A brief that fits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct FittedBrief {
     /// The Markdown.
-    pub markdown: String,
+    pub(crate) markdown: String,
     /// How many tokens it takes.
-    pub tokens: u64,
+    #[getter(copy)]
+    pub(crate) tokens: u64,
     /// How many it may take.
-    pub budget: u64,
+    #[getter(copy)]
+    pub(crate) budget: u64,
     /// What counted them.
-    pub counter: String,
+    pub(crate) counter: String,
     /// What was left out, section by section.
-    pub omitted: Vec<Omitted>,
+    pub(crate) omitted: Vec<Omitted>,
     /// Whether what must be kept was shrunk.
-    pub shrunk: bool,
+    #[getter(copy)]
+    pub(crate) shrunk: bool,
     /// Whether it exceeds the budget, as requested.
-    pub exceeds: bool,
+    #[getter(copy)]
+    pub(crate) exceeds: bool,
 }
 
 /// What was left out of one section.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Omitted {
     #[serde(skip)]
     kind: SectionKind,
     /// The section.
-    pub section: String,
+    pub(crate) section: String,
     /// How many of its entries it had.
-    pub entries: u64,
+    #[getter(copy)]
+    pub(crate) entries: u64,
     /// How many of them are gone.
-    pub left_out: u64,
+    #[getter(copy)]
+    pub(crate) left_out: u64,
     /// How many of them are there in part.
-    pub cut_short: u64,
+    #[getter(copy)]
+    pub(crate) cut_short: u64,
 }
 
 /// The sections that must be kept do not fit.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("what must be kept takes {needed} tokens of {budget}: {}", sections.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", "))]
 pub struct OverBudget {
     /// How many tokens there may be.
-    pub budget: u64,
+    #[getter(copy)]
+    pub(crate) budget: u64,
     /// How many are needed.
-    pub needed: u64,
+    #[getter(copy)]
+    pub(crate) needed: u64,
     /// How many tokens each section takes, and the text around them.
-    pub sections: Vec<(String, u64)>,
+    pub(crate) sections: Vec<(String, u64)>,
     /// Whether shrinking was tried.
-    pub shrunk: bool,
+    #[getter(copy)]
+    pub(crate) shrunk: bool,
 }
 
 pub(super) fn fit(brief: &Brief, options: &FitOptions<'_>) -> Result<FittedBrief, OverBudget> {

@@ -4,6 +4,7 @@
 mod prepare;
 mod sealed;
 
+use derive_getters::Getters;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -47,26 +48,30 @@ pub enum ImportStage {
 }
 
 /// What was imported.
-#[derive(Debug, Default)]
+#[derive(Getters, Debug, Default)]
 pub struct ImportReport {
     /// Its format.
-    pub format: Option<Format>,
+    #[getter(copy)]
+    pub(crate) format: Option<Format>,
     /// How many checkpoints are new.
-    pub imported: u64,
+    #[getter(copy)]
+    pub(crate) imported: u64,
     /// How many were there already.
-    pub unchanged: u64,
+    #[getter(copy)]
+    pub(crate) unchanged: u64,
     /// The runs they are in.
-    pub runs: Vec<RunId>,
+    pub(crate) runs: Vec<RunId>,
     /// How many secrets were replaced.
-    pub replaced: u64,
+    #[getter(copy)]
+    pub(crate) replaced: u64,
     /// What could not be read.
-    pub skipped: Vec<SkippedFile>,
+    pub(crate) skipped: Vec<SkippedFile>,
     /// What was odd.
-    pub warnings: Vec<ImportNote>,
+    pub(crate) warnings: Vec<ImportNote>,
     /// What a bundle brought that was not committed.
-    pub patch: Option<Patch>,
+    pub(crate) patch: Option<Patch>,
     /// The commit that a bundle's work stood on.
-    pub commit: Option<String>,
+    pub(crate) commit: Option<String>,
 }
 
 /// Says what an import would do; without a store, as into an empty one.

@@ -1,5 +1,6 @@
 //! What prune is asked for, and what it says it has done or would do.
 
+use derive_getters::Getters;
 use jiff::Timestamp;
 
 use crate::Error;
@@ -29,54 +30,64 @@ closed_enum! {
 }
 
 /// What becomes of one checkpoint, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct PruneStep {
     /// Its run.
-    pub run_id: RunId,
+    pub(crate) run_id: RunId,
     /// Its number within the run.
-    pub sequence: u64,
+    #[getter(copy)]
+    pub(crate) sequence: u64,
     /// Its id.
-    pub snapshot_id: CheckpointId,
+    pub(crate) snapshot_id: CheckpointId,
     /// When it was made.
-    pub created_at: Timestamp,
+    #[getter(copy)]
+    pub(crate) created_at: Timestamp,
     /// What becomes of it.
-    pub action: PruneAction,
+    #[getter(copy)]
+    pub(crate) action: PruneAction,
     /// Why; never empty.
-    pub reasons: Vec<Reason>,
+    pub(crate) reasons: Vec<Reason>,
     /// Bytes that the store holds for it.
-    pub bytes: u64,
+    #[getter(copy)]
+    pub(crate) bytes: u64,
 }
 
 /// Something that could not be done.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub struct PruneFailure {
     /// In which run; `None` where it is no matter of one run.
-    pub run_id: Option<RunId>,
+    pub(crate) run_id: Option<RunId>,
     /// Why.
-    pub error: Error,
+    pub(crate) error: Error,
 }
 
 /// What was done, or would be.
-#[derive(Debug, Default)]
+#[derive(Getters, Debug, Default)]
 pub struct PruneReport {
     /// Whether nothing was changed.
-    pub dry_run: bool,
+    #[getter(copy)]
+    pub(crate) dry_run: bool,
     /// How many checkpoints went.
-    pub removed: u64,
+    #[getter(copy)]
+    pub(crate) removed: u64,
     /// How many were compressed.
-    pub compressed: u64,
+    #[getter(copy)]
+    pub(crate) compressed: u64,
     /// How many stay, compressed or not.
-    pub kept: u64,
+    #[getter(copy)]
+    pub(crate) kept: u64,
     /// Runs that went as a whole.
-    pub runs_removed: Vec<RunId>,
+    pub(crate) runs_removed: Vec<RunId>,
     /// Bytes that came back; in a plan, what the store holds for what goes.
-    pub bytes_freed: u64,
+    #[getter(copy)]
+    pub(crate) bytes_freed: u64,
     /// Every checkpoint that could be read, run by run, oldest write first.
-    pub plan: Vec<PruneStep>,
+    pub(crate) plan: Vec<PruneStep>,
     /// What could not be done.
-    pub failed: Vec<PruneFailure>,
+    pub(crate) failed: Vec<PruneFailure>,
     /// Bytes that the store takes, where that is still more than it may and no ended run is left to go.
-    pub too_large: Option<u64>,
+    #[getter(copy)]
+    pub(crate) too_large: Option<u64>,
 }
 
 impl PruneReport {
