@@ -45,7 +45,7 @@ fn sections(markdown: &str) -> Vec<(String, &str)> {
 
 /// Without the parser a brief is one piece.
 #[cfg(not(feature = "brief"))]
-fn pieces(markdown: &str) -> Vec<(String, &str)> {
+fn split_sections(markdown: &str) -> Vec<(String, &str)> {
     vec![(String::new(), markdown)]
 }
 
