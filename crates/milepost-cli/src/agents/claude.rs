@@ -61,7 +61,7 @@ static SERVER: McpServer =
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     let own = "CLAUDE_CONFIG_DIR";
     let folder = roots.folder(scope, |user| user.variable_or(own, ".claude"), ".claude");
-    // With a folder of its own Claude Code has this file in it, else beside it.
+    // Claude Code keeps this file inside CLAUDE_CONFIG_DIR if that is set, else in the home folder.
     let servers = roots.folder(
         scope,
         |user| user.variable(own).unwrap_or(&user.home).join(".claude.json"),

@@ -35,7 +35,7 @@ pub(crate) enum HookKind {
     SessionStarted(SessionSource),
     /// Text may be given to a session that may have begun before.
     ContextRequested,
-    /// The session goes on after it waited.
+    /// The session resumed after it had waited for the user.
     Continued,
     /// The user wrote a prompt.
     Prompt(String),
