@@ -21,8 +21,8 @@ pub(super) enum Requirement {
 
 pub(super) struct Shape {
     pub(super) rule: &'static str,
-    /// At least two ASCII characters.
-    pub(super) prefix: &'static [u8],
+    /// Each of ASCII characters alone, of which the first two are the same in all.
+    pub(super) prefixes: &'static [&'static str],
     pub(super) class: ByteClass,
     /// Minimum and maximum length of what follows; a maximum of 0 means no limit.
     pub(super) length: (usize, usize),
@@ -34,7 +34,7 @@ static SHAPES_BY_FIRST_BYTE: [(u16, u16); 256] = {
     let mut table = [(0, 0); 256];
     let mut n = 0;
     while n < SHAPES.len() {
-        let first = SHAPES[n].prefix[0] as usize;
+        let first = SHAPES[n].first_bytes().0 as usize;
         if table[first].1 == 0 {
             table[first].0 = n as u16;
         }
@@ -50,7 +50,7 @@ static SECOND_BYTES: [u8; SHAPES.len()] = {
     let mut table = [0; SHAPES.len()];
     let mut n = 0;
     while n < SHAPES.len() {
-        table[n] = SHAPES[n].prefix[1];
+        table[n] = SHAPES[n].first_bytes().1;
         n += 1;
     }
     table
@@ -61,8 +61,9 @@ pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
     while n < SHAPES.len() {
-        if SHAPES[n].prefix[0] == byte {
-            set |= 1 << SHAPES[n].prefix[1];
+        let (first, second) = SHAPES[n].first_bytes();
+        if first == byte {
+            set |= 1 << second;
         }
         n += 1;
     }
@@ -76,22 +77,27 @@ pub(super) fn match_shape(text: &Text<'_>, at: usize, first: u8) -> Option<(usiz
     let second = text.byte_at(at + 1)?;
     SECOND_BYTES[range.clone()].iter().zip(&SHAPES[range]).filter(|(byte, _)| **byte == second).find_map(
         |(_, shape)| {
-            let end = shape.match_end(text, at)?;
+            let end = shape.prefixes.iter().find_map(|prefix| shape.match_end(prefix, text, at))?;
             Some((end, shape.rule))
         },
     )
 }
 
 impl Shape {
-    fn match_end(&self, text: &Text<'_>, at: usize) -> Option<usize> {
-        if !text.starts_with(at, self.prefix) {
+    const fn first_bytes(&self) -> (u8, u8) {
+        let prefix = self.prefixes[0].as_bytes();
+        (prefix[0], prefix[1])
+    }
+
+    fn match_end(&self, prefix: &str, text: &Text<'_>, at: usize) -> Option<usize> {
+        if !text.starts_with(at, prefix.as_bytes()) {
             return None;
         }
         let edge = !text.byte_before(at).is_some_and(|byte| byte.is_ascii_alphanumeric());
         if self.requirement != Requirement::Prefix && !edge {
             return None;
         }
-        let from = at + self.prefix.len();
+        let from = at + prefix.len();
         let mut end = text.run_end(self.class, from);
         // The full stop of a sentence is not a part of it.
         if matches!(self.requirement, Requirement::Parts(_)) && text.byte_before(end) == Some(b'.') {
@@ -138,7 +144,11 @@ mod tests {
     fn shapes_with_one_first_byte_stand_together() {
         for (byte, (from, to)) in SHAPES_BY_FIRST_BYTE.iter().enumerate() {
             for shape in &SHAPES[usize::from(*from)..usize::from(*to)] {
-                assert_eq!(usize::from(shape.prefix[0]), byte, "{}", shape.rule);
+                for prefix in shape.prefixes {
+                    assert!(prefix.is_ascii());
+                    assert_eq!(usize::from(prefix.as_bytes()[0]), byte, "{prefix}");
+                    assert_eq!(prefix.as_bytes()[1], shape.first_bytes().1, "{prefix}");
+                }
             }
         }
     }
@@ -159,9 +169,11 @@ mod tests {
                 Requirement::Parts(lengths) => lengths.iter().map(|n| fill(*n)).collect::<Vec<_>>().join("."),
                 _ => fill(least),
             };
-            let secret = format!("{}{rest}", String::from_utf8_lossy(shape.prefix));
-            let text = Text::new(&secret);
-            assert_eq!(match_shape(&text, 0, shape.prefix[0]), Some((secret.len(), shape.rule)), "{secret}");
+            for prefix in shape.prefixes {
+                let secret = format!("{prefix}{rest}");
+                let found = match_shape(&Text::new(&secret), 0, prefix.as_bytes()[0]);
+                assert_eq!(found, Some((secret.len(), shape.rule)), "{secret}");
+            }
         }
     }
 }
