@@ -11,98 +11,54 @@ use crate::model::Manifest;
 /// The most that is read of one file.
 const READ_LIMIT: u64 = 1 << 20;
 
-/// A file, the language it speaks of, what installs its packages and what tests it, as far as its being there says so.
-struct KnownManifest {
-    file: &'static str,
-    facts: &'static [(&'static str, &'static str)],
-    parse: fn(&str) -> Vec<(String, String)>,
-}
+type Parse = fn(&str) -> Vec<(String, String)>;
 
 const LANGUAGE: &str = "Language";
 const PACKAGES: &str = "Package manager";
 const TESTS: &str = "Test command";
 
-const KNOWN_MANIFESTS: [KnownManifest; 22] = [
-    KnownManifest {
-        file: "Cargo.toml",
-        facts: &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")],
-        parse: cargo,
-    },
-    KnownManifest { file: "package.json", facts: &[(LANGUAGE, "JavaScript")], parse: package_json },
-    KnownManifest { file: "tsconfig.json", facts: &[(LANGUAGE, "TypeScript")], parse: no_facts },
-    KnownManifest { file: "package-lock.json", facts: &[(PACKAGES, "npm")], parse: no_facts },
-    KnownManifest { file: "pnpm-lock.yaml", facts: &[(PACKAGES, "pnpm")], parse: no_facts },
-    KnownManifest { file: "yarn.lock", facts: &[(PACKAGES, "yarn")], parse: no_facts },
-    KnownManifest { file: "bun.lock", facts: &[(PACKAGES, "bun")], parse: no_facts },
-    KnownManifest {
-        file: "deno.json",
-        facts: &[(LANGUAGE, "TypeScript (Deno)"), (TESTS, "deno test")],
-        parse: no_facts,
-    },
-    KnownManifest { file: "pyproject.toml", facts: &[(LANGUAGE, "Python")], parse: pyproject },
-    KnownManifest {
-        file: "requirements.txt",
-        facts: &[(LANGUAGE, "Python"), (PACKAGES, "pip")],
-        parse: no_facts,
-    },
-    KnownManifest { file: "poetry.lock", facts: &[(PACKAGES, "poetry")], parse: no_facts },
-    KnownManifest { file: "uv.lock", facts: &[(PACKAGES, "uv")], parse: no_facts },
-    KnownManifest {
-        file: "go.mod",
-        facts: &[(LANGUAGE, "Go"), (PACKAGES, "go"), (TESTS, "go test ./...")],
-        parse: go,
-    },
-    KnownManifest {
-        file: "pom.xml",
-        facts: &[(LANGUAGE, "Java"), (PACKAGES, "maven"), (TESTS, "mvn test")],
-        parse: no_facts,
-    },
-    KnownManifest {
-        file: "build.gradle",
-        facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")],
-        parse: no_facts,
-    },
-    KnownManifest {
-        file: "build.gradle.kts",
-        facts: &[(PACKAGES, "gradle"), (TESTS, "gradle test")],
-        parse: no_facts,
-    },
-    KnownManifest { file: "Gemfile", facts: &[(LANGUAGE, "Ruby"), (PACKAGES, "bundler")], parse: no_facts },
-    KnownManifest {
-        file: "composer.json",
-        facts: &[(LANGUAGE, "PHP"), (PACKAGES, "composer")],
-        parse: composer,
-    },
-    KnownManifest {
-        file: "mix.exs",
-        facts: &[(LANGUAGE, "Elixir"), (PACKAGES, "mix"), (TESTS, "mix test")],
-        parse: no_facts,
-    },
-    KnownManifest {
-        file: "Package.swift",
-        facts: &[(LANGUAGE, "Swift"), (TESTS, "swift test")],
-        parse: no_facts,
-    },
-    KnownManifest { file: "CMakeLists.txt", facts: &[("Build", "cmake")], parse: no_facts },
-    KnownManifest { file: "Makefile", facts: &[], parse: make },
+/// The files that are read: the name, the facts that its presence states, and the function that finds more in its text.
+const KNOWN_MANIFESTS: [(&str, &[(&str, &str)], Parse); 22] = [
+    ("Cargo.toml", &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")], cargo),
+    ("package.json", &[(LANGUAGE, "JavaScript")], package_json),
+    ("tsconfig.json", &[(LANGUAGE, "TypeScript")], no_facts),
+    ("package-lock.json", &[(PACKAGES, "npm")], no_facts),
+    ("pnpm-lock.yaml", &[(PACKAGES, "pnpm")], no_facts),
+    ("yarn.lock", &[(PACKAGES, "yarn")], no_facts),
+    ("bun.lock", &[(PACKAGES, "bun")], no_facts),
+    ("deno.json", &[(LANGUAGE, "TypeScript (Deno)"), (TESTS, "deno test")], no_facts),
+    ("pyproject.toml", &[(LANGUAGE, "Python")], pyproject),
+    ("requirements.txt", &[(LANGUAGE, "Python"), (PACKAGES, "pip")], no_facts),
+    ("poetry.lock", &[(PACKAGES, "poetry")], no_facts),
+    ("uv.lock", &[(PACKAGES, "uv")], no_facts),
+    ("go.mod", &[(LANGUAGE, "Go"), (PACKAGES, "go"), (TESTS, "go test ./...")], go),
+    ("pom.xml", &[(LANGUAGE, "Java"), (PACKAGES, "maven"), (TESTS, "mvn test")], no_facts),
+    ("build.gradle", &[(PACKAGES, "gradle"), (TESTS, "gradle test")], no_facts),
+    ("build.gradle.kts", &[(PACKAGES, "gradle"), (TESTS, "gradle test")], no_facts),
+    ("Gemfile", &[(LANGUAGE, "Ruby"), (PACKAGES, "bundler")], no_facts),
+    ("composer.json", &[(LANGUAGE, "PHP"), (PACKAGES, "composer")], composer),
+    ("mix.exs", &[(LANGUAGE, "Elixir"), (PACKAGES, "mix"), (TESTS, "mix test")], no_facts),
+    ("Package.swift", &[(LANGUAGE, "Swift"), (TESTS, "swift test")], no_facts),
+    ("CMakeLists.txt", &[("Build", "cmake")], no_facts),
+    ("Makefile", &[], make),
 ];
 
 /// Reads the manifest files that lie in a folder.
 pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
     let mut found = Vec::new();
-    for known in KNOWN_MANIFESTS {
-        let manifest = match read(folder, known.file) {
+    for (file, stated, parse) in KNOWN_MANIFESTS {
+        let manifest = match read(folder, file) {
             Ok(None) => continue,
             Ok(Some(text)) => {
                 let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-                let mut facts: Vec<_> = known.facts.iter().map(pair).collect();
-                for (key, value) in (known.parse)(&text) {
+                let mut facts: Vec<_> = stated.iter().map(pair).collect();
+                for (key, value) in parse(&text) {
                     facts.retain(|(known, _)| *known != key);
                     facts.push((key, value));
                 }
-                Manifest { file: known.file.to_owned(), facts, error: None }
+                Manifest { file: file.to_owned(), facts, error: None }
             }
-            Err(e) => Manifest { file: known.file.to_owned(), facts: Vec::new(), error: Some(e) },
+            Err(e) => Manifest { file: file.to_owned(), facts: Vec::new(), error: Some(e) },
         };
         if !manifest.facts.is_empty() || manifest.error.is_some() {
             found.push(manifest);
