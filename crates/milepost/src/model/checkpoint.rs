@@ -118,13 +118,11 @@ macro_rules! checkpoint_fields {
             fn write(&self, with_workspace: bool) -> Result<RawObject, ValidationError> {
                 let mut fields = RawObject::default();
                 $($(
-                    if (with_workspace || FieldRole::$role != FieldRole::Workspace) && self.$draft.is_given() {
+                    if (with_workspace || FieldRole::$role != FieldRole::Workspace) && self.$draft != <$draft_ty>::default() {
                         fields.set(stringify!($name), RawJson::of(&self.$draft)?);
                     }
                 )?)*
-                for (name, value) in self.extra.iter() {
-                    fields.set(name, value.clone());
-                }
+                fields.set_all(&self.extra);
                 Ok(fields)
             }
         }
@@ -290,29 +288,6 @@ impl Draft {
     /// The same without what capture saw, which may be large and is not the caller's.
     pub fn caller_fields(&self) -> Result<RawObject, ValidationError> {
         self.write(false)
-    }
-}
-
-/// Whether a field of a draft was given.
-trait IsGiven {
-    fn is_given(&self) -> bool;
-}
-
-impl<T> IsGiven for Option<T> {
-    fn is_given(&self) -> bool {
-        self.is_some()
-    }
-}
-
-impl<T> IsGiven for Vec<T> {
-    fn is_given(&self) -> bool {
-        !self.is_empty()
-    }
-}
-
-impl IsGiven for u64 {
-    fn is_given(&self) -> bool {
-        *self > 0
     }
 }
 

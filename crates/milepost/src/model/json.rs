@@ -166,6 +166,18 @@ impl RawObject {
         }
     }
 
+    /// Sets a member to a value, written as JSON. A value that cannot be written is left out.
+    pub(crate) fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        if let Ok(raw) = RawJson::of(value) {
+            self.set(name, raw);
+        }
+    }
+
+    /// Sets every member of another object.
+    pub(crate) fn set_all(&mut self, other: &Self) {
+        other.iter().for_each(|(name, value)| self.set(name, value.clone()));
+    }
+
     /// The members in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
