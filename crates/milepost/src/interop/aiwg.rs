@@ -5,15 +5,13 @@ use std::path::Path;
 
 use super::folder::{SourceFolder, subfolder_or_self};
 use super::types::{
-    ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, format_time,
-    import_metadata, note_lost_members, note_lost_run_members, note_lost_source, pretty_json, take_optional,
-    take_required, take_time,
+    ExportCheckpoint, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, format_time, pretty_json,
+    restore_members, take_optional, take_required, take_time,
 };
 use super::{Format, InteropError, Progress};
-use crate::ReasonCode;
 use crate::model::{
-    Draft, GitFacts, MemoryUsage, PathText, RawJson, RawObject, Source, Status, ValidationError,
-    WatchedFiles, Workspace,
+    Draft, GitFacts, MemoryUsage, PathText, RawObject, Source, Status, ValidationError, WatchedFiles,
+    Workspace,
 };
 
 const FORMAT: Format = Format::Aiwg;
@@ -29,15 +27,8 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 /// Reads the numbered files; each session is a run of its own.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = SourceFolder::open(path, progress)?;
-    let place = subfolder_or_self(path, "checkpoints");
-    for file in folder.files(&place, is_checkpoint) {
-        let Some((fields, _)) = folder.read_object(&file) else { continue };
-        let name = folder.relative_name(&file);
-        match parse_checkpoint(fields, &name) {
-            Ok((session, read)) => folder.data.run_mut(FORMAT, &session).checkpoints.push(read),
-            Err(e) => folder.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
-        }
-    }
+    let files = folder.files(&subfolder_or_self(path, "checkpoints"), is_checkpoint);
+    folder.read_checkpoints(FORMAT, &files, |fields, path, _| parse_checkpoint(fields, path));
     for run in &mut folder.data.runs {
         run.checkpoints.sort_by_key(|one| (one.number, one.created_at));
     }
@@ -60,6 +51,10 @@ fn parse_checkpoint(
     let mut memory: RawObject = take_optional(f, "memory")?;
     let sizes: BTreeMap<String, u64> = take_optional(&mut watched, "sizes")?;
     let files: Vec<PathText> = take_optional(&mut watched, "files")?;
+    let in_project = |path| match path {
+        PathText::Text(path) => PathText::Text(format!("{WATCHED}{path}")),
+        bytes => bytes,
+    };
     let workspace = Workspace {
         git: Some(GitFacts {
             branch: take_optional(&mut git, "branch")?,
@@ -72,7 +67,7 @@ fn parse_checkpoint(
         }),
         watched: Some(WatchedFiles {
             error: take_optional(&mut watched, "error")?,
-            files: files.into_iter().map(|path| map_watched_path(path, true)).collect(),
+            files: files.into_iter().map(in_project).collect(),
             sizes: sizes.into_iter().map(|(path, size)| (format!("{WATCHED}{path}"), size)).collect(),
             extra: watched,
         }),
@@ -94,135 +89,91 @@ fn parse_checkpoint(
         workspace: Some(workspace),
         ..Draft::default()
     };
-    for (name, raw) in fields.iter() {
-        kept.set(name, raw.clone());
-    }
+    kept.set_all(&fields);
     let id = format!("{session}-{number:03}");
-    let (path, number) = (path.to_owned(), Some(number));
-    Ok((
-        session,
-        ForeignCheckpoint { id, path, created_at, elapsed_ms, number, draft, kept, completed: None },
-    ))
-}
-
-/// A path of the watched folder as this program has it, or as the originals do.
-fn map_watched_path(path: PathText, inwards: bool) -> PathText {
-    match path {
-        PathText::Text(path) if inwards => PathText::Text(format!("{WATCHED}{path}")),
-        PathText::Text(path) => {
-            PathText::Text(path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned))
-        }
-        bytes => bytes,
-    }
+    let checkpoint = ForeignCheckpoint::new(id, path, created_at, draft, kept);
+    Ok((session, ForeignCheckpoint { elapsed_ms, number: Some(number), ..checkpoint }))
 }
 
 /// Writes `checkpoints/NNN-checkpoint.json`.
-pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
     let mut out = ExportedRun::default();
-    for held in run.checkpoints {
-        let fields = to_foreign(held, &mut out)
-            .map_err(|e| InteropError::Unfit { format: FORMAT, why: e.to_string() })?;
-        let name = format!("{:03}-checkpoint.json", held.body.sequence);
-        out.files.push(ExportFile { path: Path::new("checkpoints").join(name), bytes: pretty_json(&fields) });
-        let mut home = vec!["created_at", "elapsed_ms", "session_id", "workspace"];
-        let came = !import_metadata(held.body.metadata.as_ref(), FORMAT).is_empty();
-        if came {
+    for checkpoint in run.checkpoints {
+        let fields = to_foreign(checkpoint, &mut out);
+        let name = format!("checkpoints/{:03}-checkpoint.json", checkpoint.body.sequence);
+        out.add_file(name, pretty_json(&fields));
+        let mut held = vec!["created_at", "elapsed_ms", "session_id", "workspace"];
+        if !checkpoint.import_metadata(FORMAT).is_empty() {
             // What the import made of it is made again.
-            home.push("snapshot_id");
+            held.push("snapshot_id");
         }
-        if super::types::own_metadata(held.body.metadata.as_ref()).is_none_or(|fields| fields.is_empty()) {
-            home.push("metadata");
+        if checkpoint.callers_metadata().is_none_or(|fields| fields.is_empty()) {
+            held.push("metadata");
         }
-        note_lost_members(held, &home, &mut out.lost);
-        let made: &[&str] = if held.body.sequence <= 1 { &["manual", "session_start"] } else { &["timer"] };
-        note_lost_source(held, made, &mut out.lost);
+        out.lose_members_except(checkpoint, &held);
+        let is_first = checkpoint.body.sequence <= 1;
+        out.lose_source_unless(checkpoint, if is_first { &["manual", "session_start"] } else { &["timer"] });
     }
-    note_lost_run_members(run, &["sequence"], &mut out.lost);
-    Ok(out)
+    out.lose_run_members_except(run, &["sequence"]);
+    out
 }
 
-fn to_foreign(held: &ExportCheckpoint, out: &mut ExportedRun) -> Result<RawObject, ValidationError> {
-    let body = &held.body;
-    let mut kept = import_metadata(body.metadata.as_ref(), FORMAT);
-    let none = Workspace::default();
-    let workspace = body.workspace.as_ref().unwrap_or(&none);
-    let mut fields = RawObject::default();
-    fields.set("number", RawJson::of(&body.sequence)?);
-    fields.set(
-        "timestamp",
-        kept.take("timestamp").map_or_else(|| RawJson::of(&format_time(body.created_at)), Ok)?,
-    );
-    fields.set("duration", RawJson::of(&body.elapsed_ms)?);
-    let mut git = RawObject::default();
-    let facts = workspace.git.clone().unwrap_or_default();
-    git.set("branch", RawJson::of(&facts.branch.clone().unwrap_or_default())?);
-    git.set("modified", path_list(&facts.modified, out)?);
-    git.set("untracked", path_list(&facts.untracked, out)?);
-    git.set("staged", path_list(&facts.staged, out)?);
-    if let Some(error) = &facts.error {
-        git.set("error", RawJson::of(error)?);
-    }
-    copy_members(&facts.extra, &mut git);
-    for (name, there) in
-        [("workspace.git.head", facts.head.is_some()), ("workspace.git.renamed", !facts.renamed.is_empty())]
-    {
-        if there {
-            out.lost.insert(name.into());
-        }
-    }
-    fields.set("gitStatus", RawJson::of(&git)?);
-    let watched = workspace.watched.clone().unwrap_or_default();
+fn to_foreign(checkpoint: &ExportCheckpoint, out: &mut ExportedRun) -> RawObject {
+    let body = &checkpoint.body;
+    let imported = checkpoint.import_metadata(FORMAT);
+    let workspace = body.workspace.clone().unwrap_or_default();
+    let git = workspace.git.unwrap_or_default();
+    let watched = workspace.watched.unwrap_or_default();
+    let memory = workspace.memory.unwrap_or_default();
+    out.lose_if(git.head.is_some(), "workspace.git.head");
+    out.lose_if(!git.renamed.is_empty(), "workspace.git.renamed");
+    out.lose_if(memory.peak_rss.is_some(), "workspace.memory.peak_rss");
+    out.lose_if(!workspace.skipped.is_empty(), "workspace.skipped");
+
+    let mut git_status = RawObject::default();
+    git_status.put("branch", &git.branch.unwrap_or_default());
+    git_status.put("modified", &path_list(&git.modified, out));
+    git_status.put("untracked", &path_list(&git.untracked, out));
+    git_status.put("staged", &path_list(&git.staged, out));
+    git.error.iter().for_each(|error| git_status.put("error", error));
+    git_status.set_all(&git.extra);
+
     let mut state = RawObject::default();
-    let inside: Vec<_> = watched.files.into_iter().map(|path| map_watched_path(path, false)).collect();
-    state.set("files", path_list(&inside, out)?);
-    let sizes: BTreeMap<_, _> = watched
-        .sizes
-        .into_iter()
-        .map(|(path, size)| (path.strip_prefix(WATCHED).map_or(path.clone(), ToOwned::to_owned), size))
-        .collect();
-    state.set("sizes", RawJson::of(&sizes)?);
-    if let Some(error) = &watched.error {
-        state.set("error", RawJson::of(error)?);
-    }
-    copy_members(&watched.extra, &mut state);
-    fields.set("aiwgState", RawJson::of(&state)?);
-    fields.set("filesModified", path_list(&workspace.files_modified, out)?);
-    fields.set("sessionId", RawJson::of(&body.session_id)?);
-    let memory = workspace.memory.clone().unwrap_or_default();
+    let files: Vec<_> = path_list(&watched.files, out).into_iter().map(strip_watched).collect();
+    state.put("files", &files);
+    let sizes: BTreeMap<_, _> =
+        watched.sizes.iter().map(|(path, size)| (strip_watched(path), size)).collect();
+    state.put("sizes", &sizes);
+    watched.error.iter().for_each(|error| state.put("error", error));
+    state.set_all(&watched.extra);
+
     let mut sizes = RawObject::default();
-    sizes.set("heapUsed", RawJson::of(&memory.heap_used.unwrap_or_default())?);
-    sizes.set("rss", RawJson::of(&memory.rss.unwrap_or_default())?);
-    copy_members(&memory.extra, &mut sizes);
-    if memory.peak_rss.is_some() {
-        out.lost.insert("workspace.memory.peak_rss".into());
-    }
-    if !workspace.skipped.is_empty() {
-        out.lost.insert("workspace.skipped".into());
-    }
-    fields.set("memory", RawJson::of(&sizes)?);
-    for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
-        fields.set(name, value.clone());
-    }
-    Ok(fields)
+    sizes.put("heapUsed", &memory.heap_used.unwrap_or_default());
+    sizes.put("rss", &memory.rss.unwrap_or_default());
+    sizes.set_all(&memory.extra);
+
+    let mut fields = RawObject::default();
+    fields.put("number", &body.sequence);
+    fields.put("timestamp", &format_time(body.created_at));
+    fields.put("duration", &body.elapsed_ms);
+    fields.put("gitStatus", &git_status);
+    fields.put("aiwgState", &state);
+    fields.put("filesModified", &path_list(&workspace.files_modified, out));
+    fields.put("sessionId", &body.session_id);
+    fields.put("memory", &sizes);
+    // The exact text of the time is among what the import kept.
+    restore_members(&imported, &mut fields);
+    fields
 }
 
-fn copy_members(from: &RawObject, to: &mut RawObject) {
-    for (name, value) in from.iter() {
-        to.set(name, value.clone());
-    }
+/// A path in the watched folder, as the originals write it.
+fn strip_watched(path: &str) -> &str {
+    path.strip_prefix(WATCHED).unwrap_or(path)
 }
 
-/// Paths as text; one that is none is written with what stands for its bytes, and said to be lost.
-fn path_list(all: &[PathText], out: &mut ExportedRun) -> Result<RawJson, ValidationError> {
-    let text: Vec<&str> = all
-        .iter()
-        .map(|path| match path {
-            PathText::Text(path) => path.as_str(),
-            PathText::Bytes { b64 } => {
-                out.lost.insert("workspace (paths that are not UTF-8)".into());
-                b64
-            }
-        })
-        .collect();
-    RawJson::of(&text)
+/// Paths as text. One that is not UTF-8 is written as the base64 of its bytes, and noted as lost.
+fn path_list<'p>(paths: &'p [PathText], out: &mut ExportedRun) -> Vec<&'p str> {
+    let is_text = |path: &PathText| matches!(path, PathText::Text(_));
+    out.lose_if(!paths.iter().all(is_text), "workspace (paths that are not UTF-8)");
+    paths.iter().map(|(PathText::Text(path) | PathText::Bytes { b64: path })| path.as_str()).collect()
 }

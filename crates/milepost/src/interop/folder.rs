@@ -1,14 +1,14 @@
-//! Reading folders of others: regular files inside of them, of a size that makes sense, and a reason for every other.
+//! Reads files of a folder that another tool wrote. In: the folder's path. Out: the text and JSON of its files, and a
+//! reason for each file that is skipped. Must not follow a link out of the folder or read more than the size limit.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::types::ForeignData;
-use super::{InteropError, Progress};
-use crate::ReasonCode;
+use super::types::{ForeignCheckpoint, ForeignData};
+use super::{Format, InteropError, Progress};
 use crate::fs::bounded;
-use crate::model::{JsonPath, RawObject};
+use crate::model::{JsonPath, RawObject, ValidationError};
 use crate::seal::strict;
 
 /// The largest file that is read.
@@ -50,8 +50,7 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(e) => {
-                let name = self.relative_name(folder);
-                self.data.skip(name, format!("the folder could not be read: {e}"));
+                self.skip(folder, format!("the folder could not be read: {e}"));
                 return Vec::new();
             }
         };
@@ -69,14 +68,12 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
     pub(super) fn read_text(&mut self, path: &Path) -> Option<String> {
         self.done += 1;
         (self.progress)(self.done);
-        match self.decode_text(path) {
-            Ok(text) => Some(text),
-            Err(why) => {
-                let name = self.relative_name(path);
-                self.data.skip(name, why);
-                None
-            }
-        }
+        self.decode_text(path).map_err(|why| self.skip(path, why)).ok()
+    }
+
+    pub(super) fn skip(&mut self, path: &Path, why: impl Into<String>) {
+        let name = self.relative_name(path);
+        self.data.skip(name, why);
     }
 
     fn decode_text(&self, path: &Path) -> Result<String, String> {
@@ -116,8 +113,26 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
             Ok(fields) => Some((fields, bare.to_owned())),
             Err(e) => {
                 let name = self.relative_name(path);
-                self.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string());
+                self.data.skip_invalid(name, &e);
                 None
+            }
+        }
+    }
+
+    /// Reads one checkpoint from each file and adds it to its run, whose id `parse` returns with it. What is not valid
+    /// is skipped.
+    pub(super) fn read_checkpoints(
+        &mut self,
+        format: Format,
+        files: &[PathBuf],
+        parse: impl Fn(RawObject, &str, &mut ForeignData) -> Result<(String, ForeignCheckpoint), ValidationError>,
+    ) {
+        for file in files {
+            let Some((fields, _)) = self.read_object(file) else { continue };
+            let name = self.relative_name(file);
+            match parse(fields, &name, &mut self.data) {
+                Ok((run, checkpoint)) => self.data.run_mut(format, &run).checkpoints.push(checkpoint),
+                Err(e) => self.data.skip_invalid(name, &e),
             }
         }
     }

@@ -1,18 +1,19 @@
 //! Markdown briefs: one file a piece of work, in `active/` or `archive/`, with deltas at its end and `LEARNINGS.md` beside.
 //! Each file is a run; each delta is a checkpoint whose brief is the file up to there.
 
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path, PathBuf};
 
 use jiff::Timestamp;
 
 use super::folder::{SourceFolder, file_name, subfolder_or_self};
 use super::types::{
-    ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignRun, format_time,
-    import_metadata, note_lost_members, note_lost_run_members, note_lost_source, safe_file_name, text_member,
+    ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignRun, format_time, safe_file_name,
+    text_member, unique_name,
 };
 use super::{Format, InteropError, Progress};
 use crate::brief::{self, Brief, BriefFacts, SectionKind, compose};
-use crate::model::{Draft, JsonPath, LogLine, RawJson, RawObject, Source, Status};
+use crate::model::{Draft, LogLine, RawObject, Source, Status};
 
 const FORMAT: Format = Format::Markdown;
 const LEARNINGS: &str = "LEARNINGS.md";
@@ -23,19 +24,16 @@ const BRIEF_LIMIT: usize = 1 << 20;
 /// Whether a file is a brief by its name and its first lines.
 pub(super) fn is_brief(path: &Path) -> bool {
     use std::io::Read;
-    let mut head = String::new();
-    let named = path.extension().is_some_and(|e| e == "md" || e == "markdown");
-    // Opening anything but a file may never end.
-    let is_file = || std::fs::metadata(path).is_ok_and(|about| about.is_file());
-    if named
-        && is_file()
+    let mut head = Vec::new();
+    if path.extension().is_some_and(|e| e == "md" || e == "markdown")
+        // Opening anything but a file may never end.
+        && path.is_file()
         && let Ok(file) = std::fs::File::open(path)
     {
-        let mut bytes = Vec::new();
-        let _ = file.take(4096).read_to_end(&mut bytes);
-        head = String::from_utf8_lossy(&bytes).into_owned();
+        let _ = file.take(4096).read_to_end(&mut head);
     }
-    named && head.trim_start_matches('\u{feff}').starts_with("---") && head.contains("\ncheckpoint:")
+    let head = String::from_utf8_lossy(&head);
+    head.trim_start_matches('\u{feff}').starts_with("---") && head.contains("\ncheckpoint:")
 }
 
 /// Reads one file, or a folder with `active/`, `archive/` and files of its own.
@@ -54,8 +52,7 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
         if is_brief(&file) {
             read_brief(&mut folder, &file, false);
         } else {
-            let name = folder.relative_name(&file);
-            folder.data.skip(name, "it has no front matter that names a checkpoint");
+            folder.skip(&file, "it has no front matter that names a checkpoint");
         }
     }
     for (name, archived) in [("active", false), (ARCHIVE, true)] {
@@ -68,24 +65,20 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
     if place.join(LEARNINGS).exists() {
         read_learnings(&mut folder, &place.join(LEARNINGS));
     }
-    // What others continue comes first.
-    let names: Vec<_> = folder.data.runs.iter().map(|run| run.id.clone()).collect();
-    let depth = |run: &ForeignRun| {
-        let mut depth = 0;
-        let mut at = run.continues.clone();
-        while let Some(id) = at.filter(|_| depth <= names.len()) {
-            depth += 1;
-            at = folder.data.runs.iter().find(|run| run.id == id).and_then(|run| run.continues.clone());
-        }
-        depth
-    };
-    let mut order: Vec<(usize, usize)> =
-        folder.data.runs.iter().enumerate().map(|(i, run)| (depth(run), i)).collect();
-    order.sort_unstable();
-    let mut runs: Vec<Option<ForeignRun>> =
-        std::mem::take(&mut folder.data.runs).into_iter().map(Some).collect();
-    folder.data.runs = order.into_iter().filter_map(|(_, i)| runs[i].take()).collect();
+    sort_by_lineage(&mut folder.data.runs);
     Ok(folder.data)
+}
+
+/// Puts a run before those that continue it; otherwise the order stays.
+fn sort_by_lineage(runs: &mut [ForeignRun]) {
+    let parents: HashMap<_, _> =
+        runs.iter().filter_map(|run| Some((run.id.clone(), run.continues.clone()?))).collect();
+    let depth = |run: &ForeignRun| {
+        let ancestors = std::iter::successors(parents.get(&run.id), |id| parents.get(*id));
+        // Files can name each other in a circle.
+        ancestors.take(parents.len() + 1).count()
+    };
+    runs.sort_by_cached_key(depth);
 }
 
 fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
@@ -112,10 +105,8 @@ fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
     if folder.data.runs.iter().any(|run| run.id == id) {
         return folder.data.skip(name, format!("another file is called \"{id}\" as well"));
     }
-    let mut kept = RawObject::default();
-    let created = brief.value("created").map(ToOwned::to_owned);
-    let read = created.as_deref().map_or_else(|| Err("is missing".to_owned()), brief::parse_created);
-    let created_at = match read {
+    let created = brief.value("created").ok_or_else(|| "is missing".to_owned());
+    let created_at = match created.and_then(brief::parse_created) {
         Ok((at, odd)) => {
             odd.into_iter().for_each(|odd| folder.data.warn(&name, format!("created: {odd}")));
             at
@@ -127,14 +118,11 @@ fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
         }
     };
     let mut front = RawObject::default();
-    for field in brief.front_matter().map(|front| front.fields.as_slice()).unwrap_or_default() {
-        if let Ok(raw) = RawJson::of(&field.value) {
-            front.set(&field.key, raw);
-        }
+    for field in brief.front_matter().into_iter().flat_map(|front| &front.fields) {
+        front.put(&field.key, &field.value);
     }
-    if let Ok(raw) = RawJson::of(&front) {
-        kept.set("front", raw);
-    }
+    let mut kept = RawObject::default();
+    kept.put("front", &front);
     let run = folder.data.run_mut(FORMAT, &id);
     run.continues = brief.value("parent").filter(|parent| *parent != id).map(ToOwned::to_owned);
     run.started_at = Some(created_at);
@@ -152,44 +140,26 @@ fn checkpoints(
 ) -> Vec<ForeignCheckpoint> {
     let whole = brief.text();
     let begins = |source: &str| source.as_ptr() as usize - whole.as_ptr() as usize;
-    let deltas: Vec<(usize, String)> = brief
-        .sections()
-        .iter()
-        .filter(|section| section.kind == SectionKind::Delta)
-        .map(|section| (begins(brief.source(section)), section.heading.clone()))
-        .collect();
-    let made = |n: usize, end: usize, heading: Option<&str>| {
-        let said =
-            heading.and_then(|heading| heading.split_once(':')).map(|(_, time)| time.trim().to_owned());
-        let at = said.as_deref().and_then(parse_time).unwrap_or(created_at);
-        let last = n == deltas.len();
+    let deltas: Vec<_> =
+        brief.sections().iter().filter(|section| section.kind == SectionKind::Delta).collect();
+    let checkpoint = |n: usize| {
+        let delta = n.checked_sub(1).and_then(|before| deltas.get(before));
+        let end = deltas.get(n).map_or(whole.len(), |next| begins(brief.source(next)));
+        let time = delta.and_then(|delta| delta.heading.split_once(':')).map(|(_, time)| time.trim());
+        let is_last = n == deltas.len();
         let draft = Draft {
             source: Some(Source::Manual),
-            reasons: heading.map(|_| "delta".to_owned()).into_iter().collect(),
-            status: Some(if last && archived { Status::Completed } else { Status::InProgress }),
+            reasons: delta.map(|_| "delta".to_owned()).into_iter().collect(),
+            status: Some(if is_last && archived { Status::Completed } else { Status::InProgress }),
             brief: Some(whole[..end].to_owned()),
             ..Draft::default()
         };
         // The name means the whole file; what it was before a delta is told apart by its number.
-        let id = if last { id.to_owned() } else { format!("{id}#{}", n + 1) };
-        let (path, kept) = (path.to_owned(), kept.clone());
-        ForeignCheckpoint {
-            id,
-            path,
-            created_at: at,
-            elapsed_ms: 0,
-            number: None,
-            draft,
-            kept,
-            completed: None,
-        }
+        let id = if is_last { id.to_owned() } else { format!("{id}#{}", n + 1) };
+        let created_at = time.and_then(parse_time).unwrap_or(created_at);
+        ForeignCheckpoint::new(id, path, created_at, draft, kept.clone())
     };
-    let end = |n: usize| deltas.get(n).map_or(whole.len(), |(at, _)| *at);
-    (0..=deltas.len())
-        .map(|n| {
-            made(n, end(n), n.checked_sub(1).and_then(|i| deltas.get(i)).map(|(_, heading)| heading.as_str()))
-        })
-        .collect()
+    (0..=deltas.len()).map(checkpoint).collect()
 }
 
 fn parse_time(text: &str) -> Option<Timestamp> {
@@ -202,10 +172,9 @@ fn read_learnings(folder: &mut SourceFolder<'_, '_>, file: &Path) {
     let name = folder.relative_name(file);
     for part in text.split("\n## ").skip(1) {
         let (heading, rest) = part.split_once('\n').unwrap_or((part, ""));
-        let words: Vec<&str> =
-            heading.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty()).collect();
-        let at = words.first().and_then(|word| parse_time(word)).unwrap_or_default();
-        let run = words.last().and_then(|id| folder.data.runs.iter_mut().find(|run| run.id == *id));
+        let at = heading.split_whitespace().next().and_then(parse_time).unwrap_or_default();
+        let id = heading.split_whitespace().next_back();
+        let run = id.and_then(|id| folder.data.runs.iter_mut().find(|run| run.id == id));
         let Some(run) = run else {
             folder.data.skip(&name, format!("\"{heading}\" belongs to no checkpoint that is here"));
             continue;
@@ -213,99 +182,82 @@ fn read_learnings(folder: &mut SourceFolder<'_, '_>, file: &Path) {
         let lines =
             rest.lines().map(|line| line.trim_start_matches("- ").trim()).filter(|line| !line.is_empty());
         run.log.extend(lines.map(|line| LogLine { at, text: line.to_owned(), extra: RawObject::default() }));
-        if let Ok(raw) = RawJson::of(&format!("## {}\n", part.trim_end())) {
-            run.kept.set("learnings", raw);
-        }
+        run.kept.put("learnings", &format!("## {}\n", part.trim_end()));
     }
 }
 
 /// Writes one file for each brief that is not the beginning of a later one, and what was learned.
-pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
     let mut out = ExportedRun::default();
-    let mut names = std::collections::HashSet::new();
-    let none = run.checkpoints.iter().all(|held| held.body.brief.is_none());
-    for (n, held) in run.checkpoints.iter().enumerate() {
-        let kept = import_metadata(held.body.metadata.as_ref(), FORMAT);
-        let came = !kept.is_empty();
-        let mut home = vec!["brief", "created_at", "status"];
-        if came {
-            home.extend(["snapshot_id", "metadata", "log", "session_id"]);
-        } else {
-            out.lost.insert("run_id".into());
+    let mut names = HashSet::new();
+    let none = run.checkpoints.iter().all(|checkpoint| checkpoint.body.brief.is_none());
+    for (n, checkpoint) in run.checkpoints.iter().enumerate() {
+        let body = &checkpoint.body;
+        let imported = checkpoint.import_metadata(FORMAT);
+        let was_imported = !imported.is_empty();
+        let mut held = vec!["brief", "created_at", "status"];
+        if was_imported {
+            held.extend(["snapshot_id", "metadata", "log", "session_id"]);
         }
-        note_lost_members(held, &home, &mut out.lost);
-        let delta = came && held.body.source_details.len() > 1;
-        note_lost_source(held, if delta { &["manual", "delta"] } else { &["manual"] }, &mut out.lost);
-        let made;
-        let brief = match &held.body.brief {
-            Some(brief) => brief,
-            // A run without any is told by one that is made of facts.
+        out.lose_if(!was_imported, "run_id");
+        out.lose_members_except(checkpoint, &held);
+        let is_delta = was_imported && body.source_details.len() > 1;
+        out.lose_source_unless(checkpoint, if is_delta { &["manual", "delta"] } else { &["manual"] });
+        let text = match &body.brief {
+            Some(text) => text.clone(),
+            // A run without any brief gets one that is composed of facts.
             None if none && n + 1 == run.checkpoints.len() => {
-                made = compose(&BriefFacts {
-                    id: held.body.snapshot_id.to_string(),
-                    created: held.body.created_at,
-                    body: Some(&held.body),
+                out.lose_if(true, "brief");
+                compose(&BriefFacts {
+                    id: body.snapshot_id.to_string(),
+                    created: body.created_at,
+                    body: Some(body),
                     record: Some(run.record),
                     ..BriefFacts::default()
-                });
-                out.lost.insert("brief".into());
-                &made
+                })
             }
             None => {
-                out.lost.insert("checkpoints without a brief".into());
+                out.lose_if(true, "checkpoints without a brief");
                 continue;
             }
         };
-        let later = run.checkpoints[n + 1..].iter().filter_map(|later| later.body.brief.as_ref());
-        if later.clone().any(|later| later.starts_with(brief.as_str())) {
+        let mut later_briefs = run.checkpoints[n + 1..].iter().filter_map(|later| later.body.brief.as_ref());
+        if later_briefs.any(|later| later.starts_with(&text)) {
             continue;
         }
-        let archived = held.completed || !run.record.is_open();
-        let folder =
-            text_member(&kept, "path").and_then(|path| PathBuf::from(path).parent().map(Path::to_owned));
-        let folder =
-            folder.filter(|_| came).map(|f| f.strip_prefix("checkpoints").map(Path::to_owned).unwrap_or(f));
-        let folder = folder.unwrap_or_else(|| PathBuf::from(if archived { ARCHIVE } else { "active" }));
-        let parsed = Brief::parse(brief.as_str());
-        let stem = match text_member(&kept, "path") {
-            Some(path) if came => file_name(Path::new(&path)).trim_end_matches(".md").to_owned(),
-            _ => safe_file_name(parsed.id().unwrap_or(held.body.snapshot_id.as_str())),
+        let brief = Brief::parse(text.as_str());
+        let said = brief.value("created").and_then(parse_time);
+        out.lose_if(!was_imported && said.is_some_and(|said| said != body.created_at), "created_at");
+        let path = original_path(&imported);
+        let stem = match &path {
+            Some(path) => file_name(path).trim_end_matches(".md").to_owned(),
+            None => safe_file_name(brief.id().unwrap_or(body.snapshot_id.as_str())),
         };
-        let said = parsed.value("created").and_then(parse_time);
-        if !came && said.is_some_and(|said| said != held.body.created_at) {
-            out.lost.insert("created_at".into());
-        }
-        let mut name = stem.clone();
-        for n in 2.. {
-            if names.insert(name.clone()) {
-                break;
-            }
-            name = format!("{stem}-{n}");
-        }
+        let name = unique_name(&stem, &mut names);
+        let is_archived = checkpoint.completed || !run.record.is_open();
+        let folder = path.and_then(|path| path.parent().map(Path::to_owned));
+        let folder = folder.unwrap_or_else(|| PathBuf::from(if is_archived { ARCHIVE } else { "active" }));
         // A brief without front matter gets the one that the format asks for.
-        let bytes = if parsed.front_matter().is_some() {
-            brief.clone()
-        } else {
-            let at = format_time(held.body.created_at);
-            format!("---\ncheckpoint: {name}\ncreated: {at}\n---\n\n{brief}")
+        let text = match brief.front_matter() {
+            Some(_) => text,
+            None => {
+                let at = format_time(body.created_at);
+                format!("---\ncheckpoint: {name}\ncreated: {at}\n---\n\n{text}")
+            }
         };
-        let safe: PathBuf =
-            folder.components().filter(|c| matches!(c, std::path::Component::Normal(_))).collect();
-        out.files.push(ExportFile { path: safe.join(format!("{name}.md")), bytes: bytes.into_bytes() });
+        out.add_file(folder.join(format!("{name}.md")), text);
     }
-    let raw = run.record.extra.get("imported");
-    let of_run = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
-    let learned = text_member(&of_run, "learnings");
-    note_lost_run_members(
-        run,
-        if learned.is_some() { &["log", "parent"] } else { &["parent"] },
-        &mut out.lost,
-    );
+    let learned = text_member(&run.import_metadata(FORMAT), "learnings");
+    out.lose_run_members_except(run, if learned.is_some() { &["log", "parent"] } else { &["parent"] });
     if let Some(learned) = learned {
-        out.files.push(ExportFile {
-            path: LEARNINGS.into(),
-            bytes: format!("# Learnings\n\n{learned}").into_bytes(),
-        });
+        out.add_file(LEARNINGS, format!("# Learnings\n\n{learned}"));
     }
-    Ok(out)
+    out
+}
+
+/// The path that a brief was imported from, below the folder of briefs; never leads out of it.
+fn original_path(imported: &RawObject) -> Option<PathBuf> {
+    let path = PathBuf::from(text_member(imported, "path")?);
+    let path = path.strip_prefix("checkpoints").unwrap_or(&path);
+    Some(path.components().filter(|part| matches!(part, Component::Normal(_))).collect())
 }

@@ -1,6 +1,6 @@
-//! Foreign formats, one file each: from their files to runs, and from runs to their files.
-//! In: a path, or a run with its checkpoints. Out: plain runs and what could not be read, or files and what they cannot
-//! hold. Reads what it is told to read and nothing beyond it; writes nothing: that is the engine's.
+//! Formats of other tools, one file each. In: a path to read, or a run with its checkpoints. Out: runs as plain data and
+//! what was skipped, or files as bytes and the fields that they cannot hold. Must not read beyond the given path, and
+//! must not write a run to the store: the engine does that.
 
 mod aiwg;
 pub(crate) mod detect;
@@ -116,10 +116,10 @@ pub(crate) fn read(
 /// Writes a run in a format of files.
 pub(crate) fn write(format: Format, run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
     match format {
-        Format::Pai => pai::write(run),
+        Format::Pai => Ok(pai::write(run)),
         Format::Snapshot => snapshot::write(run),
-        Format::Aiwg => aiwg::write(run),
-        Format::Markdown => markdown::write(run),
+        Format::Aiwg => Ok(aiwg::write(run)),
+        Format::Markdown => Ok(markdown::write(run)),
         Format::Nova26 | Format::Jsonl | Format::Bundle => {
             Err(InteropError::Unfit { format, why: "it is one file".into() })
         }

@@ -1,17 +1,18 @@
 //! Phase checkpoints: a folder of JSON files, `seed.json` that points at the current one, and a log of events a day.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::folder::{SourceFolder, file_name, subfolder_or_self};
 use super::types::{
-    ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignEvent,
-    ImportNote, format_time, import_metadata, note_lost_members, note_lost_run_members, note_lost_source,
-    own_metadata, pretty_json, safe_file_name, take_optional, take_required, take_time, text_member,
+    ExportCheckpoint, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignEvent, format_time,
+    parse_object, pretty_json, restore_members, safe_file_name, take_optional, take_required, take_time,
+    text_member, unique_name,
 };
-use super::{Format, InteropError, Progress};
-use crate::ReasonCode;
+use super::{ForeignRun, Format, InteropError, Progress};
 use crate::model::{
     Draft, EventType, JsonPath, PAI_PHASES, Phase, RawJson, RawObject, Source, Status, ValidationError,
 };
@@ -38,23 +39,17 @@ pub(super) fn is_checkpoint(name: &str) -> bool {
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let root = project_folder(path);
     let mut folder = SourceFolder::open(&root, progress)?;
-    let place = subfolder_or_self(&root, "checkpoints");
-    for file in folder.files(&place, |name| name.ends_with(".json") && name != "seed.json") {
-        let Some((fields, _)) = folder.read_object(&file) else { continue };
-        let name = folder.relative_name(&file);
-        match parse_checkpoint(fields, &name, &mut folder.data) {
-            Ok((session, read)) => folder.data.run_mut(FORMAT, &session).checkpoints.push(read),
-            Err(e) => folder.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
-        }
-    }
+    let is_candidate = |name: &str| name.ends_with(".json") && name != "seed.json";
+    let files = folder.files(&subfolder_or_self(&root, "checkpoints"), is_candidate);
+    folder.read_checkpoints(FORMAT, &files, parse_checkpoint);
     for run in &mut folder.data.runs {
         run.checkpoints.sort_by(|a, b| (a.created_at, &a.path).cmp(&(b.created_at, &b.path)));
         let ended = run.checkpoints.last().is_some_and(|last| last.completed == Some(true));
         run.status = ended.then_some(Status::Completed);
     }
     read_seed(&mut folder, &root);
-    let write_events = subfolder_or_self(&root, "events");
-    for file in folder.files(&write_events, |name| name.starts_with("events-") && name.ends_with(".jsonl")) {
+    let is_log = |name: &str| name.starts_with("events-") && name.ends_with(".jsonl");
+    for file in folder.files(&subfolder_or_self(&root, "events"), is_log) {
         read_events(&mut folder, &file);
     }
     Ok(folder.data)
@@ -80,10 +75,8 @@ fn parse_checkpoint(
                 path,
                 format!("phase \"{name}\" with a number that is not 1 to 7 is kept in metadata.imported"),
             );
-            kept.set("phase", RawJson::of(&name)?);
-            if let Some(number) = number {
-                kept.set("phaseNumber", number);
-            }
+            kept.put("phase", &name);
+            number.into_iter().for_each(|number| kept.set("phaseNumber", number));
             None
         }
     };
@@ -99,15 +92,9 @@ fn parse_checkpoint(
         metadata: take_optional(f, "metadata")?,
         ..Draft::default()
     };
-    for (name, raw) in fields.iter() {
-        kept.set(name, raw.clone());
-    }
-    let completed = Some(completed);
-    let path = path.to_owned();
-    Ok((
-        session,
-        ForeignCheckpoint { id, path, created_at, elapsed_ms: 0, number: None, draft, kept, completed },
-    ))
+    kept.set_all(&fields);
+    let checkpoint = ForeignCheckpoint::new(id, path, created_at, draft, kept);
+    Ok((session, ForeignCheckpoint { completed: Some(completed), ..checkpoint }))
 }
 
 /// The pointer goes with the run that it points into.
@@ -117,9 +104,9 @@ fn read_seed(folder: &mut SourceFolder<'_, '_>, root: &Path) {
         return;
     }
     let Some((fields, text)) = folder.read_object(&file) else { return };
-    let state = fields.get("state").and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
-    let pointed: Option<String> = state.and_then(|state| super::types::text_member(&state, "checkpointRef"));
-    let has = |id: &String, run: &super::ForeignRun| run.checkpoints.iter().any(|c| c.id == *id);
+    let state = fields.get("state").and_then(parse_object);
+    let pointed = state.and_then(|state| text_member(&state, "checkpointRef"));
+    let has = |id: &String, run: &ForeignRun| run.checkpoints.iter().any(|c| c.id == *id);
     let at = pointed.as_ref().and_then(|id| folder.data.runs.iter().position(|run| has(id, run)));
     if let (Some(id), None) = (&pointed, at) {
         folder.data.warn(
@@ -137,18 +124,16 @@ fn read_events(folder: &mut SourceFolder<'_, '_>, file: &Path) {
     let Some(text) = folder.read_text(file) else { return };
     let name = folder.relative_name(file);
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let place = format!("{name}:{}", n + 1);
-        let read = strict::check(line.as_bytes()).and_then(|line| parse_event(line, &name));
-        match read {
-            Ok((session, event)) => {
-                let found = &mut folder.data;
-                if found.runs.iter().any(|run| run.id == session) {
-                    found.run_mut(FORMAT, &session).events.push(event);
-                } else {
-                    found.skip(place, format!("an event of session \"{session}\", which has no checkpoint"));
-                }
+        let location = format!("{name}:{}", n + 1);
+        let data = &mut folder.data;
+        match strict::check(line.as_bytes()).and_then(|line| parse_event(line, &name)) {
+            Ok((session, event)) if data.runs.iter().any(|run| run.id == session) => {
+                data.run_mut(FORMAT, &session).events.push(event);
             }
-            Err(e) => folder.data.skip(place, e.to_string()),
+            Ok((session, _)) => {
+                data.skip(location, format!("an event of session \"{session}\", which has no checkpoint"));
+            }
+            Err(e) => data.skip(location, e.to_string()),
         }
     }
 }
@@ -165,188 +150,110 @@ fn parse_event(line: &str, file: &str) -> Result<(String, ForeignEvent), Validat
     };
     let mut whole = RawObject::default();
     whole.set("imported", RawJson::parse(line)?);
-    whole.set("file", RawJson::of(file)?);
+    whole.put("file", file);
     let about = text_member(&data, "checkpointId");
     Ok((session, ForeignEvent { at, kind, about, data: RawJson::of(&whole)? }))
 }
 
 /// Writes `checkpoints/`, `events/`, and `seed.json` where the run came with one.
-pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
+pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
     let mut out = ExportedRun::default();
-    let mut names = std::collections::HashSet::new();
-    for held in run.checkpoints {
-        let (fields, file) = to_foreign(held, &mut out);
-        let mut name = file.clone();
-        for n in 2.. {
-            if names.insert(name.clone()) {
-                break;
-            }
-            name = format!("{}-{n}.json", file.trim_end_matches(".json"));
-        }
-        out.files.push(ExportFile { path: Path::new("checkpoints").join(name), bytes: pretty_json(&fields) });
-        let home =
+    let mut names = HashSet::new();
+    for checkpoint in run.checkpoints {
+        let (fields, file) = to_foreign(checkpoint, &mut out);
+        let name = unique_name(file.strip_suffix(".json").unwrap_or(&file), &mut names);
+        out.add_file(format!("checkpoints/{name}.json"), pretty_json(&fields));
+        let held =
             ["snapshot_id", "created_at", "session_id", "phase", "task_summary", "criteria", "metadata"];
-        note_lost_members(held, &home, &mut out.lost);
-        note_lost_source(held, &["manual"], &mut out.lost);
+        out.lose_members_except(checkpoint, &held);
+        out.lose_source_unless(checkpoint, &["manual"]);
     }
-    note_lost_run_members(run, &["events"], &mut out.lost);
-    logs(run, &mut out);
-    let kept = run_import_metadata(run);
-    match kept.get("seed") {
-        Some(seed) => {
-            let bytes = super::python::indented(seed.get()).into_bytes();
-            out.files.push(ExportFile { path: "seed.json".into(), bytes });
-        }
-        None => {
-            if let Some(open) = run.checkpoints.iter().rev().find(|held| !held.completed) {
-                let message = format!(
-                    "is not written: set state.checkpointRef to \"{}\"",
-                    original_id(import_metadata_of(open), open)
-                );
-                out.warnings.push(ImportNote { path: "seed.json".into(), message });
-            }
-        }
+    out.lose_run_members_except(run, &["events"]);
+    write_events(run, &mut out);
+    if let Some(seed) = run.import_metadata(FORMAT).get("seed") {
+        out.add_file("seed.json", super::python::indented(seed.get()));
+    } else if let Some(open) = run.checkpoints.iter().rev().find(|checkpoint| !checkpoint.completed) {
+        let id = open.original_id(&open.import_metadata(FORMAT));
+        out.warn("seed.json", format!("is not written: set state.checkpointRef to \"{id}\""));
     }
-    Ok(out)
+    out
 }
 
-fn import_metadata_of(held: &ExportCheckpoint) -> RawObject {
-    import_metadata(held.body.metadata.as_ref(), FORMAT)
-}
-
-fn original_id(kept: RawObject, held: &ExportCheckpoint) -> String {
-    text_member(&kept, "id").unwrap_or_else(|| held.body.snapshot_id.to_string())
-}
-
-/// What the import left in the run's record.
-fn run_import_metadata(run: &ExportRun<'_>) -> RawObject {
-    let raw = run.record.extra.get("imported");
-    let fields = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
-    if text_member(&fields, "format").as_deref() == Some(FORMAT.as_str()) {
-        fields
-    } else {
-        RawObject::default()
-    }
-}
-
-fn to_foreign(held: &ExportCheckpoint, out: &mut ExportedRun) -> (RawObject, String) {
-    let body = &held.body;
-    let mut kept = import_metadata_of(held);
-    let raw = |value: &dyn erased::Json| value.raw();
-    let mut fields = RawObject::default();
-    let name = body.phase.as_ref().and_then(|phase| phase.name.clone());
+fn to_foreign(checkpoint: &ExportCheckpoint, out: &mut ExportedRun) -> (RawObject, String) {
+    let body = &checkpoint.body;
+    let imported = checkpoint.import_metadata(FORMAT);
     let number = body.phase.as_ref().map(|phase| phase.number);
-    let fits = number.is_some_and(|n| (1..=7).contains(&n));
-    let word = name.unwrap_or_else(|| {
+    let known_number = number.filter(|n| (1..=7).contains(n));
+    let phase_name = body.phase.as_ref().and_then(|phase| phase.name.clone()).unwrap_or_else(|| {
         let at = number.and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
         at.and_then(|at| PAI_PHASES.get(at)).unwrap_or(&"OBSERVE").to_string()
     });
-    let place = body.snapshot_id.to_string();
-    let (phase, number) = match (kept.take("phase"), kept.take("phaseNumber")) {
-        (Some(phase), number) => (phase, number.unwrap_or_else(|| raw(&1_u64))),
-        (None, _) => {
-            if !fits {
-                let message = "has no phase from 1 to 7: written as 1".to_owned();
-                out.warnings.push(ImportNote { path: place, message });
-            }
-            (raw(&word), raw(&number.filter(|_| fits).unwrap_or(1)))
-        }
-    };
-    let file = text_member(&kept, "path").map(|path| file_name(Path::new(&path))).unwrap_or_else(|| {
+    if known_number.is_none() && imported.get("phase").is_none() {
+        out.warn(body.snapshot_id.to_string(), "has no phase from 1 to 7: written as 1");
+    }
+    let file = text_member(&imported, "path").map(|path| file_name(Path::new(&path))).unwrap_or_else(|| {
         let at = body.created_at.strftime("%Y-%m-%dT%H-%M-%SZ");
-        format!("ckpt-{at}-{}.json", safe_file_name(&word.to_lowercase()))
+        format!("ckpt-{at}-{}.json", safe_file_name(&phase_name.to_lowercase()))
     });
     let session = if body.session_id.is_empty() { "unknown" } else { &body.session_id };
-    fields.set("id", raw(&original_id(kept.clone(), held)));
-    fields.set("sessionId", raw(&session.to_owned()));
-    fields.set("phase", phase);
-    fields.set("phaseNumber", number);
-    fields.set("createdAt", kept.take("createdAt").unwrap_or_else(|| raw(&format_time(body.created_at))));
-    fields.set("completed", raw(&held.completed));
-    fields.set("taskSummary", raw(&body.task_summary.clone().unwrap_or_default()));
-    fields.set("iscCriteria", RawJson::of(&body.criteria).unwrap_or_default());
-    let metadata = own_metadata(body.metadata.as_ref()).unwrap_or_default();
-    fields.set("metadata", RawJson::of(&metadata).unwrap_or_default());
-    for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
-        fields.set(name, value.clone());
-    }
+    let mut fields = RawObject::default();
+    fields.put("id", &checkpoint.original_id(&imported));
+    fields.put("sessionId", session);
+    fields.put("phase", &phase_name);
+    fields.put("phaseNumber", &known_number.unwrap_or(1));
+    fields.put("createdAt", &format_time(body.created_at));
+    fields.put("completed", &checkpoint.completed);
+    fields.put("taskSummary", body.task_summary.as_deref().unwrap_or_default());
+    fields.put("iscCriteria", &body.criteria);
+    fields.put("metadata", &checkpoint.callers_metadata().unwrap_or_default());
+    // A phase that was not understood and the exact text of the time are among what the import kept.
+    restore_members(&imported, &mut fields);
     (fields, file)
 }
 
-/// Small values as JSON.
-mod erased {
-    use crate::model::RawJson;
-
-    pub(super) trait Json {
-        fn raw(&self) -> RawJson;
-    }
-
-    impl<T: serde::Serialize> Json for T {
-        fn raw(&self) -> RawJson {
-            RawJson::of(self).unwrap_or_default()
-        }
-    }
-}
-
-/// Events that came with the run as they were, and those of its own in the same form.
-fn logs(run: &ExportRun<'_>, out: &mut ExportedRun) {
-    let mut days: std::collections::BTreeMap<String, String> = Default::default();
-    let ids: std::collections::HashMap<_, _> = run
-        .checkpoints
-        .iter()
-        .map(|held| (&held.body.snapshot_id, original_id(import_metadata_of(held), held)))
-        .collect();
-    let phases: std::collections::HashMap<_, _> =
-        run.checkpoints.iter().map(|held| (&held.body.snapshot_id, held.body.phase.as_ref())).collect();
-    let mut other = false;
+/// Writes the events that came with the run as they were, and those recorded since in the same form.
+fn write_events(run: &ExportRun<'_>, out: &mut ExportedRun) {
+    let mut days: BTreeMap<String, String> = BTreeMap::new();
+    let checkpoints: HashMap<_, _> =
+        run.checkpoints.iter().map(|checkpoint| (&checkpoint.body.snapshot_id, checkpoint)).collect();
+    let session = run.record.session.as_ref().map_or("unknown", |session| &session.id);
     for event in run.events {
-        let data = RawObject::parse(event.data.get(), &JsonPath::Root).unwrap_or_default();
-        let mut day = format!("events-{}.jsonl", event.at.strftime("%Y-%m-%d"));
-        let line = match (data.get("imported"), &event.snapshot_id) {
-            (Some(line), _) if data.get("file").is_some() => {
-                day = text_member(&data, "file").map_or(day, |file| file_name(Path::new(&file)));
-                line.get().to_owned()
-            }
-            (_, Some(id)) if ids.contains_key(id) => {
-                let action = match event.kind {
-                    EventType::CheckpointCreated => "checkpoint_created",
-                    EventType::CheckpointCompleted => "checkpoint_completed",
-                    _ => {
-                        other = true;
-                        continue;
-                    }
-                };
-                let session = run.record.session.as_ref().map_or("unknown", |session| &session.id);
-                let mut data = serde_json::json!({ "action": action, "checkpointId": ids[id] });
-                if let (EventType::CheckpointCreated, Some(phase)) = (event.kind, phases[id]) {
-                    data["phase"] = phase.name.clone().into();
-                    data["phaseNumber"] = phase.number.into();
-                }
-                let event = serde_json::json!({
-                    "id": format!("{}-{action}", ids[id]),
-                    "timestamp": format_time(event.at),
-                    "sessionId": session,
-                    "type": "custom",
-                    "data": data,
-                });
-                event.to_string()
-            }
-            _ => {
-                other |= !matches!(event.kind, EventType::RunStarted | EventType::SessionStarted);
-                continue;
-            }
+        let data = parse_object(&event.data).unwrap_or_default();
+        let checkpoint = event.snapshot_id.as_ref().and_then(|id| checkpoints.get(id));
+        let action = match event.kind {
+            EventType::CheckpointCreated => Some("checkpoint_created"),
+            EventType::CheckpointCompleted => Some("checkpoint_completed"),
+            _ => None,
         };
-        let day = days.entry(day).or_default();
-        day.push_str(&line);
-        day.push('\n');
+        let mut file = format!("events-{}.jsonl", event.at.strftime("%Y-%m-%d"));
+        let line = if let (Some(line), Some(_)) = (data.get("imported"), data.get("file")) {
+            file = text_member(&data, "file").map_or(file, |file| file_name(Path::new(&file)));
+            line.get().to_owned()
+        } else if let (Some(checkpoint), Some(action)) = (checkpoint, action) {
+            let id = checkpoint.original_id(&checkpoint.import_metadata(FORMAT));
+            let mut data = json!({ "action": action, "checkpointId": id });
+            if let (EventType::CheckpointCreated, Some(phase)) = (event.kind, &checkpoint.body.phase) {
+                data["phase"] = phase.name.clone().into();
+                data["phaseNumber"] = phase.number.into();
+            }
+            let event = json!({
+                "id": format!("{id}-{action}"),
+                "timestamp": format_time(event.at),
+                "sessionId": session,
+                "type": "custom",
+                "data": data,
+            });
+            event.to_string()
+        } else {
+            let every_run_has = matches!(event.kind, EventType::RunStarted | EventType::SessionStarted);
+            out.lose_if(checkpoint.is_some() || !every_run_has, "run.events");
+            continue;
+        };
+        let lines = days.entry(file).or_default();
+        lines.push_str(&line);
+        lines.push('\n');
     }
-    if other {
-        out.lost.insert("run.events".into());
+    for (file, lines) in days {
+        out.add_file(Path::new("events").join(file), lines);
     }
-    out.files.extend(
-        days.into_iter().map(|(name, lines)| ExportFile {
-            path: Path::new("events").join(name),
-            bytes: lines.into_bytes(),
-        }),
-    );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::model::{FromRawJson, JsonPath, RawJson, RawObject};
+use crate::model::{FromRawJson, JsonPath, RawObject};
 
 /// How characters beyond ASCII are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,9 @@ fn write(text: &str, letters: NonAscii, out: &mut String) {
     match text.as_bytes().first() {
         Some(b'{') => {
             let fields = RawObject::from_raw(text, &JsonPath::Root).unwrap_or_default();
-            let mut all: Vec<(&str, &RawJson)> = fields.iter().collect();
-            // Python sorts by code points, as UTF-8 does.
-            all.sort_by(|a, b| a.0.cmp(b.0));
             out.push('{');
-            for (i, (name, raw)) in all.into_iter().enumerate() {
+            // Python sorts by code points, as UTF-8 does.
+            for (i, (name, raw)) in fields.sorted().into_iter().enumerate() {
                 if i > 0 {
                     out.push(',');
                 }
@@ -57,33 +55,16 @@ fn write(text: &str, letters: NonAscii, out: &mut String) {
 }
 
 fn string(text: &str, letters: NonAscii, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    if letters == NonAscii::Plain {
+        return out.push_str(&quoted);
+    }
+    for c in quoted.chars() {
         match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            c if c < ' ' || c == '\u{7f}' && letters == NonAscii::Escaped => {
-                if c == '\u{7f}' {
-                    out.push(c)
-                } else {
-                    out.push_str(&format!("\\u{:04x}", u32::from(c)))
-                }
-            }
-            c if !c.is_ascii() && letters == NonAscii::Escaped => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    out.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-            c => out.push(c),
+            ' '..='~' => out.push(c),
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| *out += &format!("\\u{unit:04x}")),
         }
     }
-    out.push('"');
 }
 
 /// Whole numbers stay; others are what Python prints for the same value.
@@ -107,19 +88,19 @@ fn number(text: &str) -> String {
 pub(super) fn indented(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0;
-    let mut bytes = text.char_indices().peekable();
+    let mut chars = text.chars().peekable();
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
         out.extend(std::iter::repeat_n("  ", depth));
     };
-    while let Some((_, c)) = bytes.next() {
+    while let Some(c) = chars.next() {
         match c {
             '"' => {
                 out.push('"');
-                while let Some((_, c)) = bytes.next() {
+                while let Some(c) = chars.next() {
                     out.push(c);
                     match c {
-                        '\\' => out.extend(bytes.next().map(|(_, c)| c)),
+                        '\\' => out.extend(chars.next()),
                         '"' => break,
                         _ => {}
                     }
@@ -127,8 +108,8 @@ pub(super) fn indented(text: &str) -> String {
             }
             '{' | '[' => {
                 out.push(c);
-                while bytes.next_if(|(_, c)| c.is_ascii_whitespace()).is_some() {}
-                if let Some((_, close)) = bytes.next_if(|(_, c)| matches!(c, '}' | ']')) {
+                while chars.next_if(char::is_ascii_whitespace).is_some() {}
+                if let Some(close) = chars.next_if(|c| matches!(c, '}' | ']')) {
                     out.push(close);
                 } else {
                     depth += 1;
@@ -164,10 +145,7 @@ mod tests {
                 r#"{"b":1, "a":[1.0, 1e2, 1e16, 1e-5, 0.1, -0.0, 12345678901234567890]}"#,
                 r#"{"a":[1.0,100.0,1e+16,1e-05,0.1,-0.0,12345678901234567890],"b":1}"#,
             ),
-            (
-                r#"{"ü":"😀\u00e9\/\n\u0001\u007f"}"#,
-                "{\"\\u00fc\":\"\\ud83d\\ude00\\u00e9/\\n\\u0001\u{7f}\"}",
-            ),
+            (r#"{"ü":"😀\u00e9\/\n\u0001\u007f"}"#, r#"{"\u00fc":"\ud83d\ude00\u00e9/\n\u0001\u007f"}"#),
             (r#"[ ]"#, "[]"),
             (r#"{"x":{"z":null,"y":true}}"#, r#"{"x":{"y":true,"z":null}}"#),
         ] {

@@ -1,5 +1,5 @@
-//! Sealed documents on their way: lines of JSON, one document each, and bundles, which hold all of a run in one file.
-//! Bytes and seals stay as they are; whoever reads them checks every seal.
+//! Sealed documents as files: lines of JSON, one document each, and bundles, which hold all of a run in one file. In: a
+//! run, or a file. Out: the file's bytes, or checkpoints whose seals were checked. Must not change a sealed document.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -153,32 +153,25 @@ pub(crate) fn bundle(
         // Which commits were made means nothing elsewhere.
         run: RunRecord { recent: Vec::new(), maintenance: None, ..run.record.clone() },
     };
-    let mut out = Vec::new();
-    let mut count = 0;
-    let mut push = |line: Result<String, serde_json::Error>| -> Result<(), InteropError> {
-        out.extend_from_slice(line.map_err(|e| unfit(e.to_string()))?.as_bytes());
-        out.push(b'\n');
-        count += 1;
-        Ok(())
-    };
-    push(serde_json::to_string(&head))?;
+    let mut lines = Vec::new();
     for held in run.checkpoints {
         let document = String::from_utf8(held.document.clone()).map_err(|e| unfit(e.to_string()))?;
-        push(serde_json::to_string(&Line::Checkpoint { document, marks: Box::new(held.marks.clone()) }))?;
+        lines.push(Line::Checkpoint { document, marks: Box::new(held.marks.clone()) });
     }
-    for event in run.events {
-        push(serde_json::to_string(&Line::Event(event.clone())))?;
-    }
+    lines.extend(run.events.iter().cloned().map(Line::Event));
     if !run.items.is_empty() {
-        push(serde_json::to_string(&Line::Items(run.items.to_vec())))?;
+        lines.push(Line::Items(run.items.to_vec()));
     }
-    if let Some(patch) = patch {
-        push(serde_json::to_string(&Line::Patch(patch)))?;
+    lines.extend(patch.map(Line::Patch));
+    let to_line = |value: serde_json::Result<String>| Ok(value.map_err(|e| unfit(e.to_string()))? + "\n");
+    let mut out = to_line(serde_json::to_string(&head))?;
+    for line in &lines {
+        out += &to_line(serde_json::to_string(line))?;
     }
-    let end = Line::End { lines: count, sha256: digest(&out) };
-    out.extend_from_slice(serde_json::to_string(&end).map_err(|e| unfit(e.to_string()))?.as_bytes());
-    out.push(b'\n');
-    Ok(out)
+    let sha256 = HEXLOWER.encode(&Sha256::digest(&out));
+    let end = Line::End { lines: lines.len() as u64 + 1, sha256 };
+    out += &to_line(serde_json::to_string(&end))?;
+    Ok(out.into_bytes())
 }
 
 /// Reads to the end of a line, and keeps none of it.
@@ -197,10 +190,6 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
 /// What a line stands for: itself, or the text of a string.
 fn document(line: &[u8]) -> Vec<u8> {
     serde_json::from_slice::<String>(line).map_or_else(|_| line.to_vec(), String::into_bytes)
-}
-
-fn digest(bytes: &[u8]) -> String {
-    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 /// Reads a bundle or lines. A bundle that is torn or changed is refused as a whole; of lines, those that prove
@@ -232,7 +221,7 @@ pub(crate) fn read(
             if format == Format::Bundle {
                 return Err(broken(why));
             }
-            found.skip_invalid(format!("line {n}"), ReasonCode::CheckpointSchemaInvalid, why);
+            found.refuse(format!("line {n}"), ReasonCode::CheckpointSchemaInvalid, why);
             skip_line(&mut reader).map_err(failed)?;
             continue;
         }
@@ -269,7 +258,7 @@ pub(crate) fn read(
             _ if line.iter().all(u8::is_ascii_whitespace) => {}
             _ => match SealedCheckpoint::read(n, document(line), Marks::default()) {
                 Ok(read) => sealed.checkpoints.push(read),
-                Err(e) => found.skip_invalid(format!("line {n}"), e.reason(), e.to_string()),
+                Err(e) => found.refuse(format!("line {n}"), e.reason(), e.to_string()),
             },
         }
         hasher.update(&bytes);

@@ -8,9 +8,8 @@ use sha2::{Digest, Sha256};
 use super::folder::{SourceFolder, file_name, subfolder_or_self};
 use super::python::{NonAscii, canonical};
 use super::types::{
-    ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, format_time,
-    import_metadata, note_lost_members, note_lost_run_members, own_metadata, pretty_json, take_optional,
-    take_required, take_time, text_member,
+    ExportCheckpoint, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, format_time, pretty_json,
+    restore_members, safe_file_name, take_optional, take_required, take_time, text_member,
 };
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
@@ -53,57 +52,49 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
         }
     }
     for run in &mut folder.data.runs {
-        run.checkpoints.sort_by(|a, b| {
-            (a.number.unwrap_or_default(), a.created_at, &a.id).cmp(&(
-                b.number.unwrap_or_default(),
-                b.created_at,
-                &b.id,
-            ))
-        });
-        let plan = run.checkpoints.iter().rev().find_map(|c| c.draft.step_state.as_ref()?.plan_path.clone());
-        run.plan = plan;
+        run.checkpoints.sort_by_cached_key(|c| (c.number.unwrap_or_default(), c.created_at, c.id.clone()));
+        run.plan = run.checkpoints.iter().rev().find_map(|c| c.draft.step_state.as_ref()?.plan_path.clone());
         run.started_at = run.checkpoints.first().map(|c| c.created_at);
     }
     Ok(folder.data)
 }
 
 fn read_snapshot(folder: &mut SourceFolder<'_, '_>, run: &Path, file: &Path) {
-    let Some((fields, text)) = folder.read_object(file) else { return };
+    let Some((fields, _)) = folder.read_object(file) else { return };
     let name = folder.relative_name(file);
-    let damage = verify_checksum(&fields, &text).err();
+    let damage = verify_checksum(&fields).err();
     let (run_id, read) = match parse_checkpoint(fields, &name, &file_name(run), &mut folder.data) {
         Ok(read) => read,
-        Err(e) => return folder.data.skip_invalid(name, ReasonCode::CheckpointSchemaInvalid, e.to_string()),
+        Err(e) => return folder.data.skip_invalid(name, &e),
     };
     if let Some((code, why)) = damage {
-        return folder.data.skip_invalid(name, code, format!("{code}: {why}"));
+        return folder.data.refuse(name, code, format!("{code}: {why}"));
     }
     let run = folder.data.run_mut(FORMAT, &run_id);
-    match run.checkpoints.iter().position(|known| known.id == read.id) {
+    match run.checkpoints.iter().find(|known| known.id == read.id) {
         None => run.checkpoints.push(read),
         // The newest one is in the history as well.
-        Some(at) if run.checkpoints[at].draft == read.draft => {}
-        Some(at) => {
-            let other = run.checkpoints[at].path.clone();
-            folder.data.skip(name, format!("it has the id of {other} and another content"));
+        Some(known) if known.draft == read.draft => {}
+        Some(known) => {
+            let why = format!("it has the id of {} and another content", known.path);
+            folder.data.skip(name, why);
         }
     }
 }
 
 /// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
-fn verify_checksum(fields: &RawObject, document: &str) -> Result<(), (ReasonCode, String)> {
-    let invalid = |why: String| (ReasonCode::CheckpointSchemaInvalid, why);
-    let integrity = fields.get("integrity").ok_or_else(|| invalid("it has no integrity".into()))?;
-    let integrity = RawObject::parse(integrity.get(), &JsonPath::Root).map_err(|e| invalid(e.to_string()))?;
+fn verify_checksum(fields: &RawObject) -> Result<(), (ReasonCode, String)> {
+    let invalid = |why: &dyn ToString| (ReasonCode::CheckpointSchemaInvalid, why.to_string());
+    let integrity = fields.get("integrity").ok_or_else(|| invalid(&"it has no integrity"))?;
+    let integrity = RawObject::parse(integrity.get(), &JsonPath::Root).map_err(|e| invalid(&e))?;
     let expected = text_member(&integrity, "checksum_sha256")
-        .ok_or_else(|| invalid("it has no integrity.checksum_sha256".into()))?;
-    let version: Option<u64> = integrity.get("format_version").and_then(|raw| raw.get().parse().ok());
-    if version != Some(1) {
-        return Err(invalid("integrity.format_version is not 1".into()));
+        .ok_or_else(|| invalid(&"it has no integrity.checksum_sha256"))?;
+    if integrity.get("format_version").is_none_or(|raw| raw.get() != "1") {
+        return Err(invalid(&"integrity.format_version is not 1"));
     }
-    let mut bare = RawObject::parse(document, &JsonPath::Root).map_err(|e| invalid(e.to_string()))?;
+    let mut bare = fields.clone();
     bare.take("integrity");
-    let bare = serde_json::to_string(&bare).map_err(|e| invalid(e.to_string()))?;
+    let bare = serde_json::to_string(&bare).map_err(|e| invalid(&e))?;
     let fits = |letters| checksum(&canonical(&bare, letters)) == expected;
     if fits(NonAscii::Escaped) || fits(NonAscii::Plain) {
         return Ok(());
@@ -152,21 +143,17 @@ fn parse_checkpoint(
         }
         let nearest = allowed.iter().find(|known| word.starts_with(**known)).copied().unwrap_or(instead);
         found.warn(path, format!("{name} \"{word}\" is none of {}: taken as {nearest}", allowed.join(", ")));
-        if let Some(raw) = f.take(name) {
-            kept.set(name, raw);
+        let replaced: &[&str] = if name == "source" { &["source", "source_details"] } else { &["status"] };
+        for name in replaced {
+            f.take(name).into_iter().for_each(|raw| kept.set(name, raw));
         }
-        if name == "source"
-            && let Some(raw) = f.take("source_details")
-        {
-            kept.set("source_details", raw);
-        }
-        f.set(name, RawJson::of(nearest)?);
+        f.put(name, nearest);
     }
     let details: Vec<String> =
         serde_json::from_str(f.get("source_details").map_or("[]", RawJson::get)).unwrap_or_default();
     let sources = details.iter().filter(|word| Source::WORDS.contains(&word.as_str())).count();
     if sources > 1 || details.first().is_some_and(|first| Some(first) != text_member(f, "source").as_ref()) {
-        kept.set("source_details", RawJson::of(&details)?);
+        kept.put("source_details", &details);
     }
     let before = fields.clone();
     let draft = lenient_draft(fields, path, &mut kept, found)?;
@@ -180,19 +167,8 @@ fn parse_checkpoint(
             }
         }
     }
-    Ok((
-        run,
-        ForeignCheckpoint {
-            id,
-            path: path.to_owned(),
-            created_at,
-            elapsed_ms,
-            number,
-            draft,
-            kept,
-            completed,
-        },
-    ))
+    let checkpoint = ForeignCheckpoint::new(id, path, created_at, draft, kept);
+    Ok((run, ForeignCheckpoint { elapsed_ms, number, completed, ..checkpoint }))
 }
 
 /// A draft of what fits; members that do not fit are kept as they are.
@@ -217,29 +193,23 @@ fn lenient_draft(
 /// Writes `<run>/history/<id>.json` for each checkpoint, and `<run>/latest.json`.
 pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
     let mut out = ExportedRun::default();
-    let unfit = |e: ValidationError| InteropError::Unfit { format: FORMAT, why: e.to_string() };
     let folder = PathBuf::from(run.record.run_id.as_str());
-    for held in run.checkpoints {
-        let (name, bytes) = to_foreign(held).map_err(unfit)?;
-        out.files.push(ExportFile {
-            path: folder.join(HISTORY).join(format!("{name}.json")),
-            bytes: bytes.clone(),
-        });
-        if std::ptr::eq(held, run.checkpoints.last().unwrap_or(held)) {
-            out.files.push(ExportFile { path: folder.join(LATEST), bytes });
+    for (n, checkpoint) in run.checkpoints.iter().enumerate() {
+        let (name, text) =
+            to_foreign(checkpoint).map_err(|e| InteropError::Unfit { format: FORMAT, why: e.to_string() })?;
+        out.add_file(folder.join(HISTORY).join(format!("{name}.json")), text.clone());
+        if n + 1 == run.checkpoints.len() {
+            out.add_file(folder.join(LATEST), text);
         }
-        let all = held.body.members().map_err(unfit)?;
-        note_lost_members(
-            held,
-            &all.iter().map(|member| member.name.as_ref()).collect::<Vec<_>>(),
-            &mut out.lost,
-        );
+        // Every member of the body is in the file.
+        out.lose_if(!checkpoint.marks.tags.is_empty(), "marks.tags");
+        out.lose_if(checkpoint.marks.pinned, "marks.pinned");
     }
-    note_lost_run_members(run, &["sequence", "plan", "log"], &mut out.lost);
+    out.lose_run_members_except(run, &["sequence", "plan", "log"]);
     Ok(out)
 }
 
-fn to_foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationError> {
+fn to_foreign(checkpoint: &ExportCheckpoint) -> Result<(String, String), ValidationError> {
     /// In the order in which the contract names them.
     const FIRST: [&str; 9] = [
         "snapshot_id",
@@ -252,47 +222,37 @@ fn to_foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationEr
         "context_digest",
         "command_outcomes",
     ];
-    let body = &held.body;
-    let mut kept = import_metadata(body.metadata.as_ref(), FORMAT);
-    let came = !kept.is_empty();
-    let id = text_member(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string());
+    let body = &checkpoint.body;
+    let imported = checkpoint.import_metadata(FORMAT);
+    let id = checkpoint.original_id(&imported);
     let mut fields = RawObject::default();
     for member in body.members()? {
         fields.set(&member.name, member.value);
     }
-    fields.set("snapshot_id", RawJson::of(&id)?);
-    fields.set(
-        "created_at",
-        kept.take("created_at").map_or_else(|| RawJson::of(&format_time(body.created_at)), Ok)?,
-    );
-    fields.set("run_id", RawJson::of(&text_member(&kept, "run").unwrap_or_else(|| body.run_id.to_string()))?);
-    match own_metadata(body.metadata.as_ref()) {
-        Some(metadata) => fields.set("metadata", RawJson::of(&metadata)?),
+    fields.put("snapshot_id", &id);
+    fields.put("created_at", &format_time(body.created_at));
+    fields.put("run_id", &text_member(&imported, "run").unwrap_or_else(|| body.run_id.to_string()));
+    match checkpoint.callers_metadata() {
+        Some(metadata) => fields.put("metadata", &metadata),
         None => drop(fields.take("metadata")),
     }
-    if came {
+    if !imported.is_empty() {
         for name in ["sequence", "elapsed_ms", "parent"] {
             fields.take(name);
         }
-    } else if held.completed {
-        fields.set("completed", RawJson::of(&true)?);
+    } else if checkpoint.completed {
+        fields.put("completed", &true);
     }
     if body.session_id == "unknown" {
         fields.take("session_id");
     }
-    for (name, value) in kept.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
-        fields.set(name, value.clone());
-    }
+    restore_members(&imported, &mut fields);
     let mut ordered = RawObject::default();
     for name in FIRST {
         let raw = fields.take(name).unwrap_or_default();
         // What the contract has as an object is one, also where nothing is known.
-        let raw = if raw.is_null() && ["step_state", "context_digest"].contains(&name) {
-            RawJson::parse("{}")?
-        } else {
-            raw
-        };
-        ordered.set(name, raw);
+        let is_object = ["step_state", "context_digest"].contains(&name);
+        ordered.set(name, if raw.is_null() && is_object { RawJson::parse("{}")? } else { raw });
     }
     for (name, raw) in fields.iter() {
         let empty =
@@ -303,10 +263,8 @@ fn to_foreign(held: &ExportCheckpoint) -> Result<(String, Vec<u8>), ValidationEr
     }
     let bare = serde_json::to_string(&ordered).unwrap_or_default();
     let mut integrity = RawObject::default();
-    integrity.set("format_version", RawJson::of(&1)?);
-    integrity.set("checksum_sha256", RawJson::of(&checksum(&canonical(&bare, NonAscii::Escaped)))?);
-    ordered.set("integrity", RawJson::of(&integrity)?);
-    let mut bytes = pretty_json(&ordered);
-    bytes.push(b'\n');
-    Ok((super::safe_file_name(&id), bytes))
+    integrity.put("format_version", &1);
+    integrity.put("checksum_sha256", &checksum(&canonical(&bare, NonAscii::Escaped)));
+    ordered.put("integrity", &integrity);
+    Ok((safe_file_name(&id), pretty_json(&ordered) + "\n"))
 }

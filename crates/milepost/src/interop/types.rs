@@ -1,6 +1,6 @@
 //! What goes between a foreign format and the engine: runs and checkpoints as plain data, notes about them, and files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -50,14 +50,14 @@ impl ForeignData {
         self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: None });
     }
 
-    /// Skips a document whose content is not valid.
-    pub(super) fn skip_invalid(
-        &mut self,
-        path: impl Into<String>,
-        code: ReasonCode,
-        reason: impl Into<String>,
-    ) {
+    /// Skips a document whose content was refused.
+    pub(super) fn refuse(&mut self, path: impl Into<String>, code: ReasonCode, reason: impl Into<String>) {
         self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: Some(code) });
+    }
+
+    /// Skips a document whose content is not valid.
+    pub(super) fn skip_invalid(&mut self, path: impl Into<String>, error: &ValidationError) {
+        self.refuse(path, ReasonCode::CheckpointSchemaInvalid, error.to_string());
     }
 
     pub(super) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
@@ -66,13 +66,11 @@ impl ForeignData {
 
     /// The run of this name, which is begun if it is not there.
     pub(super) fn run_mut(&mut self, format: Format, id: &str) -> &mut ForeignRun {
-        let at = match self.runs.iter().position(|run| run.id == id) {
-            Some(at) => at,
-            None => {
-                self.runs.push(ForeignRun::new(format, id));
-                self.runs.len() - 1
-            }
-        };
+        let known = self.runs.iter().position(|run| run.id == id);
+        let at = known.unwrap_or(self.runs.len());
+        if known.is_none() {
+            self.runs.push(ForeignRun::new(format, id));
+        }
         &mut self.runs[at]
     }
 }
@@ -136,6 +134,11 @@ impl ForeignRun {
             checkpoints: Vec::new(),
         }
     }
+
+    /// Whether it has nothing to keep.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.checkpoints.is_empty() && self.kept.is_empty()
+    }
 }
 
 /// One checkpoint as another tool kept it.
@@ -157,6 +160,14 @@ pub(crate) struct ForeignCheckpoint {
     pub kept: RawObject,
     /// Whether it was completed, where the format says so of each.
     pub completed: Option<bool>,
+}
+
+impl ForeignCheckpoint {
+    /// A checkpoint of which the format says no more than this.
+    pub(super) fn new(id: String, path: &str, created_at: Timestamp, draft: Draft, kept: RawObject) -> Self {
+        let path = path.to_owned();
+        Self { id, path, created_at, elapsed_ms: 0, number: None, draft, kept, completed: None }
+    }
 }
 
 /// One event as another tool kept it.
@@ -218,24 +229,50 @@ pub(crate) struct ExportedRun {
     pub warnings: Vec<ImportNote>,
 }
 
-/// What an import left in `metadata.imported`, if it came from this format.
-pub(super) fn import_metadata(metadata: Option<&RawJson>, format: Format) -> RawObject {
-    let fields = |raw: &RawJson| RawObject::from_raw(raw.get(), &JsonPath::Root).ok();
-    let found = metadata.and_then(fields).and_then(|mut metadata| metadata.take("imported"));
-    let found = found.as_ref().and_then(fields).unwrap_or_default();
-    if text_member(&found, "format").as_deref() == Some(format.as_str()) {
-        found
-    } else {
-        RawObject::default()
+impl ExportRun<'_> {
+    /// What an import left in the run's record; empty unless it came from this format.
+    pub(super) fn import_metadata(&self, format: Format) -> RawObject {
+        imported_from(format, self.record.extra.get("imported"))
     }
 }
 
-/// The metadata without what an import left there; `None` where nothing else is in it.
-pub(super) fn own_metadata(metadata: Option<&RawJson>) -> Option<RawObject> {
-    let mut fields = metadata.and_then(|raw| RawObject::from_raw(raw.get(), &JsonPath::Root).ok())?;
-    let was_imported = fields.take("imported").is_some();
-    // An object that was empty before the import is empty after it.
-    (!fields.is_empty() || !was_imported).then_some(fields)
+impl ExportCheckpoint {
+    /// What an import left in `metadata.imported`; empty unless it came from this format.
+    pub(super) fn import_metadata(&self, format: Format) -> RawObject {
+        let metadata = self.body.metadata.as_ref().and_then(parse_object).unwrap_or_default();
+        imported_from(format, metadata.get("imported"))
+    }
+
+    /// The metadata without what an import left there; `None` where nothing else is in it.
+    pub(super) fn callers_metadata(&self) -> Option<RawObject> {
+        let mut fields = self.body.metadata.as_ref().and_then(parse_object)?;
+        let was_imported = fields.take("imported").is_some();
+        // An object that was empty before the import is empty after it.
+        (!fields.is_empty() || !was_imported).then_some(fields)
+    }
+
+    /// The id it had where it was imported from, or else the one it has here.
+    pub(super) fn original_id(&self, imported: &RawObject) -> String {
+        text_member(imported, "id").unwrap_or_else(|| self.body.snapshot_id.to_string())
+    }
+}
+
+fn imported_from(format: Format, imported: Option<&RawJson>) -> RawObject {
+    let found = imported.and_then(parse_object);
+    let of_format = |found: &RawObject| text_member(found, "format").as_deref() == Some(format.as_str());
+    found.filter(of_format).unwrap_or_default()
+}
+
+/// Sets the members that an import kept because they have no place in a checkpoint.
+pub(super) fn restore_members(imported: &RawObject, into: &mut RawObject) {
+    for (name, value) in imported.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
+        into.set(name, value.clone());
+    }
+}
+
+/// The members of an object; `None` for any other value.
+pub(super) fn parse_object(raw: &RawJson) -> Option<RawObject> {
+    RawObject::parse(raw.get(), &JsonPath::Root).ok()
 }
 
 pub(super) fn text_member(fields: &RawObject, name: &str) -> Option<String> {
@@ -277,72 +314,83 @@ pub(super) fn format_time(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// Names of members of a body that hold something and are not among these.
-pub(super) fn note_lost_members(held: &ExportCheckpoint, has_a_home: &[&str], into: &mut BTreeSet<String>) {
-    const NEVER: [&str; 3] = ["sequence", "run_id", "parent"];
-    for Member { name, value, .. } in held.body.members().unwrap_or_default() {
-        let empty = matches!(value.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
-        // Whether the source comes back is asked for by itself.
-        let usual = ["source", "source_details"].contains(&name.as_ref())
-            || name == "status" && value.get() == "\"in_progress\"";
-        if !empty && !usual && !NEVER.contains(&name.as_ref()) && !has_a_home.contains(&name.as_ref()) {
-            into.insert(name.into_owned());
+impl ExportedRun {
+    pub(super) fn add_file(&mut self, path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) {
+        self.files.push(ExportFile { path: path.into(), bytes: bytes.into() });
+    }
+
+    pub(super) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.warnings.push(ImportNote { path: path.into(), message: message.into() });
+    }
+
+    /// Notes a field that the format cannot hold, if it is lost.
+    pub(super) fn lose_if(&mut self, is_lost: bool, field: &str) {
+        if is_lost {
+            self.lost.insert(field.to_owned());
         }
     }
-    if !held.marks.tags.is_empty() {
-        into.insert("marks.tags".into());
+
+    /// Notes the members of a body that hold something and are not among those that the format holds.
+    pub(super) fn lose_members_except(&mut self, checkpoint: &ExportCheckpoint, held: &[&str]) {
+        const NEVER_LOST: [&str; 3] = ["sequence", "run_id", "parent"];
+        for Member { name, value, .. } in checkpoint.body.members().unwrap_or_default() {
+            let name = name.as_ref();
+            let empty = matches!(value.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
+            // `lose_source_unless` compares the source.
+            let usual = ["source", "source_details"].contains(&name)
+                || name == "status" && value.get() == "\"in_progress\"";
+            self.lose_if(!empty && !usual && !NEVER_LOST.contains(&name) && !held.contains(&name), name);
+        }
+        self.lose_if(!checkpoint.marks.tags.is_empty(), "marks.tags");
+        self.lose_if(checkpoint.marks.pinned, "marks.pinned");
     }
-    if held.marks.pinned {
-        into.insert("marks.pinned".into());
+
+    /// Notes the source unless an import of the file would make the same.
+    pub(super) fn lose_source_unless(&mut self, checkpoint: &ExportCheckpoint, made: &[&str]) {
+        let is_lost = checkpoint.body.source_details != made;
+        self.lose_if(is_lost, "source");
+        self.lose_if(is_lost, "source_details");
+    }
+
+    /// Notes what the files of checkpoints do not say about their run, except for what the format holds.
+    pub(super) fn lose_run_members_except(&mut self, run: &ExportRun<'_>, held: &[&str]) {
+        let record = run.record;
+        let every_run_has = |kind| matches!(kind, EventType::RunStarted | EventType::SessionStarted);
+        let contiguous = run.checkpoints.iter().zip(1..).all(|(one, n)| one.body.sequence == n);
+        let parents = run.checkpoints.iter().map(|one| one.body.parent.as_ref());
+        let previous = run.checkpoints.iter().map(|one| Some(&one.body.snapshot_id));
+        let in_a_row = parents.eq([None].into_iter().chain(previous).take(run.checkpoints.len()));
+        for (name, there) in [
+            ("run.title", record.title.is_some()),
+            ("run.plan", record.plan.is_some()),
+            ("run.command", record.command.is_some()),
+            ("run.owner", record.owner.is_some()),
+            ("run.log", !record.working.log.is_empty()),
+            ("run.items", !run.items.is_empty()),
+            ("run.events", !run.events.iter().all(|event| every_run_has(event.kind))),
+            ("sequence", !contiguous),
+            ("parent", !in_a_row),
+        ] {
+            self.lose_if(there && !held.contains(&name.trim_start_matches("run.")), name);
+        }
     }
 }
 
-/// The source, where an import would make another of the file.
-pub(super) fn note_lost_source(held: &ExportCheckpoint, made: &[&str], into: &mut BTreeSet<String>) {
-    if held.body.source_details != made {
-        into.extend(["source", "source_details"].map(ToOwned::to_owned));
-    }
-}
-
-/// What every run begins with.
-fn is_start_event(kind: EventType) -> bool {
-    matches!(kind, EventType::RunStarted | EventType::SessionStarted)
-}
-
-/// What no file of a checkpoint says about its run.
-pub(super) fn note_lost_run_members(run: &ExportRun<'_>, has_a_home: &[&str], into: &mut BTreeSet<String>) {
-    let record = run.record;
-    let facts = [
-        ("title", record.title.is_some()),
-        ("plan", record.plan.is_some()),
-        ("command", record.command.is_some()),
-        ("owner", record.owner.is_some()),
-        ("log", !record.working.log.is_empty()),
-        ("items", !run.items.is_empty()),
-        ("events", run.events.iter().any(|event| !is_start_event(event.kind))),
-    ];
-    for (name, there) in facts {
-        if there && !has_a_home.contains(&name) {
-            into.insert(format!("run.{name}"));
+/// The first of `name`, `name-2`, `name-3` and so on that is not taken yet.
+pub(super) fn unique_name(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut unique = name.to_owned();
+    for n in 2.. {
+        if taken.insert(unique.clone()) {
+            break;
         }
+        unique = format!("{name}-{n}");
     }
-    let contiguous = run.checkpoints.iter().zip(1..).all(|(held, n)| held.body.sequence == n);
-    if !contiguous && !has_a_home.contains(&"sequence") {
-        into.insert("sequence".into());
-    }
-    let mut before = None;
-    for held in run.checkpoints {
-        if held.body.parent.as_ref() != before && !has_a_home.contains(&"parent") {
-            into.insert("parent".into());
-        }
-        before = Some(&held.body.snapshot_id);
-    }
+    unique
 }
 
 /// JSON with two blanks of indentation, members in the order given.
-pub(super) fn pretty_json(fields: &RawObject) -> Vec<u8> {
-    let compact = serde_json::to_string(fields).unwrap_or_default();
-    super::python::indented(&compact).into_bytes()
+pub(super) fn pretty_json(fields: &RawObject) -> String {
+    super::python::indented(&serde_json::to_string(fields).unwrap_or_default())
 }
 
 /// A name that cannot lead out of its folder.

@@ -4,17 +4,19 @@
 mod write;
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
+use serde_json::Value;
 
 pub(crate) use self::write::write;
-use super::types::{ForeignCheckpoint, ForeignData, ForeignRun};
+use super::types::{ForeignCheckpoint, ForeignData, parse_object, text_member};
 use super::{Format, InteropError, Progress};
 use crate::database;
-use crate::model::{Draft, FromRawJson, JsonPath, LogLine, Phase, RawJson, RawObject, Source, Status, Task};
+use crate::model::{Draft, FromRawJson, JsonPath, LogLine, Phase, RawObject, Source, Status, Task};
 use crate::seal::strict;
 
 const FORMAT: Format = Format::Nova26;
@@ -48,13 +50,23 @@ CREATE TABLE IF NOT EXISTS build_states (
     updated_at DATETIME DEFAULT CURRENT_TIMESTAMP
 );";
 
+const BUILD_STATE_COLUMNS: [&str; 9] = [
+    "build_id",
+    "prd_file",
+    "start_time",
+    "tasks",
+    "completed_tasks",
+    "failed_tasks",
+    "current_phase",
+    "logs",
+    "updated_at",
+];
+
 /// Whether a file begins as a SQLite file does.
 pub(super) fn is_database(path: &Path) -> bool {
-    use std::io::Read;
     let mut start = [0; 16];
     // Opening anything but a file may never end.
-    let is_file = fs::metadata(path).is_ok_and(|about| about.is_file());
-    is_file && fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
+    path.is_file() && read_start(path, &mut start).is_ok() && start == MAGIC
 }
 
 /// The database at a path: the file, or the only one in the folder.
@@ -64,24 +76,20 @@ fn find_database(path: &Path) -> Result<PathBuf, InteropError> {
     }
     let entries =
         fs::read_dir(path).map_err(|source| InteropError::Read { path: path.to_owned(), source })?;
-    let mut all: Vec<_> =
-        entries.flatten().map(|entry| entry.path()).filter(|p| p.is_file() && is_database(p)).collect();
-    all.sort();
-    match all.len() {
-        1 => Ok(all.remove(0)),
-        0 => Err(InteropError::Nothing { path: path.to_owned(), why: "no SQLite file in it".into() }),
-        n => {
-            let why = format!("{n} SQLite files in it: name one");
-            Err(InteropError::Nothing { path: path.to_owned(), why })
-        }
-    }
+    let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|p| is_database(p)).collect();
+    let why = match all.len() {
+        1 => return Ok(all.remove(0)),
+        0 => "no SQLite file in it".to_owned(),
+        n => format!("{n} SQLite files in it: name one"),
+    };
+    Err(InteropError::Nothing { path: path.to_owned(), why })
 }
 
 /// Reads both tables in one transaction.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let path = find_database(path)?;
     if !path.is_file() {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let source = io::Error::from(io::ErrorKind::NotFound);
         return Err(InteropError::Read { path, source });
     }
     if !is_database(&path) {
@@ -106,10 +114,12 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
 
 /// Whether the file is of a kind that has a log beside it. Without a program that has it open, a reader would make one.
 fn has_log(path: &Path) -> bool {
-    use std::io::Read;
     let mut start = [0; 20];
-    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start[18..] == [2, 2]
+    read_start(path, &mut start).is_ok() && start[18..] == [2, 2]
+}
+
+fn read_start(path: &Path, bytes: &mut [u8]) -> io::Result<()> {
+    fs::File::open(path)?.read_exact(bytes)
 }
 
 fn with_suffix(path: &Path, end: &str) -> PathBuf {
@@ -123,7 +133,7 @@ fn needs_writer(e: &rusqlite::Error) -> bool {
 }
 
 /// A copy with its log or journal, made while nothing of it changed; `None` if it never rested.
-fn copy_at_rest(path: &Path) -> std::io::Result<Option<(tempfile::TempDir, PathBuf)>> {
+fn copy_at_rest(path: &Path) -> io::Result<Option<(tempfile::TempDir, PathBuf)>> {
     let ends = ["", "-wal", "-journal"];
     let state =
         || ends.map(|end| fs::metadata(with_suffix(path, end)).map(|m| (m.len(), m.modified().ok())).ok());
@@ -162,24 +172,22 @@ fn read_tables(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusq
             |row| row.get::<_, i64>(0).map(|n| n > 0),
         )
     };
-    let mut done = 0;
     if has("checkpoints")? {
         let sql = "SELECT id, build_id, timestamp, tasks, current_phase, metadata, created_at FROM checkpoints \
                    ORDER BY timestamp, rowid";
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            done += 1;
-            progress(done);
+        for n in 1.. {
+            let Some(row) = rows.next()? else { break };
+            progress(n);
             read_checkpoint_row(row, &mut found)?;
         }
     } else {
         found.warn("checkpoints", "the database has no such table");
     }
     if has("build_states")? {
-        let sql = "SELECT build_id, prd_file, start_time, tasks, completed_tasks, failed_tasks, current_phase, logs, \
-                   updated_at FROM build_states ORDER BY rowid";
-        let mut statement = connection.prepare(sql)?;
+        let sql = format!("SELECT {} FROM build_states ORDER BY rowid", BUILD_STATE_COLUMNS.join(", "));
+        let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             read_build_state_row(row, &mut found)?;
@@ -205,74 +213,55 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{}Z", text.trim().replacen(' ', "T", 1)).parse().ok())
 }
 
-fn set(fields: &mut RawObject, name: &str, value: &impl serde::Serialize) {
-    if let Ok(raw) = RawJson::of(value) {
-        fields.set(name, raw);
-    }
-}
-
 fn read_checkpoint_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
     let (id, build) = (field(row, 0)?.unwrap_or_default(), field(row, 1)?.unwrap_or_default());
-    let place = format!("checkpoints/{id}");
+    let location = format!("checkpoints/{id}");
     let time = field(row, 2)?.unwrap_or_default();
     let made = field(row, 6)?;
     let Some(created_at) = parse_time(&time).or_else(|| made.as_deref().and_then(parse_time)) else {
-        found.skip(place, format!("timestamp \"{time}\" is not a time"));
+        found.skip(location, format!("timestamp \"{time}\" is not a time"));
         return Ok(());
     };
     if id.is_empty() || build.is_empty() {
-        found.skip(place, "it has no id or no build");
+        found.skip(location, "it has no id or no build");
         return Ok(());
     }
     let mut kept = RawObject::default();
-    set(&mut kept, "timestamp", &time);
-    set(&mut kept, "created_at", &made);
-    let tasks = task_list(field(row, 3)?, "tasks", &place, &mut kept, found);
-    let number = field(row, 4)?.and_then(|n| n.parse::<u64>().ok());
-    if number.is_none() {
-        set(&mut kept, "current_phase", &field(row, 4)?);
-        found.warn(&place, "current_phase is not a whole number, 0 or more: kept in metadata.imported");
+    kept.put("timestamp", &time);
+    kept.put("created_at", &made);
+    let tasks = task_list(field(row, 3)?, &location, &mut kept, found);
+    let current_phase = field(row, 4)?;
+    let phase = current_phase.as_deref().and_then(phase);
+    if phase.is_none() {
+        kept.put("current_phase", &current_phase);
+        found.warn(&location, "current_phase is not a whole number, 0 or more: kept in metadata.imported");
     }
     let metadata = field(row, 5)?;
-    let object = |text: &String| {
-        let text = strict::check(text.as_bytes()).ok()?;
-        RawObject::parse(text, &JsonPath::Root).ok()?;
-        RawJson::parse(text).ok()
-    };
+    let object = |text: &String| strict::raw(text.as_bytes()).ok().filter(|raw| parse_object(raw).is_some());
     let read = metadata.as_ref().and_then(object);
     if read.is_none() {
         if metadata.is_some() {
-            found.warn(&place, "metadata is not a JSON object: kept in metadata.imported");
+            found.warn(&location, "metadata is not a JSON object: kept in metadata.imported");
         }
-        set(&mut kept, "metadata", &metadata);
+        kept.put("metadata", &metadata);
     }
     let draft = Draft {
         source: Some(Source::Timer),
         status: Some(Status::InProgress),
-        phase: number.map(|number| Phase { number, ..Phase::default() }),
+        phase,
         tasks,
         metadata: read,
         ..Draft::default()
     };
     let run = found.run_mut(FORMAT, &build);
-    run.checkpoints.push(ForeignCheckpoint {
-        id,
-        path: place,
-        created_at,
-        elapsed_ms: 0,
-        number: None,
-        draft,
-        kept,
-        completed: None,
-    });
+    run.checkpoints.push(ForeignCheckpoint::new(id, &location, created_at, draft, kept));
     Ok(())
 }
 
 /// A list of tasks; one that cannot be taken as tasks is kept as it is.
 fn task_list(
     text: Option<String>,
-    name: &str,
-    place: &str,
+    location: &str,
     kept: &mut RawObject,
     found: &mut ForeignData,
 ) -> Option<Vec<Task>> {
@@ -281,80 +270,61 @@ fn task_list(
     match read {
         Ok(tasks) => Some(tasks),
         Err(e) => {
-            found.warn(place, format!("{name}: {e}: kept in metadata.imported"));
-            set(kept, name, &text);
+            found.warn(location, format!("tasks: {e}: kept in metadata.imported"));
+            kept.put("tasks", &text);
             None
         }
     }
 }
 
 fn read_build_state_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Result<()> {
-    const COLUMNS: [&str; 9] = [
-        "build_id",
-        "prd_file",
-        "start_time",
-        "tasks",
-        "completed_tasks",
-        "failed_tasks",
-        "current_phase",
-        "logs",
-        "updated_at",
-    ];
     let mut columns = RawObject::default();
-    for (at, name) in COLUMNS.into_iter().enumerate() {
-        set(&mut columns, name, &field(row, at)?);
+    for (at, name) in BUILD_STATE_COLUMNS.into_iter().enumerate() {
+        columns.put(name, &field(row, at)?);
     }
-    let Some(build) = field(row, 0)?.filter(|build| !build.is_empty()) else {
+    let text = |column| text_member(&columns, column);
+    let Some(build) = text("build_id").filter(|build| !build.is_empty()) else {
         found.skip("build_states", "a row without a build");
         return Ok(());
     };
-    let place = format!("build_states/{build}");
-    let mut aside = RawObject::default();
-    let tasks = task_list(field(row, 3)?, "tasks", &place, &mut aside, found);
-    let ended = [(4, "done"), (5, "failed")];
-    let mut all = tasks.unwrap_or_default();
-    let last = found.run_mut(FORMAT, &build).checkpoints.last().and_then(|last| last.draft.tasks.clone());
-    if all.is_empty() {
-        all = last.unwrap_or_default();
+    let location = format!("build_states/{build}");
+    // What is not understood is kept with the other columns.
+    let mut tasks = task_list(text("tasks"), &location, &mut RawObject::default(), found).unwrap_or_default();
+    let run = found.run_mut(FORMAT, &build);
+    if tasks.is_empty() {
+        tasks = run.checkpoints.last().and_then(|last| last.draft.tasks.clone()).unwrap_or_default();
     }
-    for (at, status) in ended {
-        for id in field(row, at)?.iter().flat_map(|text| task_ids(text)) {
-            match all.iter_mut().find(|task| task.id() == id) {
+    for (column, status) in [("completed_tasks", "done"), ("failed_tasks", "failed")] {
+        for id in text(column).iter().flat_map(|text| task_ids(text)) {
+            match tasks.iter_mut().find(|task| task.id() == id) {
                 Some(task)
                     if status == "done" && task.is_completed() || status == "failed" && task.is_failed() => {}
                 Some(task) => drop(task.update(status, None)),
-                None => all.extend(Task::new(&id, status, None)),
+                None => tasks.extend(Task::new(&id, status, None)),
             }
         }
     }
-    let updated = field(row, 8)?.as_deref().and_then(parse_time);
-    let logs = field(row, 7)?.unwrap_or_default();
-    let lines: Vec<serde_json::Value> = serde_json::from_str(&logs).unwrap_or_default();
-    let started = field(row, 2)?.as_deref().and_then(parse_time);
-    let run = found.run_mut(FORMAT, &build);
-    run.plan = field(row, 1)?.filter(|file| !file.is_empty());
-    run.started_at = started;
-    run.phase =
-        field(row, 6)?.and_then(|n| n.parse().ok()).map(|number| Phase { number, ..Phase::default() });
-    run.tasks = (!all.is_empty()).then_some(all);
-    let at = updated.or(started).or(run.checkpoints.last().map(|last| last.created_at)).unwrap_or_default();
-    let said = |line: serde_json::Value| line.as_str().map_or_else(|| line.to_string(), ToOwned::to_owned);
-    run.log =
-        lines.into_iter().map(|line| LogLine { at, text: said(line), extra: RawObject::default() }).collect();
-    set(&mut run.kept, "build_state", &columns);
+    let time = |column| text(column).as_deref().and_then(parse_time);
+    let lines: Vec<Value> = serde_json::from_str(&text("logs").unwrap_or_default()).unwrap_or_default();
+    run.plan = text("prd_file").filter(|file| !file.is_empty());
+    run.started_at = time("start_time");
+    run.phase = text("current_phase").and_then(|n| phase(&n));
+    run.tasks = (!tasks.is_empty()).then_some(tasks);
+    let newest = run.checkpoints.last().map(|last| last.created_at);
+    let at = time("updated_at").or(run.started_at).or(newest).unwrap_or_default();
+    let to_text = |line: Value| line.as_str().map_or_else(|| line.to_string(), ToOwned::to_owned);
+    let log_line = |line| LogLine { at, text: to_text(line), extra: RawObject::default() };
+    run.log = lines.into_iter().map(log_line).collect();
+    run.kept.put("build_state", &columns);
     Ok(())
+}
+
+fn phase(number: &str) -> Option<Phase> {
+    number.parse().ok().map(|number| Phase { number, ..Phase::default() })
 }
 
 /// Ids of tasks: a list of texts, or of objects that have one.
 fn task_ids(text: &str) -> Vec<String> {
-    let all: Vec<serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+    let all: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     all.iter().filter_map(|v| v.as_str().or_else(|| v["id"].as_str()).map(ToOwned::to_owned)).collect()
-}
-
-/// A run that stands for a whole table of its own.
-impl ForeignRun {
-    /// Whether it has anything to keep.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.checkpoints.is_empty() && self.kept.is_empty()
-    }
 }

@@ -1,35 +1,29 @@
-//! A run as rows of a new database.
+//! A run as rows of a new database. In: a run and the path of a file that does not exist yet. Out: the file, and what it
+//! cannot hold.
 
 use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::super::InteropError;
-use super::super::types::{
-    ExportCheckpoint, ExportRun, ExportedRun, format_time, import_metadata, note_lost_members,
-    note_lost_run_members, note_lost_source, own_metadata, text_member,
-};
-use super::{FORMAT, SCHEMA};
-use crate::model::{JsonPath, RawObject, Task};
+use super::super::types::{ExportRun, ExportedRun, format_time, parse_object, text_member};
+use super::{BUILD_STATE_COLUMNS, FORMAT, SCHEMA};
+use crate::model::{RawObject, Task};
 
 /// Writes a run into a new database.
 pub(crate) fn write(run: &ExportRun<'_>, path: &Path) -> Result<ExportedRun, InteropError> {
     let mut out = ExportedRun::default();
     write_tables(run, path, &mut out)
         .map_err(|source| InteropError::Database { path: path.to_owned(), source })?;
-    for held in run.checkpoints {
-        let home = ["snapshot_id", "created_at", "tasks", "metadata", "phase"];
-        note_lost_source(held, &["timer"], &mut out.lost);
-        if held.body.phase.as_ref().is_some_and(|phase| phase.name.is_some()) {
-            out.lost.insert("phase.name".into());
-        }
-        note_lost_members(held, &home, &mut out.lost);
-        if held.completed {
-            out.lost.insert("completed".into());
-        }
+    for checkpoint in run.checkpoints {
+        let phase = checkpoint.body.phase.as_ref();
+        out.lose_if(phase.is_some_and(|phase| phase.name.is_some()), "phase.name");
+        out.lose_if(checkpoint.completed, "completed");
+        out.lose_source_unless(checkpoint, &["timer"]);
+        out.lose_members_except(checkpoint, &["snapshot_id", "created_at", "tasks", "metadata", "phase"]);
     }
-    note_lost_run_members(run, &["plan", "log"], &mut out.lost);
+    out.lose_run_members_except(run, &["plan", "log"]);
     Ok(out)
 }
 
@@ -39,58 +33,35 @@ fn write_tables(run: &ExportRun<'_>, path: &Path, out: &mut ExportedRun) -> rusq
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
     connection.execute_batch(SCHEMA)?;
     let transaction = connection.transaction()?;
-    let build = run_import_metadata(run);
-    let name = text_member(&build, "id").unwrap_or_else(|| run.record.run_id.to_string());
-    for held in run.checkpoints {
-        let row = CheckpointRow::of(held);
+    let imported = run.import_metadata(FORMAT);
+    let build = text_member(&imported, "id").unwrap_or_else(|| run.record.run_id.to_string());
+    for checkpoint in run.checkpoints {
+        let body = &checkpoint.body;
+        let imported = checkpoint.import_metadata(FORMAT);
+        let original = |column| text_member(&imported, column);
+        let at = format_sqlite_time(body.created_at);
+        let phase = || body.phase.as_ref().map_or(0, |phase| phase.number).to_string();
+        let metadata = checkpoint.callers_metadata().map(|fields| to_json(&fields));
         transaction.execute(
             "INSERT INTO checkpoints (id, build_id, timestamp, tasks, current_phase, metadata, created_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![row.id, name, row.timestamp, row.tasks, row.phase, row.metadata, row.created_at],
+            params![
+                checkpoint.original_id(&imported),
+                build,
+                original("timestamp").unwrap_or_else(|| at.clone()),
+                original("tasks").unwrap_or_else(|| to_json(&body.tasks)),
+                original("current_phase").unwrap_or_else(phase),
+                metadata.or_else(|| original("metadata")),
+                original("created_at").unwrap_or(at),
+            ],
         )?;
     }
-    write_build_state(run, &name, &build, &transaction, out)?;
+    write_build_state(run, &build, &imported, &transaction, out)?;
     transaction.commit()
 }
 
-fn run_import_metadata(run: &ExportRun<'_>) -> RawObject {
-    let raw = run.record.extra.get("imported");
-    let fields = raw.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok()).unwrap_or_default();
-    if text_member(&fields, "format").as_deref() == Some(FORMAT.as_str()) {
-        fields
-    } else {
-        RawObject::default()
-    }
-}
-
-/// A row of the first table.
-struct CheckpointRow {
-    id: String,
-    timestamp: String,
-    tasks: String,
-    phase: String,
-    metadata: Option<String>,
-    created_at: String,
-}
-
-impl CheckpointRow {
-    fn of(held: &ExportCheckpoint) -> Self {
-        let body = &held.body;
-        let kept = import_metadata(body.metadata.as_ref(), FORMAT);
-        let at = format_sqlite_time(body.created_at);
-        let metadata =
-            own_metadata(body.metadata.as_ref()).and_then(|fields| serde_json::to_string(&fields).ok());
-        Self {
-            id: text_member(&kept, "id").unwrap_or_else(|| body.snapshot_id.to_string()),
-            timestamp: text_member(&kept, "timestamp").unwrap_or_else(|| at.clone()),
-            tasks: text_member(&kept, "tasks")
-                .unwrap_or_else(|| serde_json::to_string(&body.tasks).unwrap_or_default()),
-            phase: text_member(&kept, "current_phase")
-                .unwrap_or_else(|| body.phase.as_ref().map_or(0, |phase| phase.number).to_string()),
-            metadata: metadata.or_else(|| text_member(&kept, "metadata")),
-            created_at: text_member(&kept, "created_at").unwrap_or(at),
-        }
-    }
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// A time as SQLite's own functions write it; with milliseconds where there are any.
@@ -101,55 +72,38 @@ fn format_sqlite_time(at: Timestamp) -> String {
 
 fn write_build_state(
     run: &ExportRun<'_>,
-    name: &str,
-    build: &RawObject,
+    build: &str,
+    imported: &RawObject,
     transaction: &rusqlite::Transaction<'_>,
     out: &mut ExportedRun,
 ) -> rusqlite::Result<()> {
-    let came =
-        run.checkpoints.iter().all(|held| !import_metadata(held.body.metadata.as_ref(), FORMAT).is_empty());
-    let known = build.get("build_state").filter(|_| came);
-    let known = known.and_then(|raw| RawObject::parse(raw.get(), &JsonPath::Root).ok());
-    if !build.is_empty() && known.is_none() && came {
+    let all_imported =
+        run.checkpoints.iter().all(|checkpoint| !checkpoint.import_metadata(FORMAT).is_empty());
+    let original = imported.get("build_state").filter(|_| all_imported).and_then(parse_object);
+    if !imported.is_empty() && original.is_none() && all_imported {
         return Ok(());
     }
     let working = &run.record.working;
-    let ended = |ended: fn(&Task) -> bool| -> String {
-        let ids: Vec<_> = working.tasks.iter().filter(|task| ended(task)).map(Task::id).collect();
-        serde_json::to_string(&ids).unwrap_or_default()
+    out.lose_if(original.is_none() && !working.log.is_empty(), "run.log.at");
+    let ids = |ended: fn(&Task) -> bool| -> Vec<_> {
+        working.tasks.iter().filter(|task| ended(task)).map(Task::id).collect()
     };
-    let logs: Vec<_> = working.log.iter().map(|line| &line.text).collect();
-    let own = |column: &str| match column {
-        "prd_file" => run.record.plan.clone().unwrap_or_default(),
-        "start_time" => format_time(run.record.started_at),
-        "tasks" => serde_json::to_string(&working.tasks).unwrap_or_default(),
-        "completed_tasks" => ended(Task::is_completed),
-        "failed_tasks" => ended(Task::is_failed),
-        "current_phase" => working.phase.as_ref().map_or(0, |phase| phase.number).to_string(),
-        "logs" => serde_json::to_string(&logs).unwrap_or_default(),
+    let value = |column: &str| match (column, &original) {
+        ("build_id", _) => build.to_owned(),
+        (_, Some(original)) => text_member(original, column).unwrap_or_default(),
+        ("prd_file", _) => run.record.plan.clone().unwrap_or_default(),
+        ("start_time", _) => format_time(run.record.started_at),
+        ("tasks", _) => to_json(&working.tasks),
+        ("completed_tasks", _) => to_json(&ids(Task::is_completed)),
+        ("failed_tasks", _) => to_json(&ids(Task::is_failed)),
+        ("current_phase", _) => working.phase.as_ref().map_or(0, |phase| phase.number).to_string(),
+        ("logs", _) => to_json(&working.log.iter().map(|line| &line.text).collect::<Vec<_>>()),
         _ => format_sqlite_time(run.record.updated_at),
     };
-    let value = |column: &str| match &known {
-        Some(known) => text_member(known, column).unwrap_or_default(),
-        None => own(column),
-    };
-    if known.is_none() && !working.log.is_empty() {
-        out.lost.insert("run.log.at".into());
-    }
-    transaction.execute(
-        "INSERT INTO build_states (build_id, prd_file, start_time, tasks, completed_tasks, failed_tasks, current_phase, \
-         logs, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            name,
-            value("prd_file"),
-            value("start_time"),
-            value("tasks"),
-            value("completed_tasks"),
-            value("failed_tasks"),
-            value("current_phase"),
-            value("logs"),
-            value("updated_at"),
-        ],
-    )?;
+    let sql = format!(
+        "INSERT INTO build_states ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        BUILD_STATE_COLUMNS.join(", ")
+    );
+    transaction.execute(&sql, params_from_iter(BUILD_STATE_COLUMNS.map(value)))?;
     Ok(())
 }
