@@ -134,16 +134,13 @@ fn unescaped(inside: &str) -> String {
     let mut value = String::with_capacity(inside.len());
     let mut chars = inside.chars();
     while let Some(c) = chars.next() {
-        match (c, c == '\\') {
-            (_, true) => match chars.next() {
-                Some('n') => value.push('\n'),
-                Some('t') => value.push('\t'),
-                Some('r') => value.push('\r'),
-                Some(other) => value.push(other),
-                None => value.push('\\'),
-            },
-            (c, false) => value.push(c),
-        }
+        let escaped = if c == '\\' { chars.next() } else { None };
+        value.push(match escaped {
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('r') => '\r',
+            other => other.unwrap_or(c),
+        });
     }
     value
 }

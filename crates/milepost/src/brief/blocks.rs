@@ -1,5 +1,5 @@
 //! Splits a section's content into list items, table rows, paragraphs, fences and comments. Input: the content of a
-//! section. Output: adjacent byte ranges, and the text of items, cells and code spans.
+//! section. Output: its blocks, and the text of items, cells and code spans.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -39,8 +39,8 @@ pub(super) enum Granularity {
     Lines,
 }
 
-/// Splits content into blocks. The ranges are adjacent and cover all of it.
-pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Block, Range<usize>)> {
+/// Splits content into blocks, which together are all of it.
+pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Block, &str)> {
     let mut found: Vec<(Block, Range<usize>)> = Vec::with_capacity(content.len() / 48);
     let mut open: Option<(char, usize)> = None;
     let mut comment = false;
@@ -117,7 +117,17 @@ pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Bloc
             (block, _) => found.push((block.unwrap_or(Block::Paragraph), at..end)),
         }
     }
-    found
+    found.into_iter().map(|(block, range)| (block, content.get(range).unwrap_or_default())).collect()
+}
+
+/// The blocks of content that are neither blank nor only structure. An item and its nested items are one block.
+pub(super) fn split_entries(content: &str) -> impl Iterator<Item = (Block, &str)> {
+    split_blocks(content, Granularity::Items).into_iter().filter(|(block, _)| block.has_content())
+}
+
+/// The words of a text with one blank between them.
+pub(super) fn join_words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn is_heading(bare: &str) -> bool {
@@ -242,7 +252,7 @@ pub(super) fn split_leading_code(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Where backticks begin a code span that does not end, and how many they are.
-pub(super) fn find_unclosed_code(text: &str) -> Option<std::ops::Range<usize>> {
+pub(super) fn find_unclosed_code(text: &str) -> Option<Range<usize>> {
     let mut at = 0;
     while let Some(next) = text.get(at..)?.find('`') {
         at += next;
@@ -292,9 +302,9 @@ mod tests {
 
     fn kinds(content: &str, granularity: Granularity) -> Vec<(Block, &str)> {
         let found = split_blocks(content, granularity);
-        let joined: String = found.iter().map(|(_, r)| &content[r.clone()]).collect();
+        let joined: String = found.iter().map(|(_, source)| *source).collect();
         assert_eq!(joined, content, "not a byte is lost");
-        found.into_iter().map(|(block, r)| (block, content[r].trim_end())).collect()
+        found.into_iter().map(|(block, source)| (block, source.trim_end())).collect()
     }
 
     #[test]

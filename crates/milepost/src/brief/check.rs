@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 
-use super::blocks::{Block, Granularity, item_text, split_blocks};
+use super::blocks::{Block, item_text, split_entries};
 use super::{Brief, REQUIRED_SECTIONS, Section, SectionKind, Warning};
 use crate::model::CheckpointId;
 
@@ -24,6 +24,14 @@ impl CheckReport {
     pub fn is_valid(&self) -> bool {
         self.errors.is_empty()
     }
+
+    fn error(&mut self, section: Option<SectionKind>, message: impl Into<String>) {
+        self.errors.push(Warning::new(section.map(SectionKind::as_str), message));
+    }
+
+    fn warn(&mut self, section: Option<SectionKind>, message: impl Into<String>) {
+        self.warnings.push(Warning::new(section.map(SectionKind::as_str), message));
+    }
 }
 
 pub(super) fn check(brief: &Brief) -> CheckReport {
@@ -33,7 +41,7 @@ pub(super) fn check(brief: &Brief) -> CheckReport {
         check_section(brief, kind, &mut check);
     }
     if brief.sections_of_kind(SectionKind::Rules).any(|section| is_empty(brief.content(section))) {
-        check.warnings.push(Warning::new(Some(SectionKind::Rules.as_str()), "is empty"));
+        check.warn(Some(SectionKind::Rules), "is empty");
     }
     check_section_order(brief, &mut check);
     check_vague_sections(brief, &mut check);
@@ -42,33 +50,23 @@ pub(super) fn check(brief: &Brief) -> CheckReport {
 
 /// The required fields of the front matter.
 fn check_front_matter(brief: &Brief, check: &mut CheckReport) {
-    if brief.front_matter().is_none() {
-        check
-            .errors
-            .push(Warning::new(None, "there is no front matter: `checkpoint` and `created` are required"));
-        return;
+    let Some(front) = brief.front_matter() else {
+        return check.error(None, "there is no front matter: `checkpoint` and `created` are required");
+    };
+    match brief.id().map(str::parse::<CheckpointId>) {
+        None => check.error(None, "checkpoint: is missing from the front matter"),
+        Some(Err(e)) => check.error(None, format!("checkpoint: {e}")),
+        Some(Ok(_)) => {}
     }
-    match brief.id() {
-        None => check.errors.push(Warning::new(None, "checkpoint: is missing from the front matter")),
-        Some(id) => {
-            if let Err(e) = id.parse::<CheckpointId>() {
-                check.errors.push(Warning::new(None, format!("checkpoint: {e}")));
-            }
-        }
+    match brief.value("created").map(parse_created) {
+        None => check.error(None, "created: is missing from the front matter"),
+        Some(Err(wrong)) => check.error(None, format!("created: {wrong}")),
+        Some(Ok((_, Some(odd)))) => check.warn(None, format!("created: {odd}")),
+        Some(Ok((_, None))) => {}
     }
-    match brief.value("created") {
-        None => check.errors.push(Warning::new(None, "created: is missing from the front matter")),
-        Some(text) => match parse_created(text) {
-            Ok((_, None)) => {}
-            Ok((_, Some(odd))) => check.warnings.push(Warning::new(None, format!("created: {odd}"))),
-            Err(wrong) => check.errors.push(Warning::new(None, format!("created: {wrong}"))),
-        },
-    }
-    let known = brief.front_matter().map(|front| front.fields.as_slice()).unwrap_or_default();
-    for (i, field) in known.iter().enumerate() {
-        if known.iter().take(i).any(|other| other.key.eq_ignore_ascii_case(&field.key)) {
-            let message = format!("{}: is given twice, and the first one counts", field.key);
-            check.warnings.push(Warning::new(None, message));
+    for (i, field) in front.fields.iter().enumerate() {
+        if front.fields.iter().take(i).any(|other| other.key.eq_ignore_ascii_case(&field.key)) {
+            check.warn(None, format!("{}: is given twice, and the first one counts", field.key));
         }
     }
 }
@@ -91,53 +89,44 @@ pub(crate) fn parse_created(text: &str) -> Result<(Timestamp, Option<String>), S
 }
 
 fn check_section(brief: &Brief, kind: SectionKind, check: &mut CheckReport) {
-    let name = Some(kind.as_str());
-    let own: Vec<&Section> =
+    let found: Vec<&Section> =
         brief.sections_of_kind(kind).filter(|section| section.has_standard_name).collect();
-    if !own.is_empty() && own.iter().all(|section| is_unknown(brief.content(section))) {
-        check.warnings.push(Warning::new(name, "says only that it is unknown: fill it in"));
+    if found.is_empty() {
+        let similar = brief.sections_of_kind(kind).next();
+        let hint = similar.map(|other| format!("; \"{}\" reads like it: call it so", other.heading));
+        return check.error(Some(kind), format!("is missing{}", hint.unwrap_or_default()));
     }
-    if own.is_empty() {
-        let hint = match brief.sections_of_kind(kind).next() {
-            Some(other) => format!("; \"{}\" reads like it: call it so", other.heading),
-            None => String::new(),
-        };
-        check.errors.push(Warning::new(name, format!("is missing{hint}")));
-        return;
+    if found.iter().all(|section| is_unknown(brief.content(section))) {
+        check.warn(Some(kind), "says only that it is unknown: fill it in");
     }
-    if own.iter().all(|section| is_empty(brief.content(section))) {
-        check.errors.push(Warning::new(name, "is empty"));
+    if found.iter().all(|section| is_empty(brief.content(section))) {
+        check.error(Some(kind), "is empty");
     }
-    if own.len() > 1 {
-        check.warnings.push(Warning::new(name, format!("stands there {} times", own.len())));
+    if found.len() > 1 {
+        check.warn(Some(kind), format!("stands there {} times", found.len()));
     }
-    if let Some(section) = own.iter().find(|section| section.level != kind.level()) {
+    if let Some(section) = found.iter().find(|section| section.level != kind.level()) {
         let (found, usual) = (section.level, kind.level());
-        let message = format!("has a heading of level {found}; level {usual} is usual");
-        check.warnings.push(Warning::new(name, message));
+        check.warn(Some(kind), format!("has a heading of level {found}; level {usual} is usual"));
     }
 }
 
 /// Whether content is empty: no text, or only comments and the head of a table.
 pub(super) fn is_empty(content: &str) -> bool {
-    !split_blocks(content, Granularity::Items).into_iter().any(|(block, range)| {
-        let source = content.get(range).unwrap_or_default();
-        match block {
-            Block::Item => !item_text(source).is_empty(),
-            Block::TableRow => source.chars().any(char::is_alphanumeric),
-            Block::Code => source.lines().count() > 2,
-            Block::Paragraph => !is_only_comments(source),
-            _ => false,
-        }
+    !split_entries(content).any(|(block, source)| match block {
+        Block::Item => !item_text(source).is_empty(),
+        Block::TableRow => source.chars().any(char::is_alphanumeric),
+        Block::Code => source.lines().count() > 2,
+        Block::Paragraph => !is_only_comments(source),
+        _ => false,
     })
 }
 
 /// Whether content says only that nothing is known, as composed briefs do for sections without facts.
 pub(super) fn is_unknown(content: &str) -> bool {
     let mut unknown = false;
-    for (block, range) in split_blocks(content, Granularity::Items) {
-        let source = content.get(range).unwrap_or_default();
-        if !block.has_content() || block == Block::Paragraph && is_only_comments(source) {
+    for (block, source) in split_entries(content) {
+        if block == Block::Paragraph && is_only_comments(source) {
             continue;
         }
         let text = item_text(source).trim();
@@ -165,40 +154,32 @@ fn is_only_comments(text: &str) -> bool {
 
 /// Checks the order of sections, and for deltas and notices.
 fn check_section_order(brief: &Brief, check: &mut CheckReport) {
-    let places = brief.sections().iter().filter(|s| !s.in_delta && s.has_standard_name);
-    let places: Vec<_> = places.filter(|s| s.kind.position() < super::SECTION_ORDER.len()).collect();
-    if let Some(pair) = places.windows(2).find(|pair| pair[0].kind.position() > pair[1].kind.position()) {
-        let message = format!("stands after {}", pair[0].kind);
-        check.warnings.push(Warning::new(Some(pair[1].kind.as_str()), message));
+    let standard = brief.sections().iter().filter(|s| !s.in_delta && s.has_standard_name).map(|s| s.kind);
+    let kinds: Vec<_> = standard.filter(|kind| kind.position() < super::SECTION_ORDER.len()).collect();
+    if let Some([first, second]) = kinds.array_windows().find(|[a, b]| a.position() > b.position()) {
+        check.warn(Some(*second), format!("stands after {first}"));
     }
     let deltas = brief.sections().iter().filter(|s| s.kind == SectionKind::Delta).count();
     if deltas > 0 {
         let message = format!("{deltas} appended: `milepost brief merge` folds them in");
-        check.warnings.push(Warning::new(Some(SectionKind::Delta.as_str()), message));
+        check.warn(Some(SectionKind::Delta), message);
     }
     if brief.sections_of_kind(SectionKind::LeftOut).next().is_some() {
-        check.warnings.push(Warning::new(
-            Some(SectionKind::LeftOut.as_str()),
-            "this brief was fitted to a budget and is not the whole one",
-        ));
+        let message = "this brief was fitted to a budget and is not the whole one";
+        check.warn(Some(SectionKind::LeftOut), message);
     }
 }
 
 /// Finds sections that say too little to continue with.
 fn check_vague_sections(brief: &Brief, check: &mut CheckReport) {
-    let words = |section: &Section| {
-        let content = brief.content(section);
-        let with_content =
-            split_blocks(content, Granularity::Items).into_iter().filter(|(block, _)| block.has_content());
-        with_content
-            .map(|(_, r)| content.get(r).unwrap_or_default().split_whitespace().count())
-            .sum::<usize>()
+    let words = |section: &Section| -> usize {
+        split_entries(brief.content(section)).map(|(_, source)| source.split_whitespace().count()).sum()
     };
     for kind in [SectionKind::Problem, SectionKind::Intent, SectionKind::State, SectionKind::Next] {
         let few = brief.sections_of_kind(kind).map(words).sum::<usize>();
         let wide = brief.sections_of_kind(kind).any(|section| !brief.content(section).is_ascii());
         if few > 0 && few < 4 && !wide {
-            check.warnings.push(Warning::new(Some(kind.as_str()), "says very little"));
+            check.warn(Some(kind), "says very little");
         }
     }
     const VAGUE: [&str; 6] =
@@ -207,8 +188,7 @@ fn check_vague_sections(brief: &Brief, check: &mut CheckReport) {
         for section in brief.sections_of_kind(kind) {
             let content = brief.content(section).to_lowercase();
             if let Some(vague) = VAGUE.iter().find(|vague| content.contains(**vague)) {
-                let message = format!("\"{vague}\" does not say what exists or what to do");
-                check.warnings.push(Warning::new(Some(kind.as_str()), message));
+                check.warn(Some(kind), format!("\"{vague}\" does not say what exists or what to do"));
             }
         }
     }

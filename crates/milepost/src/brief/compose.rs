@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::artifact::inline_path;
-use super::blocks::{Block, Granularity, code_span, item_text, normalize_text, split_blocks};
+use super::blocks::{Block, code_span, item_text, join_words, normalize_text, split_entries};
 use super::single_line::one_line;
 use super::{Brief, SectionKind};
 use crate::front_matter::written;
@@ -117,7 +117,7 @@ fn write_section(text: &mut String, kind: SectionKind, lines: Vec<String>, unkno
 
 /// Text on one line of limited length.
 fn clip(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = join_words(text);
     if words.chars().count() <= MAX_TEXT_CHARS {
         return words;
     }
@@ -209,16 +209,13 @@ fn decision_lines(facts: &BriefFacts<'_>) -> Vec<String> {
         let mut before = i;
         while let Some(old) = &current.supersedes {
             struck.push(clip(old));
-            let Some(at) =
-                all.iter().take(before).rposition(|d| normalize_text(&d.text) == normalize_text(old))
-            else {
-                break;
-            };
-            let Some(next) = all.get(at) else { break };
+            let earlier = all.iter().enumerate().take(before);
+            let replaced = earlier.rev().find(|(_, d)| normalize_text(&d.text) == normalize_text(old));
+            let Some((at, next)) = replaced else { break };
             (current, before) = (next, at);
         }
         let struck: String = struck.iter().rev().map(|old| format!("~~{old}~~ → ")).collect();
-        let text = decision.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = join_words(&decision.text);
         let line = format!("- {struck}{text} (decided {})", decision.at.strftime("%Y-%m-%d"));
         if !lines.contains(&line) {
             lines.push(line);
@@ -381,11 +378,7 @@ fn earlier_state_lines(before: &Brief) -> Vec<String> {
     let id = before.id().unwrap_or("the brief before");
     let mut lines = Vec::new();
     for section in before.sections_of_kind(SectionKind::State) {
-        let content = before.content(section);
-        for (block, range) in
-            split_blocks(content, Granularity::Items).into_iter().filter(|(block, _)| block.has_content())
-        {
-            let source = content.get(range).unwrap_or_default();
+        for (block, source) in split_entries(before.content(section)) {
             let text = if block == Block::Item { item_text(source) } else { source };
             if !text.starts_with("As of ") && !text.starts_with("Unknown: ") {
                 lines.push(format!("- As of {id}: {}", clip(text)));

@@ -1,6 +1,7 @@
 //! The kinds of section, their order, and which of them must be kept when a brief is fitted. Input: the text of a
 //! heading. Output: its kind, and whether it uses the standard name. Must not look at content.
 
+use super::blocks::join_words;
 use super::section_names;
 use crate::model::closed_enum;
 
@@ -126,7 +127,7 @@ pub(super) fn normalize_heading(heading: &str) -> String {
         _ => bare,
     };
     let bare = bare.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches([':', ' ', '：']);
-    bare.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    join_words(bare).to_lowercase()
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use foldhash::{HashSet, HashSetExt as _};
 
 use super::super::artifact::Artifact;
-use super::super::blocks::{Block, Granularity, item_text, split_blocks, split_cells, trim_blanks};
+use super::super::blocks::{
+    Block, Granularity, item_text, join_words, split_blocks, split_cells, trim_blanks,
+};
 use super::super::parse::parse_fence;
 use super::super::{Brief, Section, SectionKind};
 use super::clip::{escape_line_start, split_sentences};
@@ -40,8 +42,9 @@ pub(super) fn build_page<'a>(brief: &'a Brief, options: &'a FitOptions<'_>) -> P
             }
             kind => {
                 let (kind, rank) = match kind {
-                    SectionKind::Delta | SectionKind::WhatChanged => (SectionKind::PlayByPlay, Rank::Delta),
-                    SectionKind::Transitions => (SectionKind::PlayByPlay, Rank::Delta),
+                    SectionKind::Delta | SectionKind::WhatChanged | SectionKind::Transitions => {
+                        (SectionKind::PlayByPlay, Rank::Delta)
+                    }
                     SectionKind::Technical => (kind, Rank::Technical),
                     SectionKind::Breadcrumbs => (kind, Rank::Breadcrumb),
                     SectionKind::PlayByPlay => (kind, Rank::Step),
@@ -81,8 +84,7 @@ fn verbatim_source<'a>(brief: &'a Brief, section: &Section) -> &'a str {
 
 /// Adds the lines of some content to a part, without duplicates.
 fn add_entries<'a>(page: &mut Page<'a>, seen: &mut SeenLines<'a>, part: usize, rank: Rank, content: &'a str) {
-    for (block, range) in split_blocks(content, Granularity::Lines) {
-        let source = content.get(range).unwrap_or_default();
+    for (block, source) in split_blocks(content, Granularity::Lines) {
         let bare = trim_blanks(source);
         let says_something = block.has_content() || block == Block::Heading;
         if !says_something || bare.is_empty() || !seen.insert((part, bare)) {
@@ -97,10 +99,6 @@ fn add_entries<'a>(page: &mut Page<'a>, seen: &mut SeenLines<'a>, part: usize, r
         let rank = if block == Block::Code { Rank::Code } else { rank };
         split_lines(block, source, &mut |text| page.add_entry(Entry::from_line(part, rank, text)));
     }
-}
-
-pub(super) fn join_words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Splits a block into lines that can be removed one by one, without line ends: rows without table syntax, text by

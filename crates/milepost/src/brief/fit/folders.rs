@@ -6,8 +6,7 @@ use std::borrow::Cow;
 use foldhash::HashMap;
 
 use super::super::TokenCounter;
-use super::super::blocks::code_span;
-use super::build_page::join_words;
+use super::super::blocks::{code_span, join_words};
 
 /// The overhead of a folder line, in letters: a line of its own must save more than this.
 const LINE_OVERHEAD: usize = 8;

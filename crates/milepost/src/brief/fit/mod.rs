@@ -18,31 +18,17 @@ use std::ops::ControlFlow;
 use super::{Brief, SectionKind, TokenCounter};
 use page::Page;
 
-/// What to do if the sections that must be kept do not fit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Overflow {
-    /// Refuse, with the numbers.
-    #[default]
-    Error,
-    /// Shrink it, visibly.
-    Shrink,
-    /// Return all of it, over the budget.
-    Exceed,
-}
-
-impl std::str::FromStr for Overflow {
-    type Err = crate::model::ValidationError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "error" => Ok(Self::Error),
-            "shrink" => Ok(Self::Shrink),
-            "exceed" => Ok(Self::Exceed),
-            _ => Err(crate::model::ValidationError {
-                path: String::new(),
-                message: format!("\"{text}\" is not one of error, shrink, exceed"),
-            }),
-        }
+crate::model::closed_enum! {
+    /// What to do if the sections that must be kept do not fit.
+    #[derive(Default)]
+    pub enum Overflow {
+        /// Refuse, with the numbers.
+        #[default]
+        Error = "error",
+        /// Shrink it, visibly.
+        Shrink = "shrink",
+        /// Return all of it, over the budget.
+        Exceed = "exceed",
     }
 }
 
@@ -119,15 +105,8 @@ pub struct OverBudget {
 
 pub(super) fn fit(brief: &Brief, options: &FitOptions<'_>) -> Result<FittedBrief, OverBudget> {
     if !options.counter.exceeds(brief.text(), options.budget) {
-        return Ok(FittedBrief {
-            markdown: brief.text().to_owned(),
-            tokens: options.counter.tokens(brief.text()),
-            budget: options.budget,
-            counter: options.counter.name(),
-            omitted: Vec::new(),
-            shrunk: false,
-            exceeds: false,
-        });
+        let (markdown, tokens) = (brief.text().to_owned(), options.counter.tokens(brief.text()));
+        return Ok(to_fitted_brief(RenderedPage { markdown, tokens, omitted: Vec::new() }, options));
     }
     let mut page = build_page::build_page(brief, options);
     if let ControlFlow::Break(page_that_fits) = demote::demote_until_fits(&mut page) {

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use super::super::blocks::{Block, Granularity, split_blocks};
-use super::super::{Brief, QUARTERS_PER_TOKEN, SectionKind};
+use super::super::{Brief, QUARTERS_PER_TOKEN, SECTION_ORDER, SectionKind};
 use super::demote::{entries_with_rank, parts_of_kind, reduce_front_matter, remove_entries, shorten_entries};
 use super::entry::{Entry, Shortening};
 use super::notice::NoticeDetail;
@@ -14,14 +14,9 @@ use super::page::Page;
 use super::{FitFlow, Rank, build_page};
 
 /// The sections that must be kept, in the order in which they are split.
-const SHRINK_ORDER: [SectionKind; 6] = [
-    SectionKind::Problem,
-    SectionKind::Intent,
-    SectionKind::Decisions,
-    SectionKind::State,
-    SectionKind::Next,
-    SectionKind::Rules,
-];
+fn kept_sections() -> impl Iterator<Item = SectionKind> {
+    SECTION_ORDER.into_iter().filter(|kind| kind.must_keep())
+}
 
 /// Sections whose first line is removed when nothing else is left, in this order.
 const REMOVED_LAST: [SectionKind; 4] =
@@ -52,7 +47,7 @@ pub(super) fn shrink_until_fits<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Fi
 
 /// Joins the lines of each section, under a heading of one word, which parses as the same section.
 fn join_lines(page: &mut Page<'_>) -> FitFlow {
-    for kind in SHRINK_ORDER {
+    for kind in kept_sections() {
         parts_of_kind(page, kind).into_iter().for_each(|part| page.compact_part(part));
     }
     page.stop_if_fits()
@@ -60,13 +55,11 @@ fn join_lines(page: &mut Page<'_>) -> FitFlow {
 
 /// Splits every section that must be kept into lines; empty lines and comments are dropped.
 fn split_kept_sections<'a>(page: &mut Page<'a>, brief: &'a Brief) -> FitFlow {
-    for kind in SHRINK_ORDER {
+    for kind in kept_sections() {
         let sections = brief.sections().iter().filter(|section| section.kind == kind);
         for (section, part) in sections.zip(parts_of_kind(page, kind)) {
             page.clear_verbatim(part);
-            let content = brief.content(section);
-            for (block, range) in split_blocks(content, Granularity::Lines) {
-                let source = content.get(range).unwrap_or_default();
+            for (block, source) in split_blocks(brief.content(section), Granularity::Lines) {
                 if (block.has_content() || block == Block::Heading) && !source.trim().is_empty() {
                     build_page::split_lines(block, source, &mut |text| {
                         page.add_entry(Entry::from_line(part, Rank::MustKeep(kind), text))
@@ -94,7 +87,7 @@ fn drop_reasons(page: &mut Page<'_>) -> FitFlow {
 /// problem, the intent, the state and the next actions go last; rules count as shorter than they are, paths as longer.
 fn remove_costliest_lines(page: &mut Page<'_>) -> FitFlow {
     let mut lines: Vec<(u64, usize)> = Vec::new();
-    for kind in SHRINK_ORDER {
+    for kind in kept_sections() {
         let all = entries_with_rank(page, |rank| rank == Rank::MustKeep(kind));
         let rest = all.iter().skip(usize::from(REMOVED_LAST.contains(&kind)));
         lines.extend(rest.map(|at| {

@@ -4,9 +4,8 @@ use super::super::{Brief, FrontMatter};
 use crate::front_matter::{Field, written};
 
 /// Everything before the first section, with the front matter of both.
-pub(super) fn merge_front_matter(previous: &Brief, update: &Brief, head: &str, crlf: bool) -> String {
+pub(super) fn merge_front_matter(previous: &Brief, update: &Brief, head: &str, end: &str) -> String {
     let Some(new) = update.front_matter() else { return head.to_owned() };
-    let end = if crlf { "\r\n" } else { "\n" };
     let line = |key: &str, value: &str| format!("{key}: {}{end}", written(value));
     let source = |field: &Field| {
         let raw = update.slice(field.lines.clone()).trim_end();

@@ -4,7 +4,7 @@
 use super::super::SectionKind;
 use super::super::artifact::Artifact;
 use super::super::blocks::{
-    Block, Granularity, item_text, normalize_text, split_blocks, split_cells, strip_markup,
+    Block, item_text, join_words, normalize_text, split_cells, split_entries, strip_markup,
 };
 use super::list::EntryList;
 
@@ -46,32 +46,32 @@ fn append_if_new(lists: &mut [&mut EntryList], block: Block, source: &str) {
     if has_entry(lists, &comparable_text(block, source)) {
         return;
     }
+    append(lists, block, source, " → ");
+}
+
+/// Appends an entry to the last list. A row that does not fit its table becomes an item of the cells.
+fn append(lists: &mut [&mut EntryList], block: Block, source: &str, separator: &str) {
     let Some(list) = lists.last_mut() else { return };
-    match (block, list.column_count()) {
-        (Block::TableRow, Some(columns)) if columns == split_cells(source).len() => {
-            list.insert(Block::TableRow, source)
-        }
-        (Block::TableRow, _) => list.insert(Block::Item, &format!("- {}", split_cells(source).join(" → "))),
-        _ => list.insert(block, source),
+    let cells = split_cells(source);
+    if block == Block::TableRow && list.column_count() != Some(cells.len()) {
+        list.insert(Block::Item, &format!("- {}", cells.join(separator)));
+    } else {
+        list.insert(block, source);
     }
 }
 
 /// The key of a fact: the text before the first colon, or a row's first cell.
 fn fact_key(block: Block, source: &str) -> Option<String> {
-    let text = match block {
-        Block::TableRow => {
-            return split_cells(source)
-                .first()
-                .map(|cell| normalize_text(cell))
-                .filter(|key| !key.is_empty());
+    let key = match block {
+        Block::TableRow => normalize_text(split_cells(source).first()?),
+        Block::Item => {
+            let first = item_text(source).lines().next().unwrap_or_default();
+            let key = first.split_once(": ").map(|(key, _)| key).or_else(|| first.strip_suffix(':'))?;
+            normalize_text(key)
         }
-        Block::Item => item_text(source),
         _ => return None,
     };
-    let first = text.lines().next().unwrap_or_default();
-    let (key, _) = first.split_once(": ").or_else(|| first.strip_suffix(':').map(|key| (key, "")))?;
-    let key = normalize_text(key);
-    (!key.is_empty() && key.chars().count() <= 60).then_some(key)
+    (!key.is_empty() && (block == Block::TableRow || key.chars().count() <= 60)).then_some(key)
 }
 
 fn upsert_fact(lists: &mut [&mut EntryList], block: Block, source: &str) {
@@ -81,12 +81,11 @@ fn upsert_fact(lists: &mut [&mut EntryList], block: Block, source: &str) {
     if let Some(key) = fact_key(block, source) {
         for list in lists.iter_mut() {
             let same = |(_, other, text): &(usize, Block, &str)| {
-                *other == block && self::fact_key(*other, text).as_deref() == Some(&key)
+                *other == block && fact_key(*other, text).as_deref() == Some(&key)
             };
             let found = list.entries().find(same).map(|(at, ..)| at);
             if let Some(at) = found {
-                list.replace(at, block, source);
-                return;
+                return list.replace(at, block, source);
             }
         }
     }
@@ -153,7 +152,7 @@ impl DecisionChain {
     fn parse(block: Block, source: &str) -> Self {
         let text = match block {
             Block::TableRow => split_cells(source).join(" | "),
-            _ => item_text(source).split_whitespace().collect::<Vec<_>>().join(" "),
+            _ => join_words(item_text(source)),
         };
         let mut superseded = Vec::new();
         let mut rest = text.as_str();
@@ -191,14 +190,8 @@ fn refers_to(decision: &str, words: &str) -> bool {
 /// Adds a decision unless it is known already.
 fn add_decision(lists: &mut [&mut EntryList], block: Block, source: &str, notes: &mut Vec<String>) {
     let new = DecisionChain::parse(block, source);
-    let chains = |lists: &[&mut EntryList]| -> Vec<DecisionChain> {
-        lists
-            .iter()
-            .flat_map(|list| list.entries())
-            .map(|(_, b, text)| DecisionChain::parse(b, text))
-            .collect()
-    };
-    let before = chains(lists);
+    let entries = lists.iter().flat_map(|list| list.entries());
+    let before: Vec<_> = entries.map(|(_, block, text)| DecisionChain::parse(block, text)).collect();
     let known = |old: &DecisionChain| {
         let same = |text: &String| normalize_text(text) == normalize_text(&new.current);
         let replaced = |s: &String| old.superseded.iter().any(|o| refers_to(o, s));
@@ -209,14 +202,11 @@ fn add_decision(lists: &mut [&mut EntryList], block: Block, source: &str, notes:
     }
     let unknown = new.superseded.iter().filter(|s| !before.iter().any(|old| old.mentions(s)));
     notes.extend(unknown.map(|text| format!("no decision reads \"{text}\"; it is noted all the same")));
-    let Some(list) = lists.last_mut() else { return };
-    match (block, list.column_count()) {
-        (Block::TableRow, Some(columns)) if columns == split_cells(source).len() => {
-            list.insert(Block::TableRow, source)
+    match block {
+        Block::Paragraph => {
+            append(lists, Block::Item, &format!("- {}", source.trim().replace('\n', "\n  ")), ": ");
         }
-        (Block::TableRow, _) => list.insert(Block::Item, &format!("- {}", split_cells(source).join(": "))),
-        (Block::Item | Block::Code, _) => list.insert(block, source),
-        _ => list.insert(Block::Item, &format!("- {}", source.trim().replace('\n', "\n  "))),
+        _ => append(lists, block, source, ": "),
     }
 }
 
@@ -259,41 +249,23 @@ fn fold_superseded_decisions(lists: &mut [&mut EntryList]) {
 
 /// A delta's prose as steps of its date.
 pub(super) fn prose_as_steps(content: &str, when: &str) -> String {
-    let mut steps = String::new();
-    for (block, range) in split_blocks(content, Granularity::Items) {
-        let source = content.get(range).unwrap_or_default();
-        match block {
-            Block::Item | Block::Paragraph => {
-                let text = item_text(source).split_whitespace().collect::<Vec<_>>().join(" ");
-                steps.push_str(&format!("- {when} → {text}\n"));
-            }
-            Block::TableRow => steps.push_str(&format!("- {when} → {}\n", split_cells(source).join(" → "))),
-            Block::Code => steps.push_str(source),
-            _ => {}
-        }
-    }
-    steps
+    let step = |(block, source)| match block {
+        Block::TableRow => format!("- {when} → {}\n", split_cells(source).join(" → ")),
+        Block::Code => source.to_owned(),
+        _ => format!("- {when} → {}\n", join_words(item_text(source))),
+    };
+    split_entries(content).map(step).collect()
 }
 
 /// A delta's table of transitions as steps.
 pub(super) fn transitions_as_steps(content: &str) -> String {
-    let mut steps = String::new();
-    for (block, range) in split_blocks(content, Granularity::Items) {
-        let source = content.get(range).unwrap_or_default();
-        match block {
-            Block::TableRow => {
-                let cells: Vec<_> = split_cells(source).into_iter().map(strip_markup).collect();
-                match cells.split_first() {
-                    Some((item, rest)) => steps.push_str(&format!("- {item}: {}\n", rest.join(" → "))),
-                    None => continue,
-                }
-            }
-            Block::Item | Block::Paragraph => {
-                let text = item_text(source).split_whitespace().collect::<Vec<_>>().join(" ");
-                steps.push_str(&format!("- {text}\n"));
-            }
-            _ => {}
+    let step = |(block, source)| match block {
+        Block::TableRow => {
+            let cells: Vec<_> = split_cells(source).into_iter().map(strip_markup).collect();
+            cells.split_first().map(|(item, rest)| format!("- {item}: {}\n", rest.join(" → ")))
         }
-    }
-    steps
+        Block::Code => None,
+        _ => Some(format!("- {}\n", join_words(item_text(source)))),
+    };
+    split_entries(content).filter_map(step).collect()
 }

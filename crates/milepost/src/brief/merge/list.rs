@@ -9,9 +9,8 @@ pub(super) struct EntryList {
 
 impl EntryList {
     pub(super) fn parse(content: &str) -> Self {
-        let found = split_blocks(content, Granularity::Items).into_iter();
-        let text = |range: std::ops::Range<usize>| content.get(range).unwrap_or_default().to_owned();
-        Self { blocks: found.map(|(block, range)| (block, text(range))).collect(), changed: false }
+        let blocks = split_blocks(content, Granularity::Items).into_iter();
+        Self { blocks: blocks.map(|(block, source)| (block, source.to_owned())).collect(), changed: false }
     }
 
     pub(super) fn text(&self) -> String {
@@ -55,45 +54,22 @@ impl EntryList {
 
     /// Inserts an entry after the last of its kind, or else after all content.
     pub(super) fn insert(&mut self, kind: Block, text: &str) {
-        let own = |block: &Block| match kind {
-            Block::TableRow => matches!(block, Block::TableRow | Block::TableHead),
-            kind => *block == kind,
-        };
-        let last = self.blocks.iter().rposition(|(block, _)| own(block));
-        let text =
-            format!("{}\n", if kind == Block::Item { outdent(text) } else { text.trim_end().to_owned() });
+        let is_same = |block: Block| block == kind || kind == Block::TableRow && block == Block::TableHead;
+        let is_content = |block| !matches!(block, Block::Blank | Block::ThematicBreak | Block::Comment);
+        let last_same = self.blocks.iter().rposition(|(block, _)| is_same(*block));
+        let last = last_same.or_else(|| self.blocks.iter().rposition(|(block, _)| is_content(*block)));
+        let at = last.map_or(0, |last| last + 1);
+        // Text without an empty line before or after it would become part of its neighbour.
+        let blank_before = last.is_some() && (last_same.is_none() || kind == Block::Paragraph);
+        let blank_after = self.blocks.get(at).is_some_and(|(next, _)| match next {
+            Block::Paragraph | Block::TableRow => true,
+            next => kind == Block::Paragraph && *next != Block::Blank,
+        });
+        let text = if kind == Block::Item { outdent(text) } else { text.trim_end().to_owned() };
+        let blank = |needed: bool| needed.then(|| (Block::Blank, "\n".to_owned()));
+        let new = blank(blank_before).into_iter().chain([(kind, text + "\n")]).chain(blank(blank_after));
+        self.blocks.splice(at..at, new);
         self.changed = true;
-        let at = match last {
-            Some(at) => at + 1,
-            None => {
-                let is_content =
-                    |block: &Block| !matches!(block, Block::Blank | Block::ThematicBreak | Block::Comment);
-                let at = self.blocks.iter().rposition(|(block, _)| is_content(block)).map_or(0, |at| at + 1);
-                if at > 0 {
-                    self.blocks.insert(at, (Block::Blank, "\n".to_owned()));
-                    at + 1
-                } else {
-                    at
-                }
-            }
-        };
-        // Text that follows something without an empty line would become part of it.
-        let before = at.checked_sub(1).and_then(|before| self.blocks.get(before));
-        let at = match before {
-            Some((block, _)) if kind == Block::Paragraph && *block != Block::Blank => {
-                self.blocks.insert(at, (Block::Blank, "\n".to_owned()));
-                at + 1
-            }
-            _ => at,
-        };
-        let glued =
-            self.blocks.get(at).is_some_and(|(block, _)| matches!(block, Block::Paragraph | Block::TableRow))
-                || kind == Block::Paragraph
-                    && self.blocks.get(at).is_some_and(|(block, _)| *block != Block::Blank);
-        self.blocks.insert(at, (kind, text));
-        if glued {
-            self.blocks.insert(at + 1, (Block::Blank, "\n".to_owned()));
-        }
     }
 }
 

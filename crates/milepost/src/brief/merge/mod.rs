@@ -38,6 +38,11 @@ impl EditableSection {
             content: brief.content(section).to_owned(),
         }
     }
+
+    fn new(kind: SectionKind, name: &str, level: u8, line_end: &str, content: String) -> Self {
+        let heading = format!("{} {name}{line_end}", "#".repeat(usize::from(level.max(1))));
+        Self { kind, name: normalize_heading(name), level, heading, content }
+    }
 }
 
 struct Document {
@@ -61,7 +66,7 @@ pub(super) fn merge(previous: &Brief, update: &Brief) -> MergedBrief {
     let (updates, deltas) = collect_updates(update);
     document.apply_updates(&updates);
     deltas.iter().for_each(|delta| document.apply_updates(delta));
-    document.head = front_matter::merge_front_matter(previous, update, &document.head, document.crlf);
+    document.head = front_matter::merge_front_matter(previous, update, &document.head, document.line_end());
     for kind in [SectionKind::State, SectionKind::Next] {
         if !updates.iter().any(|g| g.kind == kind)
             && document.sections.iter().any(|section| section.kind == kind)
@@ -153,6 +158,12 @@ fn strip_delta_rule(content: &str) -> &str {
     rest.filter(|rest| rest.is_empty() || rest.ends_with('\n')).map_or(content, str::trim_end)
 }
 
+/// Text with one kind of line end.
+fn with_line_ends(text: &str, crlf: bool) -> String {
+    let plain = text.replace("\r\n", "\n");
+    if crlf { plain.replace('\n', "\r\n") } else { plain }
+}
+
 fn end_with_newline(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -204,10 +215,8 @@ impl Document {
         text + &self.tail
     }
 
-    /// Text with this document's line endings.
-    fn with_own_line_ends(&self, text: &str) -> String {
-        let plain = text.replace("\r\n", "\n");
-        if self.crlf { plain.replace('\n', "\r\n") } else { plain }
+    fn line_end(&self) -> &'static str {
+        if self.crlf { "\r\n" } else { "\n" }
     }
 
     fn apply_updates(&mut self, all: &[SectionUpdate<'_>]) {
@@ -227,7 +236,7 @@ impl Document {
     }
 
     fn replace(&mut self, update: &SectionUpdate<'_>) {
-        let content = self.with_own_line_ends(update.content.trim_end());
+        let content = with_line_ends(update.content.trim_end(), self.crlf);
         let same = Self::is_updated_by(update);
         let Some(first) = self.sections.iter().position(&same) else { return self.insert(update) };
         let before: Vec<_> = self.sections.iter().filter(|p| same(p) && !is_empty(&p.content)).collect();
@@ -241,7 +250,7 @@ impl Document {
             !same(section) || seen == 1
         });
         let is_last = first + 1 == self.sections.len();
-        let end = if self.crlf { "\r\n" } else { "\n" };
+        let end = self.line_end();
         if let Some(section) = self.sections.get_mut(first) {
             let after = section.content.get(section.content.trim_end().len()..).unwrap_or_default();
             let after = match after.matches('\n').count() {
@@ -262,84 +271,61 @@ impl Document {
         if !filled {
             self.replace(update);
         }
-        let content = self.with_own_line_ends(&update.content);
-        let mut lists: Vec<_> =
-            self.sections.iter().enumerate().filter(|(_, section)| same(section)).collect();
+        let content = with_line_ends(&update.content, self.crlf);
+        let sections = self.sections.iter().enumerate().filter(|(_, section)| same(section));
         let mut parsed: Vec<_> =
-            lists.drain(..).map(|(i, p)| (i, list::EntryList::parse(&p.content))).collect();
+            sections.map(|(i, section)| (i, list::EntryList::parse(&section.content))).collect();
         let mut all: Vec<&mut list::EntryList> = parsed.iter_mut().map(|(_, list)| list).collect();
         let notes = items::merge_entries(update.kind, &mut all, &content);
         self.notes.extend(notes.into_iter().map(|note| Warning::new(Some(update.kind.as_str()), note)));
         for (i, list) in parsed {
             if let (true, Some(section)) = (list.changed, self.sections.get_mut(i)) {
                 end_with_newline(&mut section.heading);
-                section.content = list.text();
-                if self.crlf {
-                    section.content = section.content.replace("\r\n", "\n").replace('\n', "\r\n");
-                }
+                section.content = with_line_ends(&list.text(), self.crlf);
             }
         }
     }
 
     /// Inserts a missing section at its position in the section order.
     fn insert(&mut self, update: &SectionUpdate<'_>) {
-        let end = if self.crlf { "\r\n" } else { "\n" };
+        let end = self.line_end();
         let kind = update.kind;
-        let inner = |section: &EditableSection| {
+        let inner = |section: &&EditableSection| {
             section.kind.level() == 3 && section.kind.position() < super::SECTION_ORDER.len()
         };
-        let sibling = self.sections.iter().find(|section| inner(section)).map(|section| section.level);
+        let sibling = self.sections.iter().find(inner).map(|section| section.level);
         let has_container = self.sections.iter().any(|section| section.kind == SectionKind::Container);
         let level = match kind {
             SectionKind::Other | SectionKind::LeftOut => update.level,
             kind if kind.level() == 3 => sibling.unwrap_or(3),
             kind => kind.level(),
         };
+        let unordered = super::SECTION_ORDER.len();
         let at = match kind.position() {
-            place if place == super::SECTION_ORDER.len() => self.sections.len(),
-            place => {
-                let later = |section: &EditableSection| {
-                    section.kind.position() > place && section.kind.position() < super::SECTION_ORDER.len()
-                };
-                let earlier = |section: &EditableSection| section.kind.position() < place;
-                let after_earlier = self.sections.iter().rposition(earlier).map(|at| at + 1);
-                self.sections.iter().position(later).or(after_earlier).unwrap_or(0)
+            position if position == unordered => self.sections.len(),
+            position => {
+                let mut positions = self.sections.iter().map(|section| section.kind.position());
+                let later = positions.clone().position(|other| other > position && other < unordered);
+                let after_earlier = positions.rposition(|other| other < position).map(|at| at + 1);
+                later.or(after_earlier).unwrap_or(0)
             }
         };
         let name = match kind {
             SectionKind::Other => update.heading,
             kind => kind.as_str(),
         };
-        let content = self.with_own_line_ends(update.content.trim_end());
-        let mut new = vec![EditableSection {
-            kind,
-            name: normalize_heading(update.heading),
-            level,
-            heading: format!("{} {name}{end}", "#".repeat(usize::from(level.max(1)))),
-            content: format!("{content}{end}{end}"),
-        }];
+        // An empty line before and after it, but none at the end of the document.
+        let blank = if at == self.sections.len() { "" } else { end };
+        let content = with_line_ends(update.content.trim_end(), self.crlf) + end + blank;
+        let mut new = vec![EditableSection::new(kind, name, level, end, content)];
         if level == 3 && kind.level() == 3 && sibling.is_none() && !has_container {
-            new.insert(
-                0,
-                EditableSection {
-                    kind: SectionKind::Container,
-                    name: normalize_heading(SectionKind::Container.as_str()),
-                    level: 2,
-                    heading: format!("## {}{end}", SectionKind::Container.as_str()),
-                    content: end.to_owned(),
-                },
-            );
+            let container = SectionKind::Container;
+            new.insert(0, EditableSection::new(container, container.as_str(), 2, end, end.to_owned()));
         }
-        // An empty line before it, and none too many at the end of the document.
         match at.checked_sub(1).and_then(|before| self.sections.get_mut(before)) {
             Some(section) => end_with_blank_line(&mut section.content, end),
             None if !self.head.is_empty() => end_with_blank_line(&mut self.head, end),
             None => {}
-        }
-        if at == self.sections.len()
-            && let Some(last) = new.last_mut()
-        {
-            last.content = format!("{content}{end}");
         }
         self.sections.splice(at..at, new);
     }
