@@ -92,7 +92,7 @@ fn match_mailchimp_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b"-us") {
         return None;
     }
-    let digits = text.bytes[at + 3..].iter().take(3).take_while(|b| b.is_ascii_digit()).count();
+    let digits = text.count_from(at + 3, 3, |b| b.is_ascii_digit());
     let end = at + 3 + digits;
     let start = exact_run_before(text, at, ByteClass::Hex, 32)?;
     let edge = !text.byte_before(start).is_some_and(|b| is_in_class(b, ByteClass::Word));
@@ -159,7 +159,7 @@ fn match_facebook_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.byte_before(at)?.is_ascii_digit() {
         return None;
     }
-    let id = text.bytes[..at].iter().rev().take(17).take_while(|b| b.is_ascii_digit()).count();
+    let id = text.count_before(at, 17, |b| b.is_ascii_digit());
     let end = text.run_end(ByteClass::Word, at + 1);
     let start = at - id;
     let edge = !text.byte_before(start).is_some_and(|b| is_in_class(b, ByteClass::Word));

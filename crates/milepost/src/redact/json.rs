@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use super::commands::ArgumentScanner;
 use super::keyword_values::ValueHint;
 use super::structures::find_password_start;
-use super::{AllowList, MARK, format_mark, scan};
+use super::{AllowList, MARK, replace_secrets, scan, unique_name};
+use crate::model::JsonPath;
 
 #[derive(Debug, Clone)]
 enum PathSegment<'a> {
@@ -37,14 +38,7 @@ pub(super) fn redact_document(text: &str, name: &str, allow: &AllowList) -> Opti
     if hint.is_none() && !scan::may_contain_secret(text) {
         return None;
     }
-    let mut walker = JsonWalker {
-        text,
-        at: 0,
-        copied: 0,
-        out: String::new(),
-        path: Vec::new(),
-        mode: Mode::Replace(allow),
-    };
+    let mut walker = JsonWalker::new(text, 0, Mode::Replace(allow));
     walker.walk_value(hint, None);
     if walker.copied == 0 {
         return None;
@@ -58,9 +52,8 @@ pub(super) fn locate_marks(text: &str, root: &str, report: &mut dyn FnMut(String
     if !text.contains(MARK) {
         return;
     }
-    let path = vec![PathSegment::Key(Cow::Borrowed(root))];
-    let mut walker =
-        JsonWalker { text, at: 0, copied: 0, out: String::new(), path, mode: Mode::Locate(report) };
+    let mut walker = JsonWalker::new(text, 0, Mode::Locate(report));
+    walker.path.push(PathSegment::Key(Cow::Borrowed(root)));
     walker.walk_value(None, None);
 }
 
@@ -74,7 +67,11 @@ enum NextElement {
     Password(usize, &'static str),
 }
 
-impl<'a> JsonWalker<'a, '_> {
+impl<'a, 'w> JsonWalker<'a, 'w> {
+    fn new(text: &'a str, at: usize, mode: Mode<'w>) -> Self {
+        Self { text, at, copied: 0, out: String::new(), path: Vec::new(), mode }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -85,16 +82,20 @@ impl<'a> JsonWalker<'a, '_> {
         }
     }
 
-    fn pointer(&self) -> String {
-        let mut pointer = String::new();
-        for step in &self.path {
-            pointer.push('/');
-            match step {
-                PathSegment::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
-                PathSegment::Index(index) => pointer.push_str(&index.to_string()),
-            }
+    /// Moves past a comma and the whitespace after it, if there is one.
+    fn skip_comma(&mut self) {
+        if self.peek() == Some(b',') {
+            self.at += 1;
+            self.skip_whitespace();
         }
-        pointer
+    }
+
+    fn pointer(&self) -> String {
+        let segment = |segment: &PathSegment<'_>| match segment {
+            PathSegment::Key(key) => JsonPath::Root.key(key).to_string(),
+            PathSegment::Index(index) => JsonPath::Root.index(*index).to_string(),
+        };
+        self.path.iter().map(segment).collect()
     }
 
     fn walk_value(&mut self, hint: Option<ValueHint>, next: Option<NextElement>) {
@@ -140,10 +141,7 @@ impl<'a> JsonWalker<'a, '_> {
                     .map(NextElement::ValueHint)
                     .or((curl && ValueHint::is_curl_user_flag(word)).then_some(NextElement::CurlUser));
             }
-            if self.peek() == Some(b',') {
-                self.at += 1;
-                self.skip_whitespace();
-            }
+            self.skip_comma();
         }
         self.at += 1;
     }
@@ -174,10 +172,7 @@ impl<'a> JsonWalker<'a, '_> {
             if is_name_member {
                 named = ValueHint::from_member_name(self.text[start..self.at].trim_end().trim_matches('"'));
             }
-            if self.peek() == Some(b',') {
-                self.at += 1;
-                self.skip_whitespace();
-            }
+            self.skip_comma();
         }
         self.at += 1;
     }
@@ -242,13 +237,7 @@ impl<'a> JsonWalker<'a, '_> {
         };
         let Some(new) = redact_string(raw, None, None, allow) else { return key };
         let taken = taken.get_or_insert_with(|| member_names(self.text, opening));
-        let mut unique = new.clone();
-        for n in 2.. {
-            if !taken.contains(&unique) {
-                break;
-            }
-            unique = format!("{new}#{n}");
-        }
+        let unique = unique_name(&new, |name| taken.iter().any(|other| other == name));
         taken.push(unique.clone());
         self.splice(start, start + raw.len(), &unique);
         key
@@ -263,14 +252,7 @@ impl<'a> JsonWalker<'a, '_> {
 
 fn member_names(text: &str, opening: usize) -> Vec<String> {
     let ignore = &mut |_: String, _: &str| {};
-    let mut walker = JsonWalker {
-        text,
-        at: opening + 1,
-        copied: 0,
-        out: String::new(),
-        path: Vec::new(),
-        mode: Mode::Locate(ignore),
-    };
+    let mut walker = JsonWalker::new(text, opening + 1, Mode::Locate(ignore));
     let mut names = Vec::new();
     walker.skip_whitespace();
     while walker.peek() == Some(b'"') {
@@ -278,10 +260,7 @@ fn member_names(text: &str, opening: usize) -> Vec<String> {
         walker.skip_whitespace();
         walker.at += 1;
         walker.walk_value(None, None);
-        if walker.peek() == Some(b',') {
-            walker.at += 1;
-            walker.skip_whitespace();
-        }
+        walker.skip_comma();
     }
     names
 }
@@ -323,15 +302,7 @@ fn redact_string(
         let offsets = raw_offsets(&raw);
         let at =
             |n: usize| offsets.as_ref().map_or(n, |offsets| offsets.get(n).copied().unwrap_or(raw.len()));
-        let mut new = String::with_capacity(raw.len());
-        let mut copied = 0;
-        for one in found {
-            new.push_str(&raw[copied..at(one.start)]);
-            new.push_str(&format_mark(one.rule));
-            copied = at(one.end);
-        }
-        new.push_str(&raw[copied..]);
-        raw = Cow::Owned(new);
+        raw = Cow::Owned(replace_secrets(&raw, &found, at));
     }
     match raw {
         Cow::Borrowed(_) => None,

@@ -157,11 +157,8 @@ pub(super) fn match_keyword_value(text: &Text<'_>, at: usize) -> Option<SecretMa
             let from = after + count_blanks(text, after);
             let end = text.run_end(ByteClass::Value, from);
             let value = &text.text[from..end];
-            (from > after && value.len() >= 16 && secret_likelihood::looks_random(value)).then_some((
-                from,
-                end,
-                keyword.rule,
-            ))
+            let is_secret = from > after && value.len() >= 16 && secret_likelihood::looks_random(value);
+            is_secret.then_some((from, end, keyword.rule))
         }
         ValueKind::Cookie => {
             if text.byte_before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
@@ -174,18 +171,15 @@ pub(super) fn match_keyword_value(text: &Text<'_>, at: usize) -> Option<SecretMa
         ValueKind::Authorization => {
             let (from, _) = find_value_start(text, at, after)?;
             let (from, end) = credential_range(text, from);
-            let code = text.byte_at(end) == Some(b'(');
-            (!code && is_credential(&text.text[from..end])).then_some((from, end, keyword.rule))
+            let is_call = text.byte_at(end) == Some(b'(');
+            (!is_call && is_credential(&text.text[from..end])).then_some((from, end, keyword.rule))
         }
         ValueKind::Encoded => {
             let (from, _) = find_value_start(text, at, after)?;
-            let end = text.run_end(ByteClass::Base64, from);
             let whole = !text.byte_before(at).is_some_and(|b| b.is_ascii_alphanumeric());
-            (whole && secret_likelihood::is_encoded_pair(&text.text[from..end])).then_some((
-                from,
-                end,
-                keyword.rule,
-            ))
+            let end = text.run_end(ByteClass::Base64, from);
+            let is_secret = whole && secret_likelihood::is_encoded_pair(&text.text[from..end]);
+            is_secret.then_some((from, end, keyword.rule))
         }
         ValueKind::Vendor => {
             let (from, end) = find_assigned_secret(text, at, after, KeywordStrength::Medium)?;
@@ -211,10 +205,7 @@ pub(super) fn match_keyword_value(text: &Text<'_>, at: usize) -> Option<SecretMa
 }
 
 fn name_up_to_keyword<'a>(text: &Text<'a>, at: usize, after: usize) -> &'a str {
-    const LONGEST: usize = 40;
-    let length =
-        text.bytes[..at].iter().rev().take(LONGEST).take_while(|b| is_in_class(**b, ByteClass::Word)).count();
-    &text.text[at - length..after]
+    &text.text[name_start(text, at)..after]
 }
 
 /// Whether `pass` is a name of its own that is given a value: `PASS=…`, `--pass=…`; a test that passed is none.
@@ -292,15 +283,14 @@ fn adjust_for_suffix(rest: &str, strength: KeywordStrength) -> Option<KeywordStr
 }
 
 fn count_blanks(text: &Text<'_>, at: usize) -> usize {
-    text.bytes[at..].iter().take(8).take_while(|b| matches!(b, b' ' | b'\t')).count()
+    text.count_from(at, 8, |b| matches!(b, b' ' | b'\t'))
 }
 
 /// Where the value of a name that ends here begins, and whether it is quoted.
 fn find_value_start(text: &Text<'_>, name: usize, end: usize) -> Option<(usize, bool)> {
-    const QUOTES: [u8; 4] = [b'"', b'\'', b'`', b'\\'];
-    let mut at = end;
-    let closing = text.bytes[at..].iter().take(6).take_while(|b| QUOTES.contains(b) || **b == b']').count();
-    at += closing;
+    const QUOTES: &[u8] = b"\"'`\\";
+    let closing = text.count_from(end, 6, |b| QUOTES.contains(&b) || b == b']');
+    let mut at = end + closing;
     let gap = count_blanks(text, at);
     match (text.byte_at(at + gap), text.byte_at(at + gap + 1)) {
         (Some(b':'), Some(b':')) => return None,
@@ -311,21 +301,20 @@ fn find_value_start(text: &Text<'_>, name: usize, end: usize) -> Option<(usize, 
         _ => return None,
     }
     at += count_blanks(text, at);
-    let opening = text.bytes[at..].iter().take(6).take_while(|b| QUOTES.contains(b)).count();
+    let opening = text.count_from(at, 6, |b| QUOTES.contains(&b));
     Some((at + opening, opening > 0))
 }
 
 /// Whether the name that contains this position begins with `with`.
 fn name_starts_with(text: &Text<'_>, name: usize, with: &[u8]) -> bool {
-    const LONGEST: usize = 40;
-    let word = text.bytes[..name]
-        .iter()
-        .rev()
-        .take(LONGEST)
-        .take_while(|b| is_in_class(**b, ByteClass::Word))
-        .count();
-    let start = name - word;
+    let start = name_start(text, name);
     text.starts_with(start, with) || text.bytes[..start].ends_with(with)
+}
+
+/// Where the name that contains this position begins, or what is looked at of it.
+fn name_start(text: &Text<'_>, at: usize) -> usize {
+    const LONGEST: usize = 40;
+    at - text.count_before(at, LONGEST, |b| is_in_class(b, ByteClass::Word))
 }
 
 /// The value of an `Authorization` header, without its scheme.

@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use self::allow::AllowList;
-use crate::model::{Draft, RawJson, RedactionSummary, ValidationError};
+use crate::model::{Draft, JsonPath, RawJson, RedactionSummary, ValidationError};
 
 /// Whether secrets in a caller's draft are replaced before it is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
@@ -47,6 +47,30 @@ const CONTRACT_MEMBERS: [&str; 6] = ["outcomes_dropped", "parent", "redacted", "
 
 fn format_mark(rule: &str) -> String {
     format!("{MARK}{rule}]")
+}
+
+/// A text with the mark of its rule in place of each secret. `offset` is where a position of the scanned text is in it.
+fn replace_secrets(text: &str, found: &[scan::SecretSpan], offset: impl Fn(usize) -> usize) -> String {
+    let mut new = String::with_capacity(text.len());
+    let mut copied = 0;
+    for secret in found {
+        new.push_str(&text[copied..offset(secret.start)]);
+        new.push_str(&format_mark(secret.rule));
+        copied = offset(secret.end);
+    }
+    new + &text[copied..]
+}
+
+/// The first of `name`, `name#2`, `name#3` and so on that is not taken.
+fn unique_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut unique = name.to_owned();
+    for n in 2.. {
+        if !is_taken(&unique) {
+            break;
+        }
+        unique = format!("{name}#{n}");
+    }
+    unique
 }
 
 pub(crate) fn rules() -> BTreeSet<&'static str> {
@@ -79,15 +103,7 @@ impl AllowList {
             if found.is_empty() {
                 break;
             }
-            let mut next = String::with_capacity(old.len());
-            let mut copied = 0;
-            for one in found {
-                next.push_str(&old[copied..one.start]);
-                next.push_str(&format_mark(one.rule));
-                copied = one.end;
-            }
-            next.push_str(&old[copied..]);
-            new = Some(next);
+            new = Some(replace_secrets(old, &found, |at| at));
         }
         new
     }
@@ -141,11 +157,9 @@ impl AllowList {
         }
         for name in secret_names {
             let new = self.redact_text(&name).unwrap_or_default();
-            let free = (1..).map(|n| if n == 1 { new.clone() } else { format!("{new}#{n}") });
-            if let (Some(name), Some(raw)) =
-                (free.into_iter().find(|name| fields.get(name).is_none()), fields.take(&name))
-            {
-                fields.set(&name, raw);
+            let unique = unique_name(&new, |name| fields.get(name).is_some());
+            if let Some(raw) = fields.take(&name) {
+                fields.set(&unique, raw);
                 replaced += 1;
             }
         }
@@ -165,20 +179,20 @@ pub(crate) fn summarize_redactions<'a>(
     let mut known: Option<BTreeSet<&str>> = None;
     let mut record = |pointer: String, text: &str| {
         let known = known.get_or_insert_with(rules);
-        let mut here = false;
+        let mut has_mark = false;
         for rest in text.split(MARK).skip(1) {
             if let Some(rule) = rest.split(']').next().filter(|rule| known.contains(rule)) {
                 *redacted.counts.entry(rule.to_owned()).or_default() += 1;
-                here = true;
+                has_mark = true;
             }
         }
-        if here {
+        if has_mark {
             redacted.pointers.push(pointer);
         }
     };
     for (name, raw) in members {
         if name.contains(MARK) {
-            record(format!("/{}", name.replace('~', "~0").replace('/', "~1")), name);
+            record(JsonPath::Root.key(name).to_string(), name);
         }
         if name != "redacted" {
             json::locate_marks(raw.get(), name, &mut record);
@@ -192,8 +206,8 @@ impl RedactionSummary {
     pub fn merge(mut self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         for (rule, n) in other.counts {
-            let here = self.counts.entry(rule).or_default();
-            *here = n.max(*here);
+            let count = self.counts.entry(rule).or_default();
+            *count = n.max(*count);
         }
         for pointer in other.pointers {
             if !self.pointers.contains(&pointer) {

@@ -13,7 +13,7 @@ pub(super) fn match_netrc_password(text: &Text<'_>, at: usize) -> Option<SecretM
         return None;
     }
     let after = at + WORD.len();
-    let gap = text.bytes[after..].iter().take(64).take_while(|b| b.is_ascii_whitespace()).count();
+    let gap = text.count_from(after, 64, |b| b.is_ascii_whitespace());
     let from = after + gap;
     let end = text.run_end(ByteClass::Quoted, from);
     let value = &text.text[from..end];

@@ -112,9 +112,8 @@ fn key_material_start(text: &Text<'_>, to: usize) -> usize {
     let mut start = to;
     let mut at = to;
     loop {
-        let gap = text.bytes[..at].iter().rev().take(8).take_while(|b| b" \n\r\t\\".contains(b)).count();
-        let line =
-            text.bytes[..at - gap].iter().rev().take_while(|b| is_in_class(**b, ByteClass::Base64)).count();
+        let gap = text.count_before(at, 8, |b| b" \n\r\t\\".contains(&b));
+        let line = text.count_before(at - gap, usize::MAX, |b| is_in_class(b, ByteClass::Base64));
         // The end of the last line is short, and so is what is left of a first one.
         let first = at - gap == line;
         if line == 0 || line < MIN_LINE && !first && start != to {
@@ -187,7 +186,7 @@ fn match_telegram_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b":AA") || end - at - 1 != 35 {
         return None;
     }
-    let digits = text.bytes[..at].iter().rev().take(11).take_while(|b| b.is_ascii_digit()).count();
+    let digits = text.count_before(at, 11, |b| b.is_ascii_digit());
     (8..=10).contains(&digits).then_some((at - digits, end, "telegram_token"))
 }
 
@@ -260,13 +259,12 @@ fn match_putty_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
         return None;
     }
     let number = at + LINES.len();
-    let digits = text.bytes[number..].iter().take(4).take_while(|b| b.is_ascii_digit()).count();
-    let from = number + digits;
-    let gap = text.bytes[from..].iter().take(4).take_while(|b| b"\r\n\\".contains(b)).count();
+    let from = number + text.count_from(number, 4, |b| b.is_ascii_digit());
+    let gap = text.count_from(from, 4, |b| b"\r\n\\".contains(&b));
     let mut end = text.run_end(ByteClass::Armour, from + gap);
     if text.starts_with(end, b"-MAC: ") && text.bytes[..end].ends_with(b"Private") {
         end -= b"Private".len();
-        end -= text.bytes[..end].iter().rev().take(2).take_while(|b| b"\r\n".contains(b)).count();
+        end -= text.count_before(end, 2, |b| b"\r\n".contains(&b));
     }
     (gap > 0 && end >= from + gap + MIN_KEY_MATERIAL).then_some((from + gap, end, "putty_key"))
 }
@@ -290,16 +288,10 @@ fn match_otpauth_secret(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
 fn match_basic_auth(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     let flag =
         [&b"-u"[..], b"--user", b"--proxy-user"].into_iter().find(|flag| text.starts_with(at, flag))?;
-    let mut from = at + flag.len();
-    let gap = text
-        .bytes
-        .get(from..)?
-        .iter()
-        .take(4)
-        .take_while(|b| matches!(b, b' ' | b'=' | b'"' | b'\''))
-        .count();
-    from += gap;
-    let edge = text.byte_before(at).is_none_or(|b| b == b' ' || b == b'\n' || b == b'\t');
+    let after = at + flag.len();
+    let gap = text.count_from(after, 4, |b| b" =\"'".contains(&b));
+    let from = after + gap;
+    let edge = text.byte_before(at).is_none_or(|b| b" \n\t".contains(&b));
     if gap == 0 || !edge || !text.mentions_curl() {
         return None;
     }

@@ -29,51 +29,36 @@ pub(super) enum ByteClass {
     Armour,
 }
 
-const CLASS_COUNT: usize = 11;
+use ByteClass::{Alnum, Armour, Authority, Base64, Dotted, Hex, Line, Quoted, Upper, Value, Word};
 
-const fn class_contains(class: u8, byte: u8) -> bool {
+const CLASSES: [ByteClass; 11] =
+    [Upper, Hex, Alnum, Word, Dotted, Base64, Value, Quoted, Authority, Line, Armour];
+
+const fn class_contains(class: ByteClass, byte: u8) -> bool {
     let alnum = byte.is_ascii_alphanumeric();
     let word = alnum || byte == b'_' || byte == b'-';
     let shown = byte > b' ' && byte != 0x7f;
     match class {
-        0 => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-        1 => byte.is_ascii_hexdigit(),
-        2 => alnum,
-        3 => word,
-        4 => word || byte == b'.' || byte == b'=' || byte == b'~',
-        5 => alnum || byte == b'+' || byte == b'/' || byte == b'=',
-        6 => {
-            shown
-                && !matches!(
-                    byte,
-                    b'"' | b'\''
-                        | b'`'
-                        | b','
-                        | b';'
-                        | b'&'
-                        | b'('
-                        | b')'
-                        | b'['
-                        | b']'
-                        | b'{'
-                        | b'}'
-                        | b'<'
-                        | b'>'
-                        | b'|'
-                        | b'\\'
-                )
-        }
-        7 => shown && !matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b'[' | b']'),
-        8 => {
-            shown
-                && !matches!(
-                    byte,
-                    b'"' | b'\'' | b'`' | b'<' | b'>' | b'/' | b'?' | b'#' | b'\\' | b'[' | b']'
-                )
-        }
-        9 => !matches!(byte, b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'\\'),
-        _ => alnum || matches!(byte, b'+' | b'/' | b'=' | b'\n' | b'\r' | b' ' | b'\t' | b'\\'),
+        Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+        Hex => byte.is_ascii_hexdigit(),
+        Alnum => alnum,
+        Word => word,
+        Dotted => word || is_one_of(byte, b".=~"),
+        Base64 => alnum || is_one_of(byte, b"+/="),
+        Value => shown && !is_one_of(byte, b"\"'`,;&()[]{}<>|\\"),
+        Quoted => shown && !is_one_of(byte, b"\"'`\\[]"),
+        Authority => shown && !is_one_of(byte, b"\"'`<>/?#\\[]"),
+        Line => !is_one_of(byte, b"\n\r\"'`\\"),
+        Armour => alnum || is_one_of(byte, b"+/=\n\r \t\\"),
     }
+}
+
+const fn is_one_of(byte: u8, bytes: &[u8]) -> bool {
+    let mut n = 0;
+    while n < bytes.len() && bytes[n] != byte {
+        n += 1;
+    }
+    n < bytes.len()
 }
 
 /// For each byte the classes it belongs to, one bit each; built at compile time.
@@ -82,9 +67,9 @@ static MEMBERSHIP: [u16; 256] = {
     let mut byte = 0;
     while byte < 256 {
         let mut class = 0;
-        while class < CLASS_COUNT {
-            if class_contains(class as u8, byte as u8) {
-                table[byte] |= 1 << class;
+        while class < CLASSES.len() {
+            if class_contains(CLASSES[class], byte as u8) {
+                table[byte] |= 1 << CLASSES[class] as u16;
             }
             class += 1;
         }
@@ -102,7 +87,7 @@ pub(super) struct Text<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
     /// The last run of each class, so that none is walked twice.
-    runs: [Cell<(usize, usize)>; CLASS_COUNT],
+    runs: [Cell<(usize, usize)>; CLASSES.len()],
     /// From here on there is no private key footer.
     no_footer_from: Cell<usize>,
     /// The last footer found; searches go from front to back.
@@ -132,6 +117,16 @@ impl<'a> Text<'a> {
 
     pub(super) fn byte_before(&self, at: usize) -> Option<u8> {
         at.checked_sub(1).and_then(|at| self.byte_at(at))
+    }
+
+    /// How many bytes from `at` on meet a condition, up to `most`.
+    pub(super) fn count_from(&self, at: usize, most: usize, wanted: impl Fn(u8) -> bool) -> usize {
+        self.bytes[at..].iter().take(most).take_while(|byte| wanted(**byte)).count()
+    }
+
+    /// How many bytes right before `at` meet a condition, up to `most`.
+    pub(super) fn count_before(&self, at: usize, most: usize, wanted: impl Fn(u8) -> bool) -> usize {
+        self.bytes[..at].iter().rev().take(most).take_while(|byte| wanted(**byte)).count()
     }
 
     pub(super) fn starts_with(&self, at: usize, with: &[u8]) -> bool {
