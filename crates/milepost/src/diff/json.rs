@@ -2,7 +2,7 @@
 //! and numbers are the same only where their text is. Each text is read once, whatever its depth.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::FieldChange;
 use crate::model::{RawJson, ValidationError};
@@ -73,7 +73,7 @@ impl Comparison<'_> {
             (Some(Node { kind: Kind::List(a), .. }), Some(Node { kind: Kind::List(b), .. })) => {
                 self.lists(a, b)
             }
-            (Some(a), Some(b)) if a.is(b) => Ok(()),
+            (Some(a), Some(b)) if a.equals(b) => Ok(()),
             (None, None) => Ok(()),
             (before, after) => {
                 let raw = |node: Option<&Node<'_>>| node.map(|node| RawJson::parse(node.text)).transpose();
@@ -123,12 +123,12 @@ impl Comparison<'_> {
     fn lists(&mut self, before: &[Node<'_>], after: &[Node<'_>]) -> Result<(), ValidationError> {
         let key = if self.path == "/files" { "path" } else { "id" };
         if let (Some(a), Some(b)) = (keyed(before, key), keyed(after, key)) {
-            return self.keyed_lists(before, after, &a, &b);
+            return self.keyed_lists(&a, &b);
         }
         // What is the same at both ends is the same; between them, place by place.
-        let start = before.iter().zip(after).take_while(|(a, b)| a.is(b)).count();
+        let start = before.iter().zip(after).take_while(|(a, b)| a.equals(b)).count();
         let (before, after) = (&before[start..], &after[start..]);
-        let end = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a.is(b)).count();
+        let end = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a.equals(b)).count();
         let (before, after) = (&before[..before.len() - end], &after[..after.len() - end]);
         for i in 0..before.len().max(after.len()) {
             self.at(&format!("/{}", start + i), before.get(i), after.get(i))?;
@@ -138,35 +138,26 @@ impl Comparison<'_> {
 
     fn keyed_lists(
         &mut self,
-        before: &[Node<'_>],
-        after: &[Node<'_>],
-        a: &HashMap<&str, usize>,
-        b: &HashMap<&str, usize>,
+        before: &[(&str, &Node<'_>)],
+        after: &[(&str, &Node<'_>)],
     ) -> Result<(), ValidationError> {
-        let by_place = |places: &HashMap<&str, usize>| {
-            let mut ids: Vec<_> = places.iter().map(|(id, place)| (*place, (*id).to_owned())).collect();
-            ids.sort_unstable();
-            ids
-        };
-        for (place, id) in by_place(a) {
-            let now = b.get(id.as_str()).and_then(|place| after.get(*place));
-            self.at(&format!("[{}]", escaped(&id)), before.get(place), now)?;
+        let (old, new): (HashMap<_, _>, HashMap<_, _>) =
+            (before.iter().copied().collect(), after.iter().copied().collect());
+        for (id, node) in before {
+            self.at(&format!("[{}]", escaped(id)), Some(node), new.get(id).copied())?;
         }
-        for (place, id) in by_place(b).into_iter().filter(|(_, id)| !a.contains_key(id.as_str())) {
-            self.at(&format!("[{}]", escaped(&id)), None, after.get(place))?;
+        for (id, node) in after.iter().filter(|(id, _)| !old.contains_key(id)) {
+            self.at(&format!("[{}]", escaped(id)), None, Some(node))?;
         }
         // Files are a set. Elsewhere the order of those that stayed is part of the value.
-        let stayed = |ids: Vec<(usize, String)>, others: &HashMap<&str, usize>| -> Vec<String> {
-            ids.into_iter().map(|(_, id)| id).filter(|id| others.contains_key(id.as_str())).collect()
-        };
-        let (was, is) = (stayed(by_place(a), b), stayed(by_place(b), a));
+        let in_both = |id: &&str| old.contains_key(id) && new.contains_key(id);
+        let order =
+            |list: &[(&str, _)]| list.iter().map(|(id, _)| *id).filter(in_both).map(str::to_owned).collect();
+        let (was, is): (Vec<String>, Vec<String>) = (order(before), order(after));
         if was != is && self.path != "/files" {
             let path = format!("{}[]", self.path);
-            self.changed.push(FieldChange {
-                path,
-                before: Some(RawJson::of(&was)?),
-                after: Some(RawJson::of(&is)?),
-            });
+            let (before, after) = (Some(RawJson::of(&was)?), Some(RawJson::of(&is)?));
+            self.changed.push(FieldChange { path, before, after });
         }
         Ok(())
     }
@@ -174,13 +165,15 @@ impl Comparison<'_> {
 
 impl Node<'_> {
     /// Whether both have the same value.
-    fn is(&self, other: &Node<'_>) -> bool {
+    fn equals(&self, other: &Node<'_>) -> bool {
         self.text == other.text
             || match (&self.kind, &other.kind) {
                 (Kind::Text(a), Kind::Text(b)) => a == b,
-                (Kind::List(a), Kind::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is(b)),
+                (Kind::List(a), Kind::List(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.equals(b))
+                }
                 (Kind::Object(a), Kind::Object(b)) => {
-                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && a.1.is(&b.1))
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && a.1.equals(&b.1))
                 }
                 _ => false,
             }
@@ -198,15 +191,12 @@ impl Node<'_> {
     }
 }
 
-/// Places of the elements by their key, where each has one of its own.
-fn keyed<'n>(list: &'n [Node<'_>], key: &str) -> Option<HashMap<&'n str, usize>> {
-    let mut places = HashMap::with_capacity(list.len());
-    for (place, node) in list.iter().enumerate() {
-        if places.insert(node.name(key)?, place).is_some() {
-            return None;
-        }
-    }
-    Some(places)
+/// The elements with their keys; `None` unless each has one of its own.
+fn keyed<'n, 'a>(list: &'n [Node<'a>], key: &str) -> Option<Vec<(&'n str, &'n Node<'a>)>> {
+    let mut seen = HashSet::with_capacity(list.len());
+    list.iter()
+        .map(|node| node.name(key).filter(|name| seen.insert(*name)).map(|name| (name, node)))
+        .collect()
 }
 
 /// A name as a JSON pointer writes it.

@@ -27,25 +27,15 @@ pub fn write(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
 
 /// Writes a private file atomically and durably, unless something of that name is there already.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = folder_of(path);
-    let mut temp = create_temp(folder, Mode::Private)?;
-    temp.write_all(bytes)?;
-    temp.as_file().sync_all()?;
+    let temp = write_temp(path, bytes, Mode::Private, None)?;
     temp.persist_noclobber(path).map_err(|e| e.error)?;
-    sync_folder(folder)
+    sync_folder(folder_of(path))
 }
 
 /// Writes a file atomically and leaves its folder to the caller, who syncs it once for several files or not at all.
 pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     let replaced = fs::symlink_metadata(path).ok().filter(|about| mode == Mode::Shared && about.is_file());
-    // Nobody else reads it before it has the mode of the file that it replaces.
-    let temp_mode = if replaced.is_some() { Mode::Private } else { mode };
-    let mut temp = create_temp(folder_of(path), temp_mode)?;
-    temp.write_all(bytes)?;
-    if let Some(replaced) = replaced {
-        copy_permissions(&replaced, temp.as_file())?;
-    }
-    temp.as_file().sync_all()?;
+    let temp = write_temp(path, bytes, mode, replaced.as_ref())?;
     temp.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
@@ -55,9 +45,7 @@ pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -
 pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io::Result<bool> {
     let folder = folder_of(path);
     let Some(expected) = expected else {
-        let mut temp = create_temp(folder, Mode::Shared)?;
-        temp.write_all(bytes)?;
-        temp.as_file().sync_all()?;
+        let temp = write_temp(path, bytes, Mode::Shared, None)?;
         return match temp.persist_noclobber(path) {
             Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(e) => Err(e.error),
@@ -66,13 +54,9 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
     };
     let holds_expected =
         |path: &Path| bounded::read(path, expected.len() as u64).is_ok_and(|found| found == expected);
-    let mut temp = create_temp(folder, Mode::Private)?;
-    temp.write_all(bytes)?;
-    match fs::symlink_metadata(path) {
-        Ok(replaced) if replaced.is_file() => copy_permissions(&replaced, temp.as_file())?,
-        _ => return Ok(false),
-    }
-    temp.as_file().sync_all()?;
+    let replaced = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
+    let Some(replaced) = replaced else { return Ok(false) };
+    let temp = write_temp(path, bytes, Mode::Shared, Some(&replaced))?;
     // Syncing takes longest, so that nearly every change shows here.
     if !holds_expected(path) {
         return Ok(false);
@@ -153,17 +137,30 @@ fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
     file.set_permissions(replaced.permissions())
 }
 
-fn create_temp(folder: &Path, mode: Mode) -> io::Result<tempfile::NamedTempFile> {
+/// Writes a temporary file beside `path`, durably, with the permissions of the file that it will replace.
+fn write_temp(
+    path: &Path,
+    bytes: &[u8],
+    mode: Mode,
+    replaced: Option<&fs::Metadata>,
+) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMP_PREFIX);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         // The kernel takes the umask off again.
-        let bits = if mode == Mode::Private { 0o600 } else { 0o666 };
+        // Nobody else reads it before it has the mode of the file that it replaces.
+        let bits = if mode == Mode::Private || replaced.is_some() { 0o600 } else { 0o666 };
         builder.permissions(fs::Permissions::from_mode(bits));
     }
-    builder.tempfile_in(folder)
+    let mut temp = builder.tempfile_in(folder_of(path))?;
+    temp.write_all(bytes)?;
+    if let Some(replaced) = replaced {
+        copy_permissions(replaced, temp.as_file())?;
+    }
+    temp.as_file().sync_all()?;
+    Ok(temp)
 }
 
 /// Makes entries of a folder durable.
