@@ -23,7 +23,7 @@ const NOWHERE: [&str; 7] = [
 const PRINTING: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
 const ENVIRONMENT: [&str; 2] = ["env::var", "env::vars"];
 /// The one file of the library that reads a variable: PATH, in which git is looked for.
-const PATH_FILE: &str = "crates/milepost/src/git/find.rs";
+const PATH_FILE: &str = "crates/milepost/src/git/executable.rs";
 const UNSAFE: [&str; 4] = [
     concat!("unsa", "fe fn"),
     concat!("unsa", "fe impl"),

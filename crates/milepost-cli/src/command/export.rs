@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use milepost::internal::capture::distance::uncommitted_diff;
+use milepost::internal::capture::commit_distance::uncommitted_diff;
 use milepost::interop::{Format, Patch};
 use milepost::model::RunId;
 use milepost::{Error, ExportOptions, Milepost, Reference};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use milepost::Milepost;
 use milepost::internal::brief::one_line;
-use milepost::internal::capture::distance::CommitDistance;
+use milepost::internal::capture::commit_distance::CommitDistance;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions};
 use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
@@ -199,7 +199,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
                 branch.as_deref().unwrap_or("no branch"),
                 short(then),
                 short(now),
-                milepost::internal::capture::distance::commit_distance(root, then)
+                milepost::internal::capture::commit_distance::commit_distance(root, then)
             ),
             None => format!("{} at {}", branch.as_deref().unwrap_or("no branch"), short(now)),
         },
@@ -216,5 +216,5 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
 pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<CommitDistance> {
     let body = from.shown.as_ref()?.verified().body().ok()?;
     let then = body.workspace?.git?.head?;
-    Some(milepost::internal::capture::distance::commit_distance(root, &then))
+    Some(milepost::internal::capture::commit_distance::commit_distance(root, &then))
 }

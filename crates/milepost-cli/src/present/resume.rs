@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use milepost::brief::{FittedBrief, Omitted};
-use milepost::internal::capture::distance::CommitDistance;
+use milepost::internal::capture::commit_distance::CommitDistance;
 use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{ReasonCode, Status};

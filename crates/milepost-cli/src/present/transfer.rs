@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use milepost::internal::capture::distance::commit_distance;
+use milepost::internal::capture::commit_distance::commit_distance;
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
 use milepost::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport, ReasonCode};

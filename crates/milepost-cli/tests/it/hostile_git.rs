@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use milepost::internal::capture::distance::{CommitDistance, commit_distance};
+use milepost::internal::capture::commit_distance::{CommitDistance, commit_distance};
 use serde_json::{Value, json};
 
 use crate::TestEnvironment;

@@ -1,4 +1,5 @@
-//! How far a commit is from what is checked out here: for a run that comes from another clone.
+//! Compares a commit with what is checked out, for a run that comes from another clone, and makes the diff of what is
+//! not committed. In: a folder and a commit. Out: the distance or the diff. Must not change the repository.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,20 +14,20 @@ const ANSWER_LIMIT: u64 = 4096;
 /// The largest difference that is given out.
 const DIFF_LIMIT: u64 = 64 << 20;
 
-/// Where this place stands, seen from a commit.
+/// How the commit that is checked out relates to another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitDistance {
     /// On that commit.
     Same,
-    /// So many commits are missing here.
+    /// This many commits are missing.
     Behind(u64),
-    /// So many commits more are here.
+    /// This many commits are only in what is checked out.
     Ahead(u64),
     /// Both have commits that the other lacks.
     Diverged {
-        /// Commits that are only here.
+        /// Commits that are only in what is checked out.
         ahead: u64,
-        /// Commits that are missing here.
+        /// Commits that are missing.
         behind: u64,
     },
     /// The commit is not in this repository.
@@ -53,19 +54,19 @@ pub fn commit_distance(folder: &Path, commit: &str) -> CommitDistance {
     if !git::is_object_name(commit) {
         return CommitDistance::Unknown(format!("\"{commit}\" is not a commit"));
     }
-    let there = match GitQuery::new(folder) {
-        Ok(Some(there)) => there,
+    let query = match GitQuery::new(folder) {
+        Ok(Some(query)) => query,
         Ok(None) => return CommitDistance::Unknown("not in a git repository".into()),
         Err(why) => return CommitDistance::Unknown(why),
     };
     let object = format!("{commit}^{{commit}}");
-    match there.run(&["cat-file", "-e", &object], ANSWER_LIMIT) {
+    match query.run(&["cat-file", "-e", &object], ANSWER_LIMIT) {
         Ok((true, _)) => {}
         Ok((false, _)) => return CommitDistance::Missing,
         Err(why) => return CommitDistance::Unknown(why),
     }
     let range = format!("{commit}...HEAD");
-    let counted = there.run(&["rev-list", "--left-right", "--count", &range, "--"], ANSWER_LIMIT);
+    let counted = query.run(&["rev-list", "--left-right", "--count", &range, "--"], ANSWER_LIMIT);
     let numbers: Option<(u64, u64)> = counted.as_ref().ok().filter(|(ok, _)| *ok).and_then(|(_, text)| {
         let mut words = text.split_whitespace().map(str::parse);
         Some((words.next()?.ok()?, words.next()?.ok()?))
@@ -84,8 +85,8 @@ pub fn commit_distance(folder: &Path, commit: &str) -> CommitDistance {
 /// their commit.
 pub fn uncommitted_diff(folder: &Path) -> Result<(String, String), String> {
     const NONE: &str = "this is no git repository with a commit";
-    let there = GitQuery::new(folder)?.ok_or(NONE)?;
-    let (ok, head) = there.run(&["rev-parse", "--verify", "HEAD"], ANSWER_LIMIT)?;
+    let query = GitQuery::new(folder)?.ok_or(NONE)?;
+    let (ok, head) = query.run(&["rev-parse", "--verify", "HEAD"], ANSWER_LIMIT)?;
     if !ok {
         return Err(NONE.into());
     }
@@ -102,7 +103,7 @@ pub fn uncommitted_diff(folder: &Path) -> Result<(String, String), String> {
         "HEAD",
         "--",
     ];
-    match there.run(&diff, DIFF_LIMIT)? {
+    match query.run(&diff, DIFF_LIMIT)? {
         (true, text) => Ok((head.trim().to_owned(), text)),
         (false, _) => Err("git diff failed".into()),
     }
@@ -115,10 +116,10 @@ struct GitQuery {
 }
 
 impl GitQuery {
-    /// `None` outside of repositories, and where there is no such folder.
+    /// `None` outside of repositories, and where query is no such folder.
     fn new(folder: &Path) -> Result<Option<Self>, String> {
         let deadline = git::deadline_in(TIME_LIMIT);
-        let Some(repository) = ProjectPaths::find(folder).ok().and_then(|place| place.repository) else {
+        let Some(repository) = ProjectPaths::find(folder).ok().and_then(|paths| paths.repository) else {
             return Ok(None);
         };
         let git = Git::new(&repository, deadline).map_err(|e| e.to_string())?;

@@ -47,13 +47,17 @@ pub(super) fn capture_git(
     repository: &Repository,
     root: &Path,
     since: &CaptureBaseline,
-    own: &StorePaths,
+    store: &StorePaths,
     bounds: &CaptureLimits,
     deadline: Instant,
     capture: &mut WorkspaceCapture,
 ) {
-    let names = PathMapping { worktree: repository.worktree().to_owned(), root: root.to_owned() };
-    let paths = bounds.paths;
+    let mapping = PathMapping {
+        worktree: repository.worktree().to_owned(),
+        root: root.to_owned(),
+        store: store.clone(),
+        max_paths: bounds.paths,
+    };
     let git = match Git::new(repository, deadline) {
         Ok(git) => git,
         Err(e) => {
@@ -61,15 +65,14 @@ pub(super) fn capture_git(
             return;
         }
     };
-    let reader = names.clone();
-    let own_paths = own.clone();
-    let read = move |out: &mut dyn BufRead| StatusOutput::read(out, &reader, &own_paths, paths);
+    let status_mapping = mapping.clone();
+    let read = move |out: &mut dyn BufRead| StatusOutput::read(out, status_mapping);
     match run_git(&git, &STATUS_ARGS, deadline, bounds, read) {
         Ok((status, complaints)) => {
             capture.git = status.facts;
             capture.skipped.extend(complaints);
             if status.left_out > 0 {
-                capture.skipped.push(format!("git: {} more paths than {paths}", status.left_out));
+                capture.skipped.push(format!("git: {} more paths than {}", status.left_out, bounds.paths));
             }
         }
         Err(why) => {
@@ -88,10 +91,8 @@ pub(super) fn capture_git(
         Some(base) if base.is_empty() => EMPTY_TREE_IDS[usize::from(head.len() > 40)],
         Some(base) if is_object_name(base) => base,
         Some(_) => {
-            capture
-                .skipped
-                .push("files of commits: the first commit of the run is not an object name".into());
-            return;
+            let why = "files of commits: the first commit of the run is not an object name";
+            return capture.skipped.push(why.into());
         }
     };
     if since.head.as_ref() == Some(&head) || *base == head {
@@ -112,14 +113,13 @@ pub(super) fn capture_git(
         &head,
         "--",
     ];
-    let own_paths = own.clone();
-    let read = move |out: &mut dyn BufRead| read_committed_paths(out, &names, &own_paths, paths);
+    let read = move |out: &mut dyn BufRead| read_committed_paths(out, &mapping);
     match run_git(&git, &diff, deadline, bounds, read) {
         Ok(((committed, left_out), _)) => {
             capture.committed = committed;
             capture.committed_known = true;
             if left_out > 0 {
-                capture.skipped.push(format!("commits: {left_out} more paths than {paths}"));
+                capture.skipped.push(format!("commits: {left_out} more paths than {}", bounds.paths));
             }
         }
         Err(why) => capture.skipped.push(format!("files of commits since {base}: {why}")),
@@ -158,14 +158,17 @@ fn describe_error(error: GitError, bounds: &CaptureLimits) -> String {
 struct PathMapping {
     worktree: PathBuf,
     root: PathBuf,
+    store: StorePaths,
+    /// Maximum number of paths that are kept.
+    max_paths: usize,
 }
 
 impl PathMapping {
-    /// The path as the project says it; `None` for one of Milepost's own.
-    fn to_project_path(&self, bytes: &[u8], own: &StorePaths) -> Option<PathText> {
+    /// The path relative to the project; `None` for a file of the store.
+    fn to_project_path(&self, bytes: &[u8]) -> Option<PathText> {
         let bytes = bytes.strip_suffix(b"/").unwrap_or(bytes);
         let absolute = self.worktree.join(path_of(bytes));
-        if own.contains(&absolute) {
+        if self.store.contains(&absolute) {
             return None;
         }
         if self.worktree == self.root {
@@ -179,11 +182,12 @@ impl PathMapping {
 struct StatusOutput {
     facts: GitFacts,
     left_out: usize,
+    mapping: PathMapping,
 }
 
 impl StatusOutput {
-    fn read(out: &mut dyn BufRead, names: &PathMapping, own: &StorePaths, most: usize) -> io::Result<Self> {
-        let mut status = Self { facts: GitFacts::default(), left_out: 0 };
+    fn read(out: &mut dyn BufRead, mapping: PathMapping) -> io::Result<Self> {
+        let mut status = Self { facts: GitFacts::default(), left_out: 0, mapping };
         let mut detached = false;
         let mut line = Vec::new();
         while read_record(out, &mut line)? {
@@ -199,17 +203,13 @@ impl StatusOutput {
                         _ => {}
                     }
                 }
-                b"? " => {
-                    status.add_path(names.to_project_path(rest, own), most, |facts| &mut facts.untracked)
-                }
-                b"1 " => status.add_changed(rest, path_after(rest, 7), names, own, most),
-                b"u " => status.add_path(names.to_project_path(path_after(rest, 9), own), most, |facts| {
-                    &mut facts.modified
-                }),
+                b"? " => status.add_path(rest, |facts| &mut facts.untracked),
+                b"1 " => status.add_changed(rest, path_after(rest, 7)),
+                b"u " => status.add_path(path_after(rest, 9), |facts| &mut facts.modified),
                 b"2 " => {
-                    let (entry, mut from) = (rest.to_vec(), Vec::new());
+                    let mut from = Vec::new();
                     read_record(out, &mut from)?;
-                    status.add_renamed(&entry, &from, names, own, most);
+                    status.add_renamed(rest, &from);
                 }
                 _ => {}
             }
@@ -226,16 +226,11 @@ impl StatusOutput {
         Ok(status)
     }
 
-    fn add_path(
-        &mut self,
-        path: Option<PathText>,
-        most: usize,
-        list: impl Fn(&mut GitFacts) -> &mut Vec<PathText>,
-    ) {
-        let Some(path) = path else { return };
+    fn add_path(&mut self, path: &[u8], list: impl Fn(&mut GitFacts) -> &mut Vec<PathText>) {
+        let Some(path) = self.mapping.to_project_path(path) else { return };
         let facts = &self.facts;
         let held = facts.modified.len() + facts.staged.len() + facts.untracked.len() + facts.renamed.len();
-        if held < most {
+        if held < self.mapping.max_paths {
             list(&mut self.facts).push(path);
         } else {
             self.left_out += 1;
@@ -243,27 +238,28 @@ impl StatusOutput {
     }
 
     /// One entry: `XY` says how index and commit, and worktree and index, differ.
-    fn add_changed(&mut self, entry: &[u8], path: &[u8], names: &PathMapping, own: &StorePaths, most: usize) {
+    fn add_changed(&mut self, entry: &[u8], path: &[u8]) {
         if entry.first().is_some_and(|x| *x != b'.') {
-            self.add_path(names.to_project_path(path, own), most, |facts| &mut facts.staged);
+            self.add_path(path, |facts| &mut facts.staged);
         }
         if entry.get(1).is_some_and(|y| *y != b'.') {
-            self.add_path(names.to_project_path(path, own), most, |facts| &mut facts.modified);
+            self.add_path(path, |facts| &mut facts.modified);
         }
     }
 
-    fn add_renamed(&mut self, entry: &[u8], from: &[u8], names: &PathMapping, own: &StorePaths, most: usize) {
+    fn add_renamed(&mut self, entry: &[u8], from: &[u8]) {
         let to = path_after(entry, 8);
-        self.add_changed(entry, to, names, own, most);
+        self.add_changed(entry, to);
         // A copy leaves where it came from as it was.
         if path_after(entry, 7).first() != Some(&b'R') {
             return;
         }
         // Renamed in the worktree alone: where it was is gone from there, too.
         if entry.get(1) == Some(&b'R') {
-            self.add_path(names.to_project_path(from, own), most, |facts| &mut facts.modified);
+            self.add_path(from, |facts| &mut facts.modified);
         }
-        if let (Some(from), Some(to)) = (names.to_project_path(from, own), names.to_project_path(to, own)) {
+        let paths = self.mapping.to_project_path(from).zip(self.mapping.to_project_path(to));
+        if let Some((from, to)) = paths {
             self.facts.renamed.push(RenamedFile { from, to, extra: Default::default() });
         }
     }
@@ -286,17 +282,12 @@ fn read_record(out: &mut dyn BufRead, piece: &mut Vec<u8>) -> io::Result<bool> {
     Ok(read > 0)
 }
 
-fn read_committed_paths(
-    out: &mut dyn BufRead,
-    names: &PathMapping,
-    own: &StorePaths,
-    most: usize,
-) -> io::Result<(Vec<PathText>, usize)> {
+fn read_committed_paths(out: &mut dyn BufRead, mapping: &PathMapping) -> io::Result<(Vec<PathText>, usize)> {
     let (mut found, mut left_out) = (Vec::new(), 0);
     let mut piece = Vec::new();
     while read_record(out, &mut piece)? {
-        if found.len() < most {
-            found.extend(names.to_project_path(&piece, own));
+        if found.len() < mapping.max_paths {
+            found.extend(mapping.to_project_path(&piece));
         } else {
             left_out += 1;
         }

@@ -1,15 +1,15 @@
-//! What the workspace looks like: git, watched folders, memory. The only module that reads the workspace.
-//! In: where to look, and what a run remembers. Out: a capture, whatever goes wrong on the way: what could not be seen is
-//! said in it. Takes no lock, writes nothing, and never lasts longer than its bounds allow.
+//! Reads the state of the workspace: git, watched folders, memory. In: the folders to read, and what a run remembers of
+//! earlier captures. Out: a capture, which also says what could not be read. Must not fail, take a lock, write, or take
+//! longer than its limits. Nothing else reads the workspace.
 
-pub mod distance;
+pub mod commit_distance;
 mod git;
-mod join;
 mod manifest;
 mod memory;
 mod reference;
+mod to_workspace;
 mod tracked;
-mod watch;
+mod watched_folders;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -132,20 +132,20 @@ impl From<Workspace> for WorkspaceCapture {
 pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
     let deadline = Instant::now() + scope.limits.time;
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    let own = StorePaths::of(scope.store.as_ref());
+    let store = StorePaths::of(scope.store.as_ref());
     let repository = find_repository(scope, &root);
-    let folders = watch::watched_folders(&root, scope);
+    let folders = watched_folders::watched_folders(&root, scope);
     let mut capture = WorkspaceCapture::default();
     std::thread::scope(|threads| {
         let spawn =
             |work| std::thread::Builder::new().name("milepost-watch".into()).spawn_scoped(threads, work);
-        let watching = || watch::list_files(&root, &folders, &own, &scope.limits, deadline);
+        let watching = || watched_folders::list_files(&root, &folders, &store, &scope.limits, deadline);
         // A thread of its own only where there is something to do meanwhile.
         let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
         capture.memory = memory::measure(&scope.process);
         match &repository {
             Ok(repository) => {
-                git::capture_git(repository, &root, since, &own, &scope.limits, deadline, &mut capture);
+                git::capture_git(repository, &root, since, &store, &scope.limits, deadline, &mut capture);
             }
             Err(why) => capture.git.error = Some(why.clone()),
         }
@@ -163,13 +163,13 @@ pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> Wor
 /// Whether a look takes no time: there is no repository, and nothing is watched.
 pub fn is_instant(scope: &CaptureOptions) -> bool {
     let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    watch::watched_folders(&root, scope).is_empty() && find_repository(scope, &root).is_err()
+    watched_folders::watched_folders(&root, scope).is_empty() && find_repository(scope, &root).is_err()
 }
 
 /// The repository to look at, or why none is.
 fn find_repository(scope: &CaptureOptions, root: &Path) -> Result<Repository, String> {
-    let place = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
-    let Some(repository) = place.repository else { return Err(NO_REPOSITORY.to_owned()) };
+    let paths = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
+    let Some(repository) = paths.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();
     let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
     if !scope.allow_home_repository

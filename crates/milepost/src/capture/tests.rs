@@ -115,13 +115,18 @@ fn time_that_is_up_leaves_the_rest_unlisted() {
     let root = std::fs::canonicalize(dir.path()).unwrap();
     std::fs::create_dir(root.join(DEFAULT_WATCHED_FOLDER)).unwrap();
     std::fs::File::create(root.join(DEFAULT_WATCHED_FOLDER).join("a")).unwrap();
-    let folders = watch::watched_folders(&root, &CaptureOptions::at(&root));
-    let (watched, _) =
-        watch::list_files(&root, &folders, &StorePaths::of(None), &CaptureLimits::default(), Instant::now());
+    let folders = watched_folders::watched_folders(&root, &CaptureOptions::at(&root));
+    let (watched, _) = watched_folders::list_files(
+        &root,
+        &folders,
+        &StorePaths::of(None),
+        &CaptureLimits::default(),
+        Instant::now(),
+    );
     assert!(watched.files.is_empty() && watched.error.unwrap().contains("too long"));
     let one = CaptureLimits { paths: 0, ..CaptureLimits::default() };
     let (watched, skipped) =
-        watch::list_files(&root, &folders, &StorePaths::of(None), &one, Instant::now() + one.time);
+        watched_folders::list_files(&root, &folders, &StorePaths::of(None), &one, Instant::now() + one.time);
     assert!(watched.files.is_empty() && skipped == ["watched: 1 more files"]);
 }
 
@@ -149,10 +154,15 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
             watch: watch.iter().map(|path| path.to_path_buf()).collect(),
             ..CaptureOptions::at(&root)
         };
-        let folders = watch::watched_folders(&root, &scope);
+        let folders = watched_folders::watched_folders(&root, &scope);
         let bounds = CaptureLimits::default();
-        let (watched, skipped) =
-            watch::list_files(&root, &folders, &StorePaths::of(None), &bounds, Instant::now() + bounds.time);
+        let (watched, skipped) = watched_folders::list_files(
+            &root,
+            &folders,
+            &StorePaths::of(None),
+            &bounds,
+            Instant::now() + bounds.time,
+        );
         (watched.files, skipped)
     };
     let out = |name: &str| format!("watched: {name}: leads out of the project");

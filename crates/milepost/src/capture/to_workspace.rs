@@ -1,4 +1,5 @@
-//! From a capture and what a run knows already to the workspace of a checkpoint, within its bounds. Pure.
+//! Makes the workspace of a checkpoint. In: a capture, and the files that the run is known to have touched. Out: the
+//! workspace within its size limits, with a note on what was left out. Pure.
 
 use std::collections::BTreeSet;
 

@@ -19,11 +19,11 @@ pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
     let Some(path) = store.path() else { return false };
     let folder = if store.is_folder() { path } else { path.parent().unwrap_or(Path::new("/")) };
     let nearest = match ProjectPaths::find(folder) {
-        Ok(place) if place.repository.is_none() && place.root.join(".git").symlink_metadata().is_ok() => {
+        Ok(paths) if paths.repository.is_none() && paths.root.join(".git").symlink_metadata().is_ok() => {
             // What leads to its git directory is not followed here, but git follows it.
             return true;
         }
-        Ok(place) => place.repository,
+        Ok(paths) => paths.repository,
         Err(_) => return true,
     };
     let other = nearest.as_ref().filter(|nearest| Some(*nearest) != project);

@@ -1,5 +1,5 @@
-//! Watched folders: every file in them with its size. What cannot be read is noted, and the rest is listed. A link that
-//! leads out of the project is not followed.
+//! Lists the files of watched folders with their sizes. In: the folders and limits. Out: the list, and notes on what
+//! could not be read. Must not follow a link out of the project, or fail.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -54,14 +54,14 @@ pub(super) fn watched_folders(root: &Path, scope: &CaptureOptions) -> Vec<Watche
 pub(super) fn list_files(
     root: &Path,
     folders: &[WatchedFolder],
-    own: &StorePaths,
+    store: &StorePaths,
     bounds: &CaptureLimits,
     deadline: Instant,
 ) -> (WatchedFiles, Vec<String>) {
     let mut walk = FolderWalk {
         root,
         top: PathBuf::new(),
-        own,
+        store,
         max_files: bounds.paths.min(MAX_FILES),
         entries: MAX_ENTRIES,
         bytes: bounds.bytes,
@@ -100,7 +100,7 @@ struct FolderWalk<'a> {
     root: &'a Path,
     /// Canonical path of the watched folder.
     top: PathBuf,
-    own: &'a StorePaths,
+    store: &'a StorePaths,
     max_files: usize,
     /// How many entries may still be looked at.
     entries: usize,
@@ -132,7 +132,7 @@ impl FolderWalk<'_> {
                 continue;
             }
             let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-            if self.own.contains(&real) {
+            if self.store.contains(&real) {
                 continue;
             }
             if !self.seen.insert(real) {
@@ -195,12 +195,12 @@ impl FolderWalk<'_> {
     }
 
     fn add_file(&mut self, path: &Path, size: u64) {
-        if self.own.contains(path) {
+        if self.store.contains(path) {
             return;
         }
         let path = PathText::of(bytes_of(&relative_path(self.root, path)));
         // Named twice, in the list and with its size.
-        let cost = 2 * super::join::json_len(&path) + 12;
+        let cost = 2 * super::to_workspace::json_len(&path) + 12;
         if self.watched.files.len() >= self.max_files || cost > self.bytes {
             self.left_out += 1;
             return;

@@ -102,6 +102,6 @@ fn os_string(bytes: Vec<u8>) -> OsString {
 }
 
 #[cfg(not(unix))]
-fn text(bytes: Vec<u8>) -> OsString {
+fn os_string(bytes: Vec<u8>) -> OsString {
     OsString::from(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,6 +1,5 @@
-//! Where git is. In: the user's search path and a repository. Out: the program by its absolute path, and the search path for
-//! what it starts. Folders that are named relatively, or that lie in the repository, are left out: their programs come with
-//! a clone.
+//! Finds git's executable. In: the user's search path and a repository. Out: the absolute path of git, and the search
+//! path for what it starts. Must not find a program in the repository or by a relative path: it comes with a clone.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,22 +11,22 @@ use crate::store::Repository;
 #[cfg(unix)]
 const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[cfg(not(unix))]
-const USUAL: &str = "";
+const DEFAULT_SEARCH_PATH: &str = "";
 
 /// Git, and the search path that it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct Executable {
     pub(super) path: PathBuf,
     pub(super) search_path: OsString,
 }
 
 /// Finds git in the search path of this process.
 #[allow(clippy::disallowed_methods, reason = "starting a program by its name alone would read PATH, too")]
-pub(super) fn find(repository: &Repository) -> Option<Program> {
+pub(super) fn find_git(repository: &Repository) -> Option<Executable> {
     find_in(std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_SEARCH_PATH.into()), repository)
 }
 
-fn find_in(search_path: OsString, repository: &Repository) -> Option<Program> {
+fn find_in(search_path: OsString, repository: &Repository) -> Option<Executable> {
     // A linked worktree belongs to the main one, which may be in the search path just as well.
     let common = repository.common_dir();
     let main = common.parent().filter(|_| common.ends_with(".git"));
@@ -42,7 +41,7 @@ fn find_in(search_path: OsString, repository: &Repository) -> Option<Program> {
     let is_outside = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|real| !of_project(&real));
     let path =
         folders.iter().map(|folder| folder.join(&name)).find(|path| is_program(path) && is_outside(path))?;
-    Some(Program { path, search_path: std::env::join_paths(folders).ok()? })
+    Some(Executable { path, search_path: std::env::join_paths(folders).ok()? })
 }
 
 fn is_program(path: &Path) -> bool {

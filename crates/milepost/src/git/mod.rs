@@ -1,11 +1,11 @@
-//! The only place that runs git. In: a repository and arguments. Out: what git printed, within limits of time and size.
-//! A repository is data of strangers: git is told where it is, reads its files and runs no program, whatever its
-//! configuration says. Settings of the user's own (global, system, environment) stay in force where they run nothing.
+//! Runs git. In: a repository and arguments. Out: what git printed, within limits of time and size. Nothing else runs
+//! git. A repository is untrusted: git must not run a program or reach a network, whatever the repository's configuration
+//! says. The user's own settings (global, system, environment) apply unless they run programs.
 
-mod check;
 mod drivers;
-mod find;
-mod program;
+mod executable;
+mod process;
+mod repository_check;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) use program::GitOutput;
+pub(crate) use process::GitOutput;
 
 use crate::store::Repository;
 
@@ -161,7 +161,7 @@ impl std::error::Error for GitError {}
 pub(crate) struct Git {
     repository: Repository,
     /// The program itself.
-    program: find::Program,
+    program: executable::Executable,
     /// Settings that take the place of the repository's own.
     overrides: Vec<(OsString, OsString)>,
 }
@@ -170,8 +170,8 @@ impl Git {
     /// Prepares to run git. Costs no process, unless the repository belongs to another user or its configuration may
     /// define programs that run by name.
     pub(crate) fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
-        let program = find::find(repository).ok_or(GitError::NotInstalled)?;
-        check::check_readable(repository)?;
+        let program = executable::find_git(repository).ok_or(GitError::NotInstalled)?;
+        repository_check::check_readable(repository)?;
         let mut git = Self { repository: repository.clone(), program, overrides: Vec::new() };
         if belongs_to_another_user(repository) {
             git.check_owner_is_trusted(deadline)?;
@@ -191,7 +191,7 @@ impl Git {
     ) -> Result<GitOutput<T>, GitError> {
         let mut command = self.command(true);
         command.args(args);
-        program::run(&mut command, deadline, read)
+        process::run(&mut command, deadline, read)
     }
 
     /// Runs a subcommand and gives its output, of at most `limit` bytes.
@@ -217,7 +217,7 @@ impl Git {
 
     /// Refuses a git directory through which a commit would be written elsewhere.
     pub(crate) fn check_writable(&self) -> Result<(), GitError> {
-        check::check_writable(&self.repository)
+        repository_check::check_writable(&self.repository)
     }
 
     /// The one function that makes git's command. `explicit` names the git directory; without it git looks for it in the
@@ -259,7 +259,7 @@ impl Git {
     fn check_owner_is_trusted(&self, deadline: Instant) -> Result<(), GitError> {
         let mut command = self.command(false);
         command.args(["rev-parse", "--git-dir"]);
-        let done = program::run(&mut command, deadline, |out| io::copy(out, &mut io::sink()))?;
+        let done = process::run(&mut command, deadline, |out| io::copy(out, &mut io::sink()))?;
         if done.status.success() {
             return Ok(());
         }
@@ -294,7 +294,7 @@ fn belongs_to_another_user(repository: &Repository) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_of_another_user(_: &Repository) -> bool {
+fn belongs_to_another_user(_: &Repository) -> bool {
     true
 }
 

@@ -1,5 +1,5 @@
-//! Running git within a time limit: its output is read to the end, as it comes, and at the deadline it is ended with
-//! everything it has started.
+//! Runs git's process within a time limit. In: a command and a deadline. Out: the exit status and the output, which is
+//! read as it comes. At the deadline the process is ended with everything it has started.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,5 +1,5 @@
-//! What is checked of a repository's files before git reads or writes them. In: a repository. Out: nothing, or why git must not
-//! be run. Looks at names, kinds and sizes alone.
+//! Checks the files of a repository before git reads or writes them. In: a repository. Out: nothing, or why git must not
+//! be run. Must not read more than names, kinds and sizes.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
