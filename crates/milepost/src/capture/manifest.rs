@@ -11,14 +11,15 @@ use crate::model::Manifest;
 /// The most that is read of one file.
 const READ_LIMIT: u64 = 1 << 20;
 
-type Parse = fn(&str) -> Vec<(String, String)>;
+/// The name of a file, the facts that its presence states, and the function that finds more in its text.
+type KnownManifest =
+    (&'static str, &'static [(&'static str, &'static str)], fn(&str) -> Vec<(String, String)>);
 
 const LANGUAGE: &str = "Language";
 const PACKAGES: &str = "Package manager";
 const TESTS: &str = "Test command";
 
-/// The files that are read: the name, the facts that its presence states, and the function that finds more in its text.
-const KNOWN_MANIFESTS: [(&str, &[(&str, &str)], Parse); 22] = [
+const KNOWN_MANIFESTS: [KnownManifest; 22] = [
     ("Cargo.toml", &[(LANGUAGE, "Rust"), (PACKAGES, "cargo"), (TESTS, "cargo test")], cargo),
     ("package.json", &[(LANGUAGE, "JavaScript")], package_json),
     ("tsconfig.json", &[(LANGUAGE, "TypeScript")], no_facts),
