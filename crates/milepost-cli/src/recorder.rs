@@ -9,10 +9,11 @@ use std::time::Duration;
 use milepost::internal::capture;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture};
 use milepost::internal::engine::Outbox;
+use milepost::internal::engine::RunOptions;
 use milepost::internal::model::CaptureWhen;
 use milepost::model::{Profile, RunId, RunRecord, Source, Status};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
-use milepost::{Error, Milepost, Run, RunBuilder, RunOptions, Save, Saved, Settings};
+use milepost::{Error, Milepost, Run, RunBuilder, Save, Saved, Settings};
 
 use crate::context::{Context, SaveResult, save_or_enqueue};
 
@@ -105,8 +106,8 @@ impl Recorder {
 
     /// The run's profile, or the one it would have.
     fn profile(&self) -> Profile {
-        let asked = self.run_options.profile.or_else(|| self.record().map(|record| record.profile));
-        asked.or(self.settings.profile).unwrap_or(Profile::Session)
+        let asked = self.run_options.profile.or_else(|| self.record().map(|record| record.profile()));
+        asked.unwrap_or_else(|| self.settings.default_profile())
     }
 
     /// What the run's record says, where it was there before.
@@ -118,7 +119,7 @@ impl Recorder {
     /// How the run stands, by its own word.
     pub(crate) fn recorded_status(&self) -> Option<Status> {
         let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
-        state.row.record.ok().map(|record| record.status)
+        state.row.record.ok().map(|record| record.status())
     }
 
     /// Opens the run with its first checkpoint, for which the workspace is looked at for at most so long: the command waits.
@@ -175,7 +176,7 @@ impl Recorder {
 
     /// Saves a checkpoint, where it can be kept.
     pub(crate) fn save(&mut self, save: Save) -> Result<Option<RecordedSave>, Error> {
-        let capture = self.capture_if_due(save.draft.source.unwrap_or(Source::Manual))?;
+        let capture = self.capture_if_due(save.draft().source.unwrap_or(Source::Manual))?;
         self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some))
     }
 
@@ -220,12 +221,10 @@ impl Recorder {
         capture: Option<WorkspaceCapture>,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<RecordedSave>, Error> {
-        save.capture = capture.map(Box::new);
+        save = save.capture(capture.map(Box::new));
         let stored = self.save_in_store(save.clone(), how);
         let result = save_or_enqueue(stored, self.outbox.as_ref(), &self.settings, || {
-            save.run_options.clone_from(&self.run_options);
-            save.draft.session_id = Some(self.session.clone());
-            (self.id.clone(), save)
+            (self.id.clone(), save.run_options(self.run_options.clone()).session(&self.session))
         })?;
         let saved = match result {
             SaveResult::Stored(None) => return Ok(None),

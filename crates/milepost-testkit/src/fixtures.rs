@@ -3,6 +3,8 @@
 //! Never fresh ids, never the clock.
 
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
 use milepost::internal::model::JsonPath;
 use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
@@ -124,9 +126,16 @@ impl TestCheckpoint {
 
 /// A record for the next write: the view's, or a new one, with `attempts` one higher.
 pub fn next_record(run: &RunId, view: &RunView) -> RunRecord {
-    let mut record = view.record.clone().unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Run, at(0)));
-    record.attempts += 1;
-    record
+    let record = view.record.clone().unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Run, at(0)));
+    set_member(&record, "attempts", &(record.attempts() + 1).to_string())
+}
+
+/// A record in which one member has another value, given as JSON. All others keep their exact text.
+pub fn set_member(record: &RunRecord, name: &str, json: &str) -> RunRecord {
+    let text = serde_json::to_string(record).unwrap();
+    let mut members: BTreeMap<String, RawJson> = serde_json::from_str(&text).unwrap();
+    members.insert(name.to_owned(), RawJson::parse(json).unwrap());
+    serde_json::from_str(&serde_json::to_string(&members).unwrap()).unwrap()
 }
 
 /// A pending item that says `text`.

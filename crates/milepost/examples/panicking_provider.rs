@@ -61,11 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     auto.stop();
     run.finish(Status::Completed)?;
 
-    let list = mp.list(&ListQuery {
-        run: Some(run.id().clone()),
-        source: Some(Source::Timer),
-        ..ListQuery::default()
-    })?;
+    let list = mp.list(&ListQuery::default().run(Some(run.id().clone())).source(Some(Source::Timer)))?;
     let (given, panicked, refused) =
         (counts.given.load(SeqCst), counts.panicked.load(SeqCst), counts.refused.load(SeqCst));
     let saved = list.checkpoints.len();

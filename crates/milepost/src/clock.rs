@@ -14,8 +14,11 @@ pub trait Clock: Send + Sync {
     /// Wall time.
     fn now(&self) -> Timestamp;
 
-    /// Wall time, and the time since boot where the system tells it.
-    fn read(&self) -> ClockReading;
+    /// An id of the current boot and the milliseconds since then, where they are known. Durations within one boot are
+    /// measured by them, whatever happens to wall time.
+    fn since_boot(&self) -> Option<(String, u64)> {
+        None
+    }
 }
 
 /// The system's clock.
@@ -28,9 +31,15 @@ impl Clock for SystemClock {
         Timestamp::now()
     }
 
-    fn read(&self) -> ClockReading {
-        ClockReading { at: self.now(), boot_id: boot_id().map(str::to_owned), uptime_ms: uptime_ms() }
+    fn since_boot(&self) -> Option<(String, u64)> {
+        Some((boot_id()?.to_owned(), uptime_ms()?))
     }
+}
+
+/// Wall time and time since boot.
+pub(crate) fn read(clock: &dyn Clock) -> ClockReading {
+    let (boot_id, uptime_ms) = clock.since_boot().unzip();
+    ClockReading { at: clock.now(), boot_id, uptime_ms }
 }
 
 /// Names the current boot.
@@ -93,9 +102,5 @@ impl FrozenClock {
 impl Clock for FrozenClock {
     fn now(&self) -> Timestamp {
         *self.0.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn read(&self) -> ClockReading {
-        ClockReading { at: self.now(), boot_id: None, uptime_ms: None }
     }
 }

@@ -21,7 +21,7 @@ pub mod capture {
 
 /// Ages of timestamps.
 pub mod clock {
-    pub use crate::clock::age;
+    pub use crate::clock::{SystemClock, age};
 }
 
 /// The engine's helpers for commands.
@@ -36,9 +36,10 @@ pub mod engine {
     pub use crate::engine::outbox::{DeliveryReport, Outbox, PendingSave, PendingState, QueuedSave};
     pub use crate::engine::pointer::Pointer;
     pub use crate::engine::resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
+    pub use crate::engine::run_options::{RunLocation, RunOptions};
     pub use crate::engine::show::source_details;
     pub use crate::engine::start::{StartOptions, StartedRun};
-    pub use crate::resume::{ClaimState, ResumeDecision, RunState};
+    pub use crate::resume::{ClaimState, ResumeDecision, ResumePolicy, RunState};
 }
 
 /// Atomic writes and bounded reads.
@@ -54,9 +55,10 @@ pub mod interop {
 /// Strict JSON and drafts of checkpoints.
 pub mod model {
     pub use crate::model::checkpoint::Draft;
+    pub use crate::model::id::random_suffix;
     pub use crate::model::json::{FromRawJson, JsonPath, RawObject};
     pub use crate::model::manifest::Manifest;
-    pub use crate::model::policy::{CaptureWhen, PAI_PHASES};
+    pub use crate::model::policy::{CaptureWhen, PAI_PHASES, Retention, SizeLimits, StoreLimits};
     pub use crate::model::schema::schema;
 }
 

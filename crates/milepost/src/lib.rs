@@ -28,6 +28,9 @@
 // What only Milepost's own crates use is reachable with the feature `internal` alone.
 #![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
 
+#[macro_use]
+mod options;
+
 #[cfg(feature = "brief")]
 pub mod brief;
 mod capture;
@@ -55,14 +58,14 @@ pub mod store;
 mod trigger;
 mod trust;
 
-pub use clock::{Clock, FrozenClock, SystemClock};
+pub use clock::{Clock, FrozenClock};
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
     CheckpointList, CheckpointState, CompareReport, CopyProgress, CopyReport, DeleteReport, Diff, EventList,
-    FailedOutcome, FinishOptions, GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction,
-    PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunLocation,
-    RunOptions, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings, ShownCheckpoint, Summary,
-    SummaryLine, TouchedFile, VerifyReport, VerifyScope,
+    FailedOutcome, GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure,
+    PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save,
+    Saved, SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport,
+    VerifyScope,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport, ImportStage};
@@ -70,7 +73,6 @@ pub use error::{Error, ReasonCode};
 pub use model::{Profile, Source, Status};
 pub use owner::Liveness;
 pub use redact::{AllowList, Redaction};
-pub use resume::ResumePolicy;
 pub use run::{
     Autosave, Heartbeat, Run, RunBuilder, Session, SessionEvent, SessionOptions, SessionOverrides, TaskGuard,
     TickError, TimerGuard, format_duration, recommended_interval,

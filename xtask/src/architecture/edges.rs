@@ -23,6 +23,7 @@ const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "op
 /// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
 /// Capture knows where a project and its store are, to look at the one and leave the other out.
 const MODULES: &[(&str, &[&str])] = &[
+    ("options", &[]),
     ("model", &[]),
     ("fs", &[]),
     ("clock", &["model", "fs"]),

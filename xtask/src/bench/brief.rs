@@ -13,7 +13,7 @@ pub fn fit(short: bool) -> Result<Vec<Row>> {
         let text = document(size * 1024);
         let rounds = if short { 20 } else { 400 };
         for budget in [500, 1000] {
-            let how = FitOptions { budget, overflow: Overflow::Shrink, ..FitOptions::default() };
+            let how = FitOptions::default().budget(budget).overflow(Overflow::Shrink);
             let (ours, floor) = pairs(
                 rounds,
                 || {

@@ -80,10 +80,10 @@ pub fn capture(short: bool) -> Result<Vec<Row>> {
 /// One capture and its save; gives the size of the document.
 fn captured(mp: &Milepost, run: &str, scope: &CaptureOptions, n: usize) -> Result<u64> {
     let run = run.parse()?;
-    let mut save = Save::new().profile(Profile::Session).summary(n.to_string());
-    save.capture = mp.capture_if_due(&run, scope, Source::Manual, Some(Profile::Session))?.map(Box::new);
-    ensure!(save.capture.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
-    let saved = mp.save(&run, save)?;
+    let save = Save::new().profile(Profile::Session).summary(n.to_string());
+    let capture = mp.capture_if_due(&run, scope, Source::Manual, Some(Profile::Session))?;
+    ensure!(capture.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
+    let saved = mp.save(&run, save.capture(capture.map(Box::new)))?;
     let entry = mp.find(&Reference::Numbered(run, saved.sequence()), None)?;
     Ok(entry.header.size())
 }

@@ -69,7 +69,7 @@ pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {
     };
     let list = |path: &Path| {
         let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &OpenOptions::new())?;
-        let listed = engine.list(&ListQuery { limit: 50, ..ListQuery::default() })?;
+        let listed = engine.list(&ListQuery::default().limit(50))?;
         anyhow::ensure!(listed.checkpoints.len() == 50);
         Ok(())
     };

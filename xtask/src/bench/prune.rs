@@ -18,7 +18,7 @@ const ALL: usize = 1000;
 const LEFT: usize = 50;
 
 fn keeping(keep_last: KeepCount) -> Settings {
-    Settings { keep_last: Some(keep_last), ..Settings::default() }
+    Settings::default().keep_last(Some(keep_last))
 }
 
 fn open(url: &StoreUrl, keep_last: KeepCount) -> Result<Milepost> {
@@ -138,7 +138,7 @@ fn rounds(
         // Opened, written to and looked at: a store at work, and a plan that a person has seen.
         fill(&mp, 1)?;
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
-        mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {})?;
+        mp.prune(&PruneOptions::default().dry_run(true), &mut |_| {})?;
         ours.time(|| pruned(&mp, ALL - LEFT))?;
         floors.add(floor(&place, mp.store().info()?.bytes())?);
     }

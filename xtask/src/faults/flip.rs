@@ -62,7 +62,7 @@ pub fn write(project: &Project) -> Result<Baseline> {
             let entry = mp.find(&Reference::Latest(0), Some(&run))?;
             let tag = if n % 4 == 1 { vec![format!("tag-{name}-{n}")] } else { Vec::new() };
             if n % 3 == 0 || !tag.is_empty() {
-                mp.mark(&entry, &MarkChange { pin: Some(n % 3 == 0), tag, untag: Vec::new() })?;
+                mp.mark(&entry, &MarkChange::default().pin(Some(n % 3 == 0)).tag(tag).untag(Vec::new()))?;
             }
         }
     }

@@ -28,7 +28,7 @@ const CUTS: [(&str, Cut); 6] = [
 
 fn fitted(text: &str, budget: u64) -> String {
     let whole = Some("milepost brief show latest".to_owned());
-    let how = FitOptions { budget, overflow: Overflow::Shrink, full_command: whole, ..FitOptions::default() };
+    let how = FitOptions::default().budget(budget).overflow(Overflow::Shrink).full_command(whole);
     Brief::parse(text).fit(&how).map(|fitted| fitted.markdown().clone()).unwrap_or_default()
 }
 

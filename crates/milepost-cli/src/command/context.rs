@@ -58,6 +58,7 @@ pub(crate) fn execute(
     }
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary().record().clone().ok();
-    let context_digest = applied.mp.as_ref().and_then(read).and_then(|record| record.working.context_digest);
+    let context_digest =
+        applied.mp.as_ref().and_then(read).and_then(|record| record.working().context_digest().clone());
     Ok(ChangeDocument::new("milepost.context/1", &applied, ContextFields { context_digest }))
 }

@@ -43,7 +43,7 @@ pub(crate) fn execute(args: &CopyArgs, context: &Context<'_>) -> Result<CopyDocu
     let origin = foreign(&from).map(|_| RunOrigin {
         kind: "copy".to_owned(),
         from: from.resolved().to_string(),
-        at: milepost::Clock::now(&milepost::SystemClock),
+        at: milepost::Clock::now(&milepost::internal::clock::SystemClock),
     });
     let options = context.open_options(false);
     let source = Milepost::at(&from, &options.clone().foreign(foreign(&from)))?;

@@ -63,7 +63,7 @@ pub(crate) fn execute(
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary().record().clone().ok();
     let record = applied.mp.as_ref().and_then(read);
-    let recorded = record.and_then(|record| record.working.criteria.into_iter().find(|c| c.id == id));
+    let recorded = record.and_then(|record| record.working().criteria().iter().find(|c| c.id == id).cloned());
     let criterion = match recorded {
         Some(criterion) => CriterionState::Recorded(criterion),
         None => CriterionState::Queued { id, status, subject },

@@ -37,7 +37,7 @@ pub(crate) fn execute(
     let applied = context.apply(vec![change], &Target::CurrentOrNew)?;
     if let (Some(old), Some(mp)) = (&args.supersedes, &applied.mp) {
         let record = mp.run_detail(&applied.run)?.summary().record().clone();
-        let known = record.is_ok_and(|record| record.working.decisions.iter().any(|d| d.text == *old));
+        let known = record.is_ok_and(|record| record.working().decisions().iter().any(|d| d.text == *old));
         if !known {
             let run = &applied.run;
             context

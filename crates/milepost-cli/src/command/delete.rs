@@ -41,7 +41,7 @@ pub(crate) fn execute(args: &DeleteArgs, context: &Context<'_>) -> Result<Delete
             }
         }
     }
-    let query = ListQuery { run: Some(run.clone()), ..ListQuery::default() };
+    let query = ListQuery::default().run(Some(run.clone()));
     let listed = mp.list(&query)?.checkpoints;
     Ok(DeleteDocument {
         schema: "milepost.delete/1",

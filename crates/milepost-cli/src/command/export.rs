@@ -65,25 +65,21 @@ pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<Export
         })
     });
     super::refuse_link(&path, context)?;
-    let mut what = ExportOptions {
-        format,
-        run,
-        only: None,
-        path,
-        force: args.force,
-        with_secrets: context.output.yes,
-        patch,
-        dry_run: args.dry_run,
-    };
+    let patch_bytes = patch.as_ref().map(|patch| patch.diff.len() as u64);
+    let mut options = ExportOptions::new(format, run.clone(), &path)
+        .force(args.force)
+        .with_secrets(context.output.yes)
+        .patch(patch)
+        .dry_run(args.dry_run);
     let mut progress = context.output.progress();
     let report = mp.retry_if_removed(|| {
         if let Some(reference) = &reference {
-            what.only = Some(mp.find(reference, Some(&what.run))?);
+            options = options.clone().only(mp.find(reference, Some(&run))?);
         }
-        mp.export(&what, &mut |n| progress.at("checkpoints read", n))
+        mp.export(&options, &mut |n| progress.at("checkpoints read", n))
     })?;
     drop(progress);
-    Ok(ExportDocument::new(what, report))
+    Ok(ExportDocument::new(format, run, path, args.dry_run, patch_bytes, report))
 }
 
 /// A run by its id, or a checkpoint by any of its names.

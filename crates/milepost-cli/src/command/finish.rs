@@ -1,6 +1,5 @@
 //! `finish`: the last checkpoint of a run, which ends it.
 
-use milepost::FinishOptions;
 use milepost::model::{Source, Status};
 
 use crate::context::Context;
@@ -25,9 +24,8 @@ pub(crate) fn execute(args: FinishArgs, context: &Context<'_>) -> Result<SavedDo
     let status = args.status.map(|s| s.word("--status", "/status")).transpose()?;
     let mp = context.open_existing()?;
     let run = context.require_run(&mp)?;
-    let mut save = context.plain_save();
-    save.draft.task_summary = args.summary;
-    save.capture = context.capture_if_due(&mp, &run, Source::Manual)?;
-    let saved = mp.finish(&run, FinishOptions { status: status.unwrap_or(Status::Completed), save })?;
+    let mut save = context.plain_save().capture(context.capture_if_due(&mp, &run, Source::Manual)?);
+    save.draft_mut().task_summary = args.summary;
+    let saved = mp.finish(&run, status.unwrap_or(Status::Completed), save)?;
     Ok(SavedDocument::saved("milepost.finish/1", &saved))
 }

@@ -59,12 +59,10 @@ pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Import
         }
         (None, _) => PathBuf::from("."),
     };
-    let import = ImportOptions {
-        format,
-        path,
-        redaction: args.no_redact.then_some(Redaction::Off),
-        location: context.run_options().location,
-    };
+    let import = ImportOptions::new(&path)
+        .format(format)
+        .redaction(args.no_redact.then_some(Redaction::Off))
+        .location(context.run_options().location);
     let mut progress = context.output.progress();
     let mut report_stage = |stage: ImportStage| match stage {
         ImportStage::Read(n) => progress.at("files read", n),
@@ -81,10 +79,10 @@ pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Import
     } else {
         // Before a store is made for it.
         if format.is_none() {
-            milepost::internal::interop::detect(&import.path).map_err(Error::from)?;
+            milepost::internal::interop::detect(&path).map_err(Error::from)?;
         }
-        std::fs::metadata(&import.path).map_err(|source| Error::File {
-            path: import.path.clone(),
+        std::fs::metadata(&path).map_err(|source| Error::File {
+            path: path.clone(),
             what: "read",
             source,
         })?;

@@ -47,15 +47,15 @@ pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocum
         }
         None => context.hidden_runs(&mp)?,
     };
-    let mut listing = mp.list(&ListQuery {
-        run: context.config.run.clone(),
-        // Checkpoints that are left out take no place of others.
-        limit: if hidden.is_empty() { args.limit } else { 0 },
-        completed: (args.completed || args.incomplete).then_some(args.completed),
-        source,
-        status,
-        tag: args.tag,
-    })?;
+    let mut listing = mp.list(
+        &ListQuery::default()
+            .run(context.config.run.clone())
+            .limit(if hidden.is_empty() { args.limit } else { 0 })
+            .completed((args.completed || args.incomplete).then_some(args.completed))
+            .source(source)
+            .status(status)
+            .tag(args.tag),
+    )?;
     listing.checkpoints.retain(|listed| !hidden.contains(listed.entry().header.run_id()));
     if args.limit > 0 {
         listing.checkpoints.truncate(args.limit);

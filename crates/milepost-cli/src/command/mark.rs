@@ -30,8 +30,10 @@ pub(crate) struct MarkArgs {
 
 pub(crate) fn execute(args: MarkArgs, context: &Context<'_>) -> Result<MarkDocument, CommandError> {
     let reference: Reference = args.reference.parse()?;
-    let change =
-        MarkChange { pin: (args.pin || args.unpin).then_some(args.pin), tag: args.tag, untag: args.untag };
+    let change = MarkChange::default()
+        .pin((args.pin || args.unpin).then_some(args.pin))
+        .tag(args.tag)
+        .untag(args.untag);
     if change == MarkChange::default() {
         let message = "nothing to change: --pin, --unpin, --tag or --untag is needed";
         return Err(CommandError::usage(message).with_hint("`milepost help mark` has examples"));

@@ -37,7 +37,7 @@ pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDo
         context.check_writable()?;
     }
     let mp = context.open_existing()?.with_settings(context.settings_with(&retain));
-    let mut request = PruneOptions { run: context.named_run(&mp)?, dry_run: true };
+    let request = PruneOptions::default().run(context.named_run(&mp)?);
     if args.retain.compress_after.is_some() && context.url().compresses_on_save() {
         output.message(
             "a SQLite store packs its documents as they are saved: --compress-after has nothing to do",
@@ -51,7 +51,7 @@ pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDo
         |report| PruneDocument::new(report, mp.now(), context.config.retain.store_limits.max_bytes);
     let mut asked = false;
     if args.dry_run || !output.yes {
-        let plan = prune(&request)?;
+        let plan = prune(&request.clone().dry_run(true))?;
         if args.dry_run {
             return Ok(document(plan));
         }
@@ -60,7 +60,6 @@ pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDo
             asked = true;
         }
     }
-    request.dry_run = false;
     let report = document(prune(&request)?);
     Ok(if asked { report.below_table() } else { report })
 }

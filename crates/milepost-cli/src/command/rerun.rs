@@ -23,7 +23,7 @@ pub(super) fn run(
     context: &Context<'_>,
 ) -> Result<CommandError, CommandError> {
     let record = from.detail.summary().intact();
-    let command = record.and_then(|record| record.command.clone()).filter(|command| !command.is_empty());
+    let command = record.and_then(|record| record.command().clone()).filter(|command| !command.is_empty());
     let Some(command) = command else {
         return Err(CommandError::usage(format!("run {run} has no recorded command"))
             .with_hint("only runs of `milepost run -- CMD` have one"));
@@ -56,7 +56,7 @@ fn confirm(
     let output = context.output;
     let shown = format::clean(&shell_words(command));
     let foreign = handover::is_foreign(from) || context.foreign().is_some();
-    let lead = match from.detail.summary().intact().and_then(|record| record.origin.as_ref()) {
+    let lead = match from.detail.summary().intact().and_then(|record| record.origin().as_ref()) {
         Some(origin) => format!("run {run} came from {} {}", origin.kind, format::clean(&origin.from)),
         None => format!("run {run} recorded this command"),
     };

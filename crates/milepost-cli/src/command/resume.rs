@@ -172,7 +172,6 @@ fn format(args: &ResumeArgs) -> ResumeFormat {
 /// What a continuing run is opened with; kept by hand, it has no owner.
 fn continuing(context: &Context<'_>) -> StartOptions {
     StartOptions {
-        run_id: None,
         session_id: context.config.session.clone(),
         run_options: context.run_options(),
         ..StartOptions::default()
@@ -195,10 +194,10 @@ pub(super) fn start(
     let record = mp.continue_run(run, continuing(context), take_over)?.started.record;
     Ok(StartedDocument {
         schema: "milepost.resume/1",
-        run_id: record.run_id,
-        parent: record.parent,
+        run_id: record.run_id().clone(),
+        parent: record.parent().clone(),
         continues: run.clone(),
-        status: record.status,
+        status: record.status(),
     })
 }
 
@@ -243,7 +242,7 @@ fn with(
     ensure_eligible(from)?;
     let record = from.detail.summary().intact();
     if let (Some(own), true) =
-        (way_back(record, agent), record.is_some_and(|r| r.agent.as_deref() == Some(name)))
+        (way_back(record, agent), record.is_some_and(|r| r.agent().as_deref() == Some(name)))
     {
         context.output.message(&format!("{name} can also go back to its own conversation: {own}"));
     }
@@ -267,7 +266,7 @@ fn with(
 
 /// The agent's own way back to its conversation.
 fn way_back(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option<String> {
-    let session = &record?.session.as_ref()?.id;
+    let session = record?.session_id()?;
     Some(agent.resume_command.replace("{session}", session))
 }
 
@@ -282,12 +281,11 @@ pub(super) fn from_brief(
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
     })?;
-    let how = FitOptions {
-        budget: args.budget.unwrap_or(BUDGET),
-        overflow: Overflow::Shrink,
-        counter: TokenCounter::new(&HeuristicTokenizer),
-        full_command: (file != Path::new("-")).then(|| format!("cat {}", file.display())),
-    };
+    let how = FitOptions::default()
+        .budget(args.budget.unwrap_or(BUDGET))
+        .overflow(Overflow::Shrink)
+        .counter(TokenCounter::new(&HeuristicTokenizer))
+        .full_command((file != Path::new("-")).then(|| format!("cat {}", file.display())));
     let fitted = brief.fit(&how).map_err(Error::from)?;
     let checked = brief.check();
     if !checked.is_valid() {

@@ -162,7 +162,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
             CommandError::usage(message).with_hint("`milepost runs` lists them; a new id opens a new run")
         );
     }
-    let now = milepost::Clock::now(&milepost::SystemClock);
+    let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
     let run = named.unwrap_or_else(|| RunId::generate(now));
     let session = format!("session_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id());
     let mut run_options = context.run_options();
@@ -170,8 +170,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String),
     run_options.plan.clone_from(&args.plan);
     let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     run_options.command = Some(words);
-    let mut settings = context.settings();
-    settings.profile.get_or_insert(Profile::Session);
+    let settings = context.settings().profile(context.config.profile.unwrap_or(Profile::Session));
     // A folder on the command line counts from where it was typed.
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let scope = context.scope().filter(|_| !args.no_capture).map(|mut scope| {
@@ -280,7 +279,6 @@ fn last_save(
     let bad = killed || status == Status::Failed;
     let source = if bad { Source::ErrorBoundary } else { Source::Manual };
     let mut save = Save::new().source(source).status(status).reason("child_exit");
-    save.draft.command_outcomes.push(outcome);
-    save.last_of_session = true;
-    save
+    save.draft_mut().command_outcomes.push(outcome);
+    save.last_of_session()
 }

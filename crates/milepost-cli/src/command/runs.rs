@@ -46,7 +46,7 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     let hidden = context.hidden_runs(&mp)?;
     // Runs that are left out take no place of others.
     let limit = if hidden.is_empty() { args.limit } else { 0 };
-    let mut runs = mp.runs(&RunsQuery { status, since, limit })?;
+    let mut runs = mp.runs(&RunsQuery::default().status(status).since(since).limit(limit))?;
     runs.retain(|run| !hidden.contains(run.run_id()));
     if args.limit > 0 {
         runs.truncate(args.limit);

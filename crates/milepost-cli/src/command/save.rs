@@ -67,29 +67,26 @@ const SCHEMA: &str = "milepost.save/1";
 
 pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocument, CommandError> {
     let settings = context.settings();
-    let mut save = Save::new();
-    save.redaction = args.no_redact.then_some(Redaction::Off);
-    save.draft = draft(&args, context)?;
-    save.run_options = context.run_options();
-    save.pin = args.pin;
-    save.tags.clone_from(&args.tag);
-    save.complete_phase = args.phase.is_some() != args.phase_number.is_some();
-    let capture = !args.no_capture && save.draft.workspace.is_none();
+    let mut save = Save::new()
+        .redaction(args.no_redact.then_some(Redaction::Off))
+        .run_options(context.run_options())
+        .pin(args.pin)
+        .complete_phase(args.phase.is_some() != args.phase_number.is_some());
+    *save.draft_mut() = draft(&args, context)?;
+    save = args.tag.iter().fold(save, Save::tag);
+    let capture = !args.no_capture && save.draft().workspace.is_none();
     let options = SaveOptions { if_due: args.if_due, capture: context.scope_of_owner().filter(|_| capture) };
-    let named = context.config.run.clone().or_else(|| save.draft.run_id.clone());
+    let named = context.config.run.clone().or_else(|| save.draft().run_id.clone());
     // Before a store is made for it.
     save.check(named.as_ref(), &settings)?;
     let stored = context
         .open_or_create()
         .and_then(|mp| save_in_store(&mp, context, save.clone(), named.clone(), &options));
-    let (source, status) = (save.draft.source, save.draft.status);
+    let (source, status) = (save.draft().source, save.draft().status);
     let result = save_or_enqueue(stored, context.outbox().as_ref(), &settings, || {
         let run = named.unwrap_or_else(|| context.run_for_outbox());
-        save.draft.run_id = None;
-        if capture {
-            save.capture = context.capture_without_store();
-        }
-        (run, save)
+        save.draft_mut().run_id = None;
+        (run, if capture { save.capture(context.capture_without_store()) } else { save })
     })?;
     Ok(match result {
         SaveResult::Stored(document) => document,
@@ -119,7 +116,7 @@ fn save_in_store(
         Some(run) => run,
         None => context.run_to_write(mp)?,
     };
-    let brief = save.draft.brief.clone();
+    let brief = save.draft().brief.clone();
     let Some(saved) = mp.save_with(&run, save, options)? else {
         return Ok(SavedDocument::not_due(SCHEMA, &run));
     };

@@ -43,8 +43,8 @@ pub(crate) fn execute(args: StartArgs, context: &Context<'_>) -> Result<StartDoc
     })?;
     Ok(StartDocument {
         schema: "milepost.start/1",
-        run_id: started.record.run_id,
-        status: started.record.status,
+        run_id: started.record.run_id().clone(),
+        status: started.record.status(),
         rejoined: started.rejoined,
     })
 }

@@ -42,11 +42,10 @@ pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDoc
     context.ensure_visible(&mp, found.entry().header.run_id())?;
     let kept = match &args.to {
         Some(file) => {
-            let how = RestoreOptions {
-                force: args.force,
-                current_run: current(context, &mp)?,
-                allow_run_mismatch: args.allow_run_mismatch,
-            };
+            let how = RestoreOptions::default()
+                .force(args.force)
+                .current_run(current(context, &mp)?)
+                .allow_run_mismatch(args.allow_run_mismatch);
             mp.restore(&found, file, &how)?
         }
         None => None,

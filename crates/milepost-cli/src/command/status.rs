@@ -49,10 +49,10 @@ impl Runs {
 
     fn sort(&mut self, run: RunStanding, now: Timestamp) {
         let record = run.summary.intact();
-        let handled = run.claimed_by.is_some() || record.is_some_and(|record| record.dismissed);
+        let handled = run.claimed_by.is_some() || record.is_some_and(|record| record.dismissed());
         let long_ago = record.is_some_and(|record| {
-            record.status == Status::Failed
-                && milepost::internal::clock::age(record.updated_at, now).is_some_and(|age| age > RECENT)
+            record.status() == Status::Failed
+                && milepost::internal::clock::age(record.updated_at(), now).is_some_and(|age| age > RECENT)
         });
         let group = match run.decision.map(|decision| decision.run_state) {
             None => &mut self.stopped,

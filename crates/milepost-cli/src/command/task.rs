@@ -101,7 +101,7 @@ fn parse_status(status: Argument<TaskStatus>) -> Result<TaskStatus, Error> {
 fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, CommandError> {
     let record = mp.run_detail(run)?.summary().record().clone();
     let record = record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
-    Ok(Task::find(&record.working.tasks, id))
+    Ok(Task::find(record.working().tasks(), id))
 }
 
 /// Yes is 0 and no is 4, also for a task that nobody has heard of: there is no such thing.

@@ -1,6 +1,6 @@
 //! Settings of resuming and of hooks: `[resume]` and `[hooks]`.
 
-use milepost::ResumePolicy;
+use milepost::internal::engine::ResumePolicy;
 
 use super::{ConfigFiles, RawValue, Settings, value};
 use crate::error::CommandError;

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::time::Duration;
 
+use milepost::Settings;
+use milepost::internal::engine::ResumePolicy;
+use milepost::internal::model::{SizeLimits, StoreLimits};
 use milepost::internal::store::DEFAULT_WAIT;
-use milepost::model::{Profile, SizeLimits, StoreLimits};
-use milepost::{ResumePolicy, Settings};
+use milepost::model::Profile;
 
 use super::file::File;
 use super::{PromptDetail, RawValue, Retain, value};

@@ -16,10 +16,11 @@ use std::time::Duration;
 use std::collections::BTreeMap;
 
 use milepost::internal::engine::Pointer;
+use milepost::internal::model::SizeLimits;
 use milepost::internal::store::identity::StoreTrust;
 use milepost::internal::store::{DEFAULT_WAIT, ProjectPaths};
 use milepost::internal::trust::StoreRecord;
-use milepost::model::{Profile, RunId, SizeLimits, ValidationError};
+use milepost::model::{Profile, RunId, ValidationError};
 use milepost::store::{ForeignReason, StoreUrl};
 use milepost::{AllowList, Error};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use milepost::model::{KeepCount, Profile, StoreLimits};
+use milepost::internal::model::StoreLimits;
+use milepost::model::{KeepCount, Profile};
 
 use super::{ConfigFiles, Origin, RawValue, Settings, value};
 use crate::error::CommandError;

@@ -1,10 +1,11 @@
 //! The fallback of every save: where the store cannot be written, the save waits in the outbox.
 //! In: the result of writing to the store. Out: where the save ended up. The store's error stays the one that is reported.
 
+use milepost::internal::clock::SystemClock;
 use milepost::internal::engine::{Outbox, QueuedSave};
 use milepost::model::RunId;
 use milepost::store::StoreError;
-use milepost::{Error, Save, Settings, SystemClock};
+use milepost::{Error, Save, Settings};
 
 /// Where a save ended up.
 #[derive(Debug)]

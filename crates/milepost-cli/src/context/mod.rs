@@ -11,13 +11,15 @@ pub(crate) use self::store::lost_writes;
 use std::cell::{Cell, OnceCell};
 
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
+use milepost::internal::clock::SystemClock;
 use milepost::internal::engine::{QueuedSave, RunResolution};
+use milepost::internal::engine::{RunLocation, RunOptions};
 use milepost::internal::model::CaptureWhen;
 use milepost::internal::store::identity::ForeignReason;
 use milepost::internal::{engine, trigger};
 use milepost::model::{Change, Profile, RunId, Source};
 use milepost::store::StoreUrl;
-use milepost::{Error, Milepost, Redaction, RunLocation, RunOptions, Save, Saved, Settings, SystemClock};
+use milepost::{Error, Milepost, Redaction, Save, Saved, Settings};
 
 use crate::config::{Config, Retain};
 use crate::error::CommandError;
@@ -167,23 +169,22 @@ impl<'a> Context<'a> {
 
     /// What the engine decides by, where something else is kept than the configuration says.
     pub(crate) fn settings_with(&self, retain: &Retain) -> Settings {
-        Settings {
-            profile: self.config.profile,
-            keep_last: retain.keep_last,
-            max_age: retain.max_age,
-            keep_last_at_least: retain.keep_last_at_least,
-            max_age_at_least: retain.max_age_at_least,
-            keep_hourly: retain.keep_hourly,
-            keep_daily: retain.keep_daily,
-            keep_weekly: retain.keep_weekly,
-            keep_within: retain.keep_within,
-            store_limits: retain.store_limits,
-            limits: self.config.limits,
-            redaction: Redaction::On,
-            redaction_allow: self.config.redact_allow.clone(),
-            resume: self.config.agents.resume,
-            pointer: self.config.pointer.clone(),
-        }
+        Settings::default()
+            .profile(self.config.profile)
+            .keep_last(retain.keep_last)
+            .max_age(retain.max_age)
+            .keep_last_at_least(retain.keep_last_at_least)
+            .max_age_at_least(retain.max_age_at_least)
+            .keep_hourly(retain.keep_hourly)
+            .keep_daily(retain.keep_daily)
+            .keep_weekly(retain.keep_weekly)
+            .keep_within(retain.keep_within)
+            .store_limits(retain.store_limits)
+            .limits(self.config.limits)
+            .redaction(Redaction::On)
+            .redaction_allow(self.config.redact_allow.clone())
+            .resume(self.config.agents.resume)
+            .pointer(self.config.pointer.clone())
     }
 
     /// The run that was named, which has to be there.
@@ -256,8 +257,8 @@ impl<'a> Context<'a> {
                 Target::CurrentOrNew | Target::Current => self.run_for_outbox(),
             };
             let is_boundary = changes.iter().any(|change| trigger::boundary(change).is_some());
-            let mut save = self.plain_save().with_changes(changes);
-            save.capture = if is_boundary { self.capture_without_store() } else { None };
+            let capture = if is_boundary { self.capture_without_store() } else { None };
+            let save = self.plain_save().with_changes(changes).capture(capture);
             (run, save)
         });
         Ok(match result.map_err(as_argument_error)? {
@@ -282,7 +283,7 @@ impl<'a> Context<'a> {
         };
         let mut save = self.plain_save();
         if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
-            save.capture = self.capture_if_due(&mp, &run, boundary.source)?;
+            save = save.capture(self.capture_if_due(&mp, &run, boundary.source)?);
         }
         let saved = mp.apply(&run, changes, save)?;
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })
@@ -290,10 +291,11 @@ impl<'a> Context<'a> {
 
     /// A save of a command that gives nothing but changes.
     pub(crate) fn plain_save(&self) -> Save {
-        let mut save = Save::new();
-        save.run_options = self.run_options();
-        save.draft.session_id.clone_from(&self.config.session);
-        save
+        let save = Save::new().run_options(self.run_options());
+        match &self.config.session {
+            Some(id) => save.session(id),
+            None => save,
+        }
     }
 
     /// The worktree, or the project's root outside repositories.

@@ -24,7 +24,7 @@ const FEWEST: u64 = 60;
 pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     let foreign = is_foreign(from) || context.foreign().is_some();
     let record = from.detail.summary().intact().filter(|_| !foreign);
-    let recorded = record.and_then(|record| record.project.as_ref().or(record.worktree.as_ref()));
+    let recorded = record.and_then(|record| record.project().as_ref().or(record.worktree().as_ref()));
     recorded.map_or_else(|| context.config.paths.root.clone(), PathBuf::from)
 }
 
@@ -47,12 +47,11 @@ pub(crate) fn brief(
     let show = format!("milepost brief show latest --run {}", from.detail.summary().run_id());
     let mut budget = tokens.max(FEWEST);
     loop {
-        let how = FitOptions {
-            budget,
-            overflow: Overflow::Shrink,
-            counter: TokenCounter::new(&HeuristicTokenizer),
-            full_command: Some(show.clone()),
-        };
+        let how = FitOptions::default()
+            .budget(budget)
+            .overflow(Overflow::Shrink)
+            .counter(TokenCounter::new(&HeuristicTokenizer))
+            .full_command(Some(show.clone()));
         let fitted = whole.fit(&how).map_err(milepost::Error::from)?;
         if fitted.markdown().len() <= bytes || budget <= FEWEST {
             return Ok(fitted);

@@ -43,26 +43,27 @@ impl Overview {
     pub(crate) fn of(mp: &Milepost, from: &RunAssessment) -> Self {
         let summary = &from.detail.summary();
         let record = summary.intact();
-        let working = record.map(|record| &record.working);
+        let working = record.map(|record| record.working());
         let header = from.shown.as_ref().map(|shown| &shown.entry().header);
-        let tasks = working.map(|working| working.tasks.as_slice()).unwrap_or_default();
+        let tasks = working.map(|working| working.tasks().as_slice()).unwrap_or_default();
         let now = mp.now();
         Self {
             run_id: summary.run_id().clone(),
             snapshot_id: header.map(|header| header.snapshot_id().clone()),
-            title: record.and_then(|record| record.title.clone()),
-            phase: working.and_then(|working| working.phase.clone()),
-            agent: record.and_then(|record| record.agent.clone()),
+            title: record.and_then(|record| record.title().clone()),
+            phase: working.and_then(|working| working.phase().clone()),
+            agent: record.and_then(|record| record.agent().clone()),
             origin: record
-                .and_then(|record| record.origin.as_ref())
+                .and_then(|record| record.origin().as_ref())
                 .map(|origin| format!("{} {}", origin.kind, origin.from)),
-            worktree: record.and_then(|record| record.worktree.clone().or_else(|| record.project.clone())),
-            branch: record.and_then(|record| record.branch.clone()),
+            worktree: record
+                .and_then(|record| record.worktree().clone().or_else(|| record.project().clone())),
+            branch: record.and_then(|record| record.branch().clone()),
             class: from.decision.class,
-            detail: record.and_then(|record| record.interruption.as_ref()?.detail.clone()),
-            stopped: record.map_or_else(String::new, |record| format::ago(record.updated_at, now)),
+            detail: record.and_then(|record| record.interruption().as_ref()?.detail.clone()),
+            stopped: record.map_or_else(String::new, |record| format::ago(record.updated_at(), now)),
             lasted: format::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
-            sessions: record.map_or(0, |record| record.sessions),
+            sessions: record.map_or(0, |record| record.sessions()),
             doing: doing(record, tasks),
             // What cannot be read here is said elsewhere: the rest must be told all the same.
             failed: mp.last_failed_outcome(summary.run_id()).ok().flatten().as_ref().map(told),
@@ -139,12 +140,12 @@ impl Overview {
 }
 
 fn doing(record: Option<&RunRecord>, tasks: &[Task]) -> Option<String> {
-    let working = &record?.working;
-    let step = working.open_steps.last().and_then(|step| step.step_id.clone());
+    let working = &record?.working();
+    let step = working.open_steps().last().and_then(|step| step.step_id.clone());
     let task = tasks.iter().find(|task| task.status() == "in_progress");
     let task = task.map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));
-    let said = working.log.iter().rev().find_map(|line| line.prompt().map(str::to_owned));
-    task.or(step).or_else(|| working.task_summary.clone()).or(said).map(|text| first_line(&text))
+    let said = working.log().iter().rev().find_map(|line| line.prompt().map(str::to_owned));
+    task.or(step).or_else(|| working.task_summary().clone()).or(said).map(|text| first_line(&text))
 }
 
 fn first_line(text: &str) -> String {
@@ -161,7 +162,7 @@ fn told(failed: &Outcome) -> String {
 }
 
 fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
-    let hints = record.and_then(|record| record.working.step_state.as_ref());
+    let hints = record.and_then(|record| record.working().step_state().as_ref());
     let hints = hints.map(|step| step.resume_hints.next_actions.clone()).unwrap_or_default();
     let open = |task: &&Task| !task.has_ended();
     let titles = tasks.iter().filter(open).map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));

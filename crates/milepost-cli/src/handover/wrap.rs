@@ -2,7 +2,7 @@
 //! In: recorded text. Out: the same text between markers that it cannot contain. This helps a model to tell data from
 //! instructions; it is no security barrier.
 
-use milepost::model::WriteToken;
+use milepost::internal::model::random_suffix;
 
 use crate::present::escape::clean_lines;
 
@@ -49,8 +49,7 @@ pub(crate) fn wrapped(record: &str, voice: RecordOrigin) -> String {
 /// Recorded text between markers, without control characters but for line breaks and tabs. The markers hold a random
 /// number, so that no recorded text can end the record.
 pub(crate) fn between_markers(record: &str) -> String {
-    let nonce = WriteToken::generate();
-    let nonce = nonce.as_str();
+    let nonce = random_suffix(12);
     let record = clean_lines(record);
     let end = if record.ends_with('\n') { "" } else { "\n" };
     format!("<milepost-record {nonce}>\n{record}{end}</milepost-record {nonce}>\n")

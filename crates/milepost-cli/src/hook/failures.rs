@@ -47,7 +47,7 @@ pub(super) fn record(agent: Agent, origin: EventOrigin, error: &CommandError) {
         cause = error.source();
     }
     let failure = HookFailure {
-        at: milepost::Clock::now(&milepost::SystemClock),
+        at: milepost::Clock::now(&milepost::internal::clock::SystemClock),
         agent: agent.name.to_owned(),
         event: origin.name,
         folder: origin.cwd.map(|folder| folder.to_string_lossy().into_owned()),

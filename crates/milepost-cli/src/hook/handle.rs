@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use milepost::internal::engine::AgentSession;
+use milepost::internal::engine::RunOptions;
 use milepost::internal::engine::{RunAssessment, StartOptions};
 use milepost::internal::owner;
 use milepost::model::{Change, InterruptionKind, Owner, RunId};
-use milepost::{Error, Milepost, ReasonCode, RunOptions, Save};
+use milepost::{Error, Milepost, ReasonCode, Save};
 
 use super::offer::{self, Offer};
 use crate::agents::Agent;
@@ -114,10 +115,7 @@ impl EventHandler<'_> {
     }
 
     fn save(&self) -> Save {
-        let mut save = Save::new();
-        save.run_options = self.run_options();
-        save.draft.session_id = Some(self.event.session.clone());
-        save
+        Save::new().run_options(self.run_options()).session(&self.event.session)
     }
 
     fn session<'m>(&self, mp: &'m Milepost) -> AgentSession<'m> {
@@ -215,7 +213,7 @@ impl EventHandler<'_> {
     fn with_capture(&self, mp: &Milepost, mut save: Save) -> Result<Save, Error> {
         if let Some(mut options) = self.context.scope() {
             options.limits.time = self.deadline.saturating_duration_since(Instant::now());
-            save.capture = Some(Box::new(mp.capture_workspace(&self.run, &options)?));
+            save = save.capture(Box::new(mp.capture_workspace(&self.run, &options)?));
         }
         Ok(save)
     }
@@ -223,7 +221,7 @@ impl EventHandler<'_> {
     /// Adds a reference to the agent's own record of the conversation.
     fn with_transcript(&self, mut save: Save) -> Result<Save, Error> {
         let path = self.event.transcript.as_ref();
-        save.draft.files.extend(
+        save.draft_mut().files.extend(
             path.and_then(|path| milepost::internal::capture::file_reference(path, self.deadline).ok()),
         );
         Ok(save)

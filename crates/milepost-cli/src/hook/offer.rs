@@ -33,9 +33,10 @@ impl Offer {
 
     /// Two lines about runs that could be continued, the last written first.
     pub(super) fn list(runs: &[RunRecord], now: Timestamp) -> Option<Self> {
-        let RunRecord { run_id, updated_at, .. } = runs.first()?;
+        let newest = runs.first()?;
+        let run_id = newest.run_id();
         let n = format::counted(runs.len() as u64, "interrupted run");
-        let ago = format::ago(*updated_at, now);
+        let ago = format::ago(newest.updated_at(), now);
         let agent_text = format!(
             "Milepost has {n} in this project, the newest {run_id}, {ago}.\n\
              If the user wants to go on with one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."

@@ -109,17 +109,17 @@ pub(crate) struct RunParts {
 impl RunParts {
     /// The parts of a run.
     pub(crate) fn of(detail: &RunDetail) -> Self {
-        let working = detail.summary().record().as_ref().map(|r| r.working.clone()).unwrap_or_default();
+        let working = detail.summary().record().as_ref().map(|r| r.working().clone()).unwrap_or_default();
         Self {
-            completed: Task::ids(&working.tasks, Task::is_completed),
-            failed: Task::ids(&working.tasks, Task::is_failed),
-            tasks: working.tasks,
-            phase: working.phase,
-            log: working.log,
-            criteria: working.criteria,
-            step_state: working.step_state,
-            context_digest: working.context_digest,
-            decisions: working.decisions,
+            completed: Task::ids(working.tasks(), Task::is_completed),
+            failed: Task::ids(working.tasks(), Task::is_failed),
+            tasks: working.tasks().clone(),
+            phase: working.phase().clone(),
+            log: working.log().clone(),
+            criteria: working.criteria().clone(),
+            step_state: working.step_state().clone(),
+            context_digest: working.context_digest().clone(),
+            decisions: working.decisions().clone(),
             outcomes: detail.pending_outcomes().clone(),
         }
     }
@@ -131,21 +131,21 @@ impl RunDocument {
         let record = summary.record().as_ref().ok();
         Self {
             run_id: summary.run_id().clone(),
-            session_id: record.and_then(|r| r.session.as_ref()).map(|s| s.id.clone()),
-            title: record.and_then(|r| r.title.clone()),
-            plan: record.and_then(|r| r.plan.clone()),
-            parent: record.and_then(|r| r.parent.clone()),
-            started_at: record.map(|r| r.started_at),
-            updated_at: record.map(|r| r.updated_at),
-            status: record.map(|r| r.status),
-            profile: record.map(|r| r.profile),
+            session_id: record.and_then(|r| r.session_id()).map(str::to_owned),
+            title: record.and_then(|r| r.title().clone()),
+            plan: record.and_then(|r| r.plan().clone()),
+            parent: record.and_then(|r| r.parent().clone()),
+            started_at: record.map(|r| r.started_at()),
+            updated_at: record.map(|r| r.updated_at()),
+            status: record.map(|r| r.status()),
+            profile: record.map(|r| r.profile()),
             checkpoints: summary.checkpoints(),
             latest: summary.latest().as_ref().map(|entry| entry.header.snapshot_id().clone()),
             owner_alive: summary.owner().and_then(Liveness::as_bool),
-            owner_pid: record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid),
-            worktree: record.and_then(|r| r.worktree.clone()),
-            branch: record.and_then(|r| r.branch.clone()),
-            origin: record.and_then(|r| r.origin.clone()),
+            owner_pid: record.and_then(|r| r.owner().as_ref()).map(|owner| owner.pid()),
+            worktree: record.and_then(|r| r.worktree().clone()),
+            branch: record.and_then(|r| r.branch().clone()),
+            origin: record.and_then(|r| r.origin().clone()),
             damage: summary.record().as_ref().err().map(ToString::to_string),
             parts: None,
         }
@@ -160,7 +160,7 @@ impl RunDocument {
 /// How a run stands, in one word or two.
 pub(crate) fn standing(summary: &RunSummary) -> &'static str {
     let Ok(record) = &summary.record() else { return "damaged" };
-    match (record.status, summary.owner()) {
+    match (record.status(), summary.owner()) {
         (Status::Completed, _) => "completed",
         (Status::Failed, _) => "failed",
         (_, Some(Liveness::Alive)) => "live",
@@ -173,7 +173,7 @@ pub(crate) fn standing(summary: &RunSummary) -> &'static str {
 
 /// Whether the owner of a run lives, for people.
 pub(crate) fn owner(summary: &RunSummary) -> String {
-    let pid = summary.record().as_ref().ok().and_then(|r| r.owner.as_ref()).map_or(0, |owner| owner.pid);
+    let pid = summary.record().as_ref().ok().and_then(|r| r.owner().as_ref()).map_or(0, |owner| owner.pid());
     match summary.owner() {
         None => "-".to_owned(),
         Some(Liveness::Alive) => format!("alive ({pid})"),

@@ -88,9 +88,9 @@ fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
     vec![
         cell(if is_here(record, here) { "*" } else { "" }),
         cell(summary.run_id().as_str()),
-        text(&record.title),
-        status(record.status),
-        cell(ago(record.updated_at, now)),
+        text(record.title()),
+        status(record.status()),
+        cell(ago(record.updated_at(), now)),
         cell(summary.checkpoints().to_string()),
         cell(location(record, here)),
         cell(owner(summary)),
@@ -100,10 +100,10 @@ fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
 /// Where a run works: its branch, and its folder unless that is this one.
 fn location(record: &RunRecord, here: &str) -> String {
     let folder = record.place().map_or("", String::as_str);
-    if let Some(origin) = &record.origin {
+    if let Some(origin) = &record.origin() {
         return format!("{} {}", origin.kind, origin.from);
     }
-    match (&record.branch, is_here(record, here)) {
+    match (&record.branch(), is_here(record, here)) {
         (Some(branch), true) => branch.clone(),
         (Some(branch), false) => format!("{branch} in {folder}"),
         (None, true) => "here".to_owned(),
@@ -129,19 +129,19 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<12} {}", clean(value));
     };
-    let optional = [("title", &record.title), ("plan", &record.plan)];
+    let optional = [("title", &record.title()), ("plan", &record.plan())];
     for (name, value) in optional {
         if let Some(value) = value {
             line(name, value);
         }
     }
-    line("status", record.status.as_str());
-    line("profile", record.profile.as_str());
-    line("started", &format!("{} ({})", time(record.started_at), ago(record.started_at, now)));
-    line("last write", &format!("{} ({})", time(record.updated_at), ago(record.updated_at, now)));
+    line("status", record.status().as_str());
+    line("profile", record.profile().as_str());
+    line("started", &format!("{} ({})", time(record.started_at()), ago(record.started_at(), now)));
+    line("last write", &format!("{} ({})", time(record.updated_at()), ago(record.updated_at(), now)));
     line(
         "worked",
-        &format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions, "session")),
+        &format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions(), "session")),
     );
     line("checkpoints", &summary.checkpoints().to_string());
     if let Some(latest) = &summary.latest() {
@@ -149,26 +149,26 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
     }
     line("owner", &owner(summary));
     for (name, value) in
-        [("branch", &record.branch), ("worktree", &record.worktree), ("project", &record.project)]
+        [("branch", &record.branch()), ("worktree", &record.worktree()), ("project", &record.project())]
     {
         if let Some(value) = value {
             line(name, value);
         }
     }
-    let working = &record.working;
-    if let Some(at) = &working.phase {
+    let working = &record.working();
+    if let Some(at) = &working.phase() {
         line("phase", &phase(at));
     }
-    if let Some(summary) = &working.task_summary {
+    if let Some(summary) = &working.task_summary() {
         line("summary", summary);
     }
     let sections = [
-        ("Criteria", work_items::criteria(&working.criteria)),
-        ("Tasks", work_items::tasks(&working.tasks)),
-        ("Step", working.step_state.as_ref().map(work_items::step).unwrap_or_default()),
+        ("Criteria", work_items::criteria(working.criteria())),
+        ("Tasks", work_items::tasks(working.tasks())),
+        ("Step", working.step_state().as_ref().map(work_items::step).unwrap_or_default()),
         ("Outcomes since the newest checkpoint", work_items::outcomes(detail.pending_outcomes())),
-        ("Decisions", work_items::decisions(&working.decisions)),
-        ("Log", work_items::log(&working.log)),
+        ("Decisions", work_items::decisions(working.decisions())),
+        ("Log", work_items::log(working.log())),
     ];
     for (name, lines) in sections {
         if !lines.is_empty() {

@@ -88,7 +88,7 @@ impl RunStanding {
     /// Why it does not go on.
     fn why(&self) -> String {
         let Some(decision) = self.decision else { return String::new() };
-        let noted = self.summary.intact().and_then(|record| record.interruption.as_ref());
+        let noted = self.summary.intact().and_then(|record| record.interruption().as_ref());
         match (&self.claimed_by, decision.run_state) {
             (Some(run), _) => format!("by {run}"),
             (None, RunState::Active | RunState::Open | RunState::Ended | RunState::Unseen) => String::new(),
@@ -188,9 +188,9 @@ impl StatusDocument {
                 let summary = &run.summary;
                 let latest = summary.latest().as_ref().map(|entry| &entry.header);
                 let record = summary.intact();
-                let title = record.and_then(|record| record.title.clone());
+                let title = record.and_then(|record| record.title().clone());
                 let prompt = record.and_then(|record| {
-                    let prompt = record.working.log.iter().find_map(LogLine::prompt);
+                    let prompt = record.working().log().iter().find_map(LogLine::prompt);
                     prompt.map(|prompt| prompt.lines().next().unwrap_or_default().to_owned())
                 });
                 let about = title.or_else(|| latest.and_then(|header| header.summary().clone())).or(prompt);

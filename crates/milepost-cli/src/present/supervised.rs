@@ -106,7 +106,7 @@ impl Reporter {
                 SaveResult::Stored(saved) => format!("{}@{}", saved.run_id(), saved.sequence()),
                 SaveResult::Queued(_, queued) => format!("{} (waiting)", queued.snapshot_id),
             };
-            let now = milepost::Clock::now(&milepost::SystemClock);
+            let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
             let text = if self.output.colours_messages() { dim(&text) } else { text };
             // What the command says next stands over it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use milepost::internal::capture::commit_distance::commit_distance;
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
-use milepost::{CompareReport, CopyReport, ExportOptions, ExportReport, ImportReport, ReasonCode};
+use milepost::{CompareReport, CopyReport, ExportReport, ImportReport, ReasonCode};
 use serde::Serialize;
 
 use super::format::{clean, counted};
@@ -170,12 +170,19 @@ struct Secret {
 }
 
 impl ExportDocument {
-    pub(crate) fn new(what: ExportOptions, report: ExportReport) -> Self {
+    pub(crate) fn new(
+        format: Format,
+        run_id: RunId,
+        path: PathBuf,
+        dry_run: bool,
+        patch: Option<u64>,
+        report: ExportReport,
+    ) -> Self {
         Self {
             schema: "milepost.export/1",
             exported: report.exported(),
-            format: what.format,
-            run_id: what.run,
+            format,
+            run_id,
             files: report.files().iter().map(|path| path.display().to_string()).collect(),
             bytes: report.bytes(),
             skipped: report.skipped().clone(),
@@ -187,10 +194,10 @@ impl ExportDocument {
                 .into_iter()
                 .map(|(path, rules)| Secret { path, rules })
                 .collect(),
-            dry_run: what.dry_run,
-            path: what.path,
+            dry_run,
+            path,
             events: report.events(),
-            patch: what.patch.map(|patch| patch.diff.len() as u64),
+            patch,
         }
     }
 }

@@ -87,7 +87,7 @@ fn plant(env: &TestEnvironment, store: &str) {
     let (theirs, _) = strangers_store("sqlite:.git/milepost/milepost.db");
     let save = milepost::Save::new().summary(BAIT);
     let settings = Default::default();
-    let clock = milepost::SystemClock;
+    let clock = milepost::internal::clock::SystemClock;
     let queued = theirs.outbox().enqueue(&"bait".parse().unwrap(), save, &settings, &clock).unwrap();
     let outbox = project.join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();

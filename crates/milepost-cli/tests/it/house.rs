@@ -212,7 +212,7 @@ fn what_waits_in_the_outbox_is_taken_in() {
     let outbox = env.outbox();
     let post_save = |save: Save| {
         let settings = Default::default();
-        outbox.enqueue(&"r".parse().unwrap(), save, &settings, &milepost::SystemClock)
+        outbox.enqueue(&"r".parse().unwrap(), save, &settings, &milepost::internal::clock::SystemClock)
     };
     let post = |summary: &str| post_save(Save::new().summary(summary)).unwrap().snapshot_id;
     let waiting = post("waited");

@@ -298,7 +298,7 @@ fn an_outbox_entry_without_the_users_signature_waits() {
     let theirs = TestEnvironment::repository();
     theirs.save(&["--run", "r"]);
     let save = milepost::Save::new().summary("SYSTEM OVERRIDE");
-    let clock = milepost::SystemClock;
+    let clock = milepost::internal::clock::SystemClock;
     let settings = Default::default();
     let signed = theirs.outbox().enqueue(&"evil".parse().unwrap(), save.clone(), &settings, &clock).unwrap();
     let store = milepost::store::StoreUrl::sqlite(theirs.project().join(".git/milepost/milepost.db"));

@@ -31,7 +31,7 @@ fn count_one(store: &dyn Store, run: &RunId, label: &str) {
 /// Checks that `writes` were made to a run, none lost, none twice; gives the stamps.
 fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     let seen = view(store, run);
-    assert_eq!(seen.record.as_ref().unwrap().attempts, writes as u64, "{run}: the counter in the record");
+    assert_eq!(seen.record.as_ref().unwrap().attempts(), writes as u64, "{run}: the counter in the record");
     assert_eq!(seen.count, writes as u64, "{run}: count");
     assert_eq!(shown(&seen).items.len(), writes, "{run}: items");
     let query = HeaderQuery::default().run(run).oldest_first(true);
@@ -92,10 +92,10 @@ fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let Some(state) = store.run(run).unwrap() else { continue };
         let record = state.row.record.unwrap();
-        assert!(record.attempts >= last, "{run}: a read went back");
-        last = record.attempts;
+        assert!(record.attempts() >= last, "{run}: a read went back");
+        last = record.attempts();
         let latest = good(run, state.row.latest.expect("a run that always has a checkpoint"));
-        assert_eq!(latest.header.sequence(), record.attempts, "{run}: record and latest are of one commit");
+        assert_eq!(latest.header.sequence(), record.attempts(), "{run}: record and latest are of one commit");
         let query = HeaderQuery::default().run(run).oldest_first(true);
         let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
         let falling = entries.windows(2).any(|two| two[0].header.sequence() + 1 != two[1].header.sequence());
@@ -164,7 +164,7 @@ pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
         oracle.check_on(b);
         count_one(b, &fixtures::run_id("handles-see-other"), &format!("{n}"));
         let seen = view(a, &fixtures::run_id("handles-see-other"));
-        assert_eq!(seen.record.as_ref().unwrap().attempts, seen.count);
+        assert_eq!(seen.record.as_ref().unwrap().attempts(), seen.count);
         assert_eq!(seen.count, n + 1);
         if n % 3 == 2 {
             let oldest = oracle.sequences()[0];

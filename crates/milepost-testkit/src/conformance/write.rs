@@ -62,7 +62,9 @@ pub fn foreign_run_is_refused(store: &dyn Store) {
         let foreign = other.doc(1);
         refused_by_rules(oracle.attempt(|view, commit| commit.puts.push(foreign.seal(&view.slot))));
         let run: RunId = other.run().clone();
-        refused_by_rules(oracle.attempt(|_, commit| commit.record.run_id = run.clone()));
+        refused_by_rules(oracle.attempt(|_, commit| {
+            commit.record = fixtures::set_member(&commit.record, "run_id", &format!("\"{run}\""))
+        }));
         oracle.check();
         other.check();
         oracle.put_many(1);

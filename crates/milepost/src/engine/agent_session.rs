@@ -1,7 +1,7 @@
 //! The run of an agent's session: what it is offered when it begins, when it makes checkpoints, and how it ends.
 //! In: what the agent's hook reports. Out: changes of the run. The decisions are pure functions in `resume::session`.
 
-use super::{Due, FinishOptions, Milepost, Save};
+use super::{Due, Milepost, Save};
 use crate::Error;
 use crate::model::{Change, Interruption, InterruptionKind, RunId, RunRecord, Source};
 use crate::resume::session::{InterruptionStep, SessionOffer, end_status, interruption_step, offer};
@@ -139,7 +139,7 @@ impl<'m> AgentSession<'m> {
         }
         let detail = self.milepost.run_detail(&self.run)?;
         let status = end_status(detail.summary.record.as_deref().ok());
-        self.milepost.finish(&self.run, FinishOptions { status, save: complete(save)? })?;
+        self.milepost.finish(&self.run, status, complete(save)?)?;
         Ok(())
     }
 }

@@ -17,25 +17,35 @@ use crate::model::RunId;
 use crate::redact::AllowList;
 use crate::store::{CheckpointEntry, EventQuery, HeaderQuery, Row, StoreError};
 
-/// What to export.
-#[derive(Debug, Clone)]
-pub struct ExportOptions {
-    /// The format.
-    pub format: Format,
-    /// The run.
-    pub run: RunId,
-    /// Only this checkpoint of it.
-    pub only: Option<CheckpointEntry>,
-    /// The file or folder to write.
-    pub path: PathBuf,
-    /// Writes over what is there.
-    pub force: bool,
-    /// Lets secrets leave in a bundle.
-    pub with_secrets: bool,
-    /// What was not committed, for a bundle.
-    pub patch: Option<Patch>,
-    /// Writes nothing.
-    pub dry_run: bool,
+options! {
+    /// What to export.
+    #[derive(Debug, Clone)]
+    pub struct ExportOptions {
+        /// The format.
+        pub(crate) format: Format,
+        /// The run.
+        pub(crate) run: RunId,
+        /// Only this checkpoint of it.
+        pub(crate) only: Option<CheckpointEntry>,
+        /// The file or folder to write.
+        pub(crate) path: PathBuf,
+        /// Writes over what is there.
+        pub(crate) force: bool,
+        /// Lets secrets leave in a bundle.
+        pub(crate) with_secrets: bool,
+        /// What was not committed, for a bundle.
+        pub(crate) patch: Option<Patch>,
+        /// Writes nothing.
+        pub(crate) dry_run: bool,
+    }
+}
+
+impl ExportOptions {
+    /// Exports a run in a format to a file or folder.
+    pub fn new(format: Format, run: RunId, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { format, run, path, only: None, force: false, with_secrets: false, patch: None, dry_run: false }
+    }
 }
 
 /// What was exported.

@@ -4,19 +4,10 @@ use super::{Milepost, Save, Saved};
 use crate::Error;
 use crate::model::{RunId, Source, Status, ValidationError};
 
-/// How a run ends.
-#[derive(Debug, Clone)]
-pub struct FinishOptions {
-    /// Completed, failed or paused.
-    pub status: Status,
-    /// What the last checkpoint holds beside the run as it stands.
-    pub save: Save,
-}
-
 impl Milepost {
-    /// Saves the last checkpoint of a run and ends it; `paused` leaves it open for later.
-    pub fn finish(&self, run: &RunId, finish: FinishOptions) -> Result<Saved, Error> {
-        if finish.status == Status::InProgress {
+    /// Saves the last checkpoint of a run and ends it as completed or failed; `Status::Paused` leaves it open for later.
+    pub fn finish(&self, run: &RunId, status: Status, save: Save) -> Result<Saved, Error> {
+        if status == Status::InProgress {
             return Err(Error::Value {
                 name: "the status".into(),
                 source: ValidationError {
@@ -28,9 +19,9 @@ impl Milepost {
         if self.store.run(run)?.is_none() {
             return Err(Error::NoRun(run.to_string()));
         }
-        let mut save = finish.save.status(finish.status);
+        let mut save = save.status(status);
         save.last_of_session = true;
-        let source = if finish.status == Status::Failed { Source::ErrorBoundary } else { Source::Manual };
+        let source = if status == Status::Failed { Source::ErrorBoundary } else { Source::Manual };
         save.draft.source.get_or_insert(source);
         self.save(run, save.reason("session_stop"))
     }

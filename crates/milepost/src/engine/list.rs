@@ -8,21 +8,23 @@ use crate::Error;
 use crate::model::{RunId, RunRecord, Source, Status};
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 
-/// Which checkpoints to list.
-#[derive(Debug, Clone, Default)]
-pub struct ListQuery {
-    /// Only of this run.
-    pub run: Option<RunId>,
-    /// At most so many; 0 for all.
-    pub limit: usize,
-    /// Only completed ones, or only those that are not.
-    pub completed: Option<bool>,
-    /// Only of this source, folded ones included.
-    pub source: Option<Source>,
-    /// Only of this status.
-    pub status: Option<Status>,
-    /// Only with this tag.
-    pub tag: Option<String>,
+options! {
+    /// Which checkpoints to list.
+    #[derive(Debug, Clone, Default)]
+    pub struct ListQuery {
+        /// Only of this run.
+        pub(crate) run: Option<RunId>,
+        /// At most so many; 0 for all.
+        pub(crate) limit: usize [number],
+        /// Only completed ones, or only those that are not.
+        pub(crate) completed: Option<bool>,
+        /// Only of this source, folded ones included.
+        pub(crate) source: Option<Source>,
+        /// Only of this status.
+        pub(crate) status: Option<Status>,
+        /// Only with this tag.
+        pub(crate) tag: Option<String>,
+    }
 }
 
 /// A checkpoint in a list.

@@ -6,15 +6,17 @@ use crate::model::{Event, EventType, Marks, RawJson, ValidationError};
 use crate::redact::Redaction;
 use crate::store::{CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, Row, StoreError, WriteDecision};
 
-/// What to change.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MarkChange {
-    /// Pins or unpins.
-    pub pin: Option<bool>,
-    /// Tags to add.
-    pub tag: Vec<String>,
-    /// Tags to take away.
-    pub untag: Vec<String>,
+options! {
+    /// What to change.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct MarkChange {
+        /// Pins or unpins.
+        pub(crate) pin: Option<bool>,
+        /// Tags to add.
+        pub(crate) tag: Vec<String>,
+        /// Tags to take away.
+        pub(crate) untag: Vec<String>,
+    }
 }
 
 /// Refuses tags that could not be told from other references.

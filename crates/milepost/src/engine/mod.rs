@@ -34,7 +34,7 @@ mod reference;
 mod report;
 mod request;
 pub(crate) mod resume;
-mod run_options;
+pub(crate) mod run_options;
 mod runs;
 mod save;
 pub(crate) mod show;
@@ -54,7 +54,6 @@ pub(crate) use due::Due;
 pub use events::EventList;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, ExportReport};
-pub use finish::FinishOptions;
 #[cfg(feature = "interop")]
 pub use import::{ImportOptions, ImportReport, ImportStage};
 pub use list::{CheckpointList, ListQuery, ListedCheckpoint};
@@ -64,7 +63,7 @@ pub use reference::Reference;
 pub use request::Save;
 pub(crate) use request::SaveCondition;
 pub(crate) use resume::{ContinueOptions, RunAssessment};
-pub use run_options::{RunLocation, RunOptions};
+pub(crate) use run_options::{RunLocation, RunOptions};
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::Saved;
 pub use show::ShownCheckpoint;
@@ -76,50 +75,103 @@ pub use verify::{VerifyReport, VerifyScope};
 
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
-use crate::model::{KeepCount, Profile, Retention, RunId, SizeLimits, StoreLimits, ValidationError};
+use crate::model::{
+    ClockReading, KeepCount, Profile, Retention, RunId, SizeLimits, StoreLimits, ValidationError,
+};
 use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
 use crate::store::project_paths::ProjectPaths;
 use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, WriteDecision};
 
-/// What an engine decides by.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// The profile of runs that are opened without one.
-    pub profile: Option<Profile>,
-    /// Replaces the profile's number of kept checkpoints.
-    pub keep_last: Option<KeepCount>,
-    /// Replaces the profile's age; `Some(None)` is any age.
-    pub max_age: Option<Option<Duration>>,
-    /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
-    pub keep_last_at_least: Option<KeepCount>,
-    /// Keeps checkpoints at least so long, where the profile or `max_age` would not; `Some(None)` is for ever.
-    pub max_age_at_least: Option<Option<Duration>>,
-    /// The newest of so many hours stay.
-    pub keep_hourly: u64,
-    /// The newest of so many days stay.
-    pub keep_daily: u64,
-    /// The newest of so many weeks stay.
-    pub keep_weekly: u64,
-    /// What is younger stays.
-    pub keep_within: Option<Duration>,
-    /// What the store as a whole keeps.
-    pub store_limits: StoreLimits,
-    /// How large what the caller gives may be.
-    pub limits: SizeLimits,
-    /// Whether secrets are replaced.
-    pub redaction: Redaction,
-    /// Values that look like secrets and stay.
-    pub redaction_allow: AllowList,
-    /// What resuming goes by.
-    pub resume: ResumePolicy,
-    /// Where the current checkpoint's id is kept as well.
-    pub pointer: Option<pointer::Pointer>,
+options! {
+    /// What an engine decides by.
+    #[derive(Debug, Clone, Default)]
+    pub struct Settings {
+        /// The profile of runs that are opened without one.
+        pub(crate) profile: Option<Profile>,
+        /// Replaces the profile's number of kept checkpoints.
+        pub(crate) keep_last: Option<KeepCount>,
+        /// Replaces the profile's age; `Some(None)` is any age.
+        pub(crate) max_age: Option<Option<Duration>>,
+        /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
+        pub(crate) keep_last_at_least: Option<KeepCount> [internal],
+        /// Keeps checkpoints at least so long, where the profile or `max_age` would not; `Some(None)` is for ever.
+        pub(crate) max_age_at_least: Option<Option<Duration>> [internal],
+        /// The newest of so many hours stay.
+        pub(crate) keep_hourly: u64 [number],
+        /// The newest of so many days stay.
+        pub(crate) keep_daily: u64 [number],
+        /// The newest of so many weeks stay.
+        pub(crate) keep_weekly: u64 [number],
+        /// What is younger stays.
+        pub(crate) keep_within: Option<Duration>,
+        /// What the store as a whole keeps.
+        pub(crate) store_limits: StoreLimits [internal],
+        /// How large what the caller gives may be.
+        pub(crate) limits: SizeLimits [internal],
+        /// Whether secrets are replaced.
+        pub(crate) redaction: Redaction,
+        /// Values that look like secrets and stay.
+        pub(crate) redaction_allow: AllowList,
+        /// What resuming goes by.
+        pub(crate) resume: ResumePolicy [internal],
+        /// Where the current checkpoint's id is kept as well.
+        pub(crate) pointer: Option<pointer::Pointer> [internal],
+    }
 }
 
 impl Settings {
+    /// Sets the maximum size of one field in bytes (0 = no limit).
+    #[must_use]
+    pub fn max_field_bytes(mut self, bytes: u64) -> Self {
+        self.limits.field = bytes;
+        self
+    }
+
+    /// Sets the maximum size of all fields that a caller gives for one checkpoint, in bytes (0 = no limit).
+    #[must_use]
+    pub fn max_checkpoint_bytes(mut self, bytes: u64) -> Self {
+        self.limits.checkpoint = bytes;
+        self
+    }
+
+    /// Sets the size of the store, in bytes, above which `prune` reduces the oldest ended runs to what is always kept
+    /// (0 = no limit).
+    #[must_use]
+    pub fn max_store_bytes(mut self, bytes: u64) -> Self {
+        self.store_limits.max_bytes = bytes;
+        self
+    }
+
+    /// Sets how long after its end `prune` removes a run; `None` keeps ended runs.
+    #[must_use]
+    pub fn remove_ended_after(mut self, age: impl Into<Option<Duration>>) -> Self {
+        self.store_limits.ended_after = age.into();
+        self
+    }
+
+    /// Sets how often an interrupted run may be continued without making progress.
+    #[must_use]
+    pub fn resume_attempts(mut self, attempts: u64) -> Self {
+        self.resume.attempts = attempts;
+        self
+    }
+
+    /// Sets how long a live owner may be silent before its run counts as stalled.
+    #[must_use]
+    pub fn stalled_after(mut self, silence: Duration) -> Self {
+        self.resume.stalled = silence;
+        self
+    }
+
+    /// The profile of runs that are opened without one.
+    pub fn default_profile(&self) -> Profile {
+        self.profile.unwrap_or(Profile::Run)
+    }
+
     /// What a run of this profile keeps.
-    pub fn retention(&self, profile: Profile) -> Retention {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn retention(&self, profile: Profile) -> Retention {
         let mut retention = profile.retention();
         if let Some(keep_last) = self.keep_last {
             retention.keep_last = keep_last;
@@ -230,6 +282,10 @@ impl Milepost {
     /// The time.
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.now()
+    }
+
+    fn read_clock(&self) -> ClockReading {
+        crate::clock::read(&*self.clock)
     }
 
     /// Writes by a decision: once more where the reply to a commit was lost, which the decision recognises by its token;

@@ -32,7 +32,7 @@ impl Milepost {
         run_options: &RunOptions,
     ) -> Result<Due, Error> {
         let (changes, run_options) = &self.redacted(run, changes, run_options)?;
-        let moment = self.clock.read();
+        let moment = self.read_clock();
         let token = WriteToken::generate();
         let mut refused = None;
         let mut due = Due::First;

@@ -36,30 +36,27 @@ impl SaveCondition {
 #[derive(Debug, Clone, Default)]
 pub struct Save {
     /// What it holds.
-    pub draft: Draft,
+    pub(crate) draft: Draft,
     /// What changes with it, in the same transaction.
-    pub changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// What its run is opened with.
-    pub run_options: RunOptions,
-    /// Whether to pin it.
-    pub pin: bool,
-    /// Tags to give it.
-    pub tags: Vec<String>,
+    pub(crate) run_options: RunOptions,
+    pub(crate) pin: bool,
+    pub(crate) tags: Vec<String>,
     /// Whether it is the last of its session, and so always kept.
-    pub last_of_session: bool,
-    /// Why the work does not go on from here.
-    pub interruption: Option<Interruption>,
+    pub(crate) last_of_session: bool,
+    /// Why the work stops at this checkpoint.
+    pub(crate) interruption: Option<Interruption>,
     /// What was seen of the workspace; `draft.workspace` is made of it.
-    pub capture: Option<Box<WorkspaceCapture>>,
+    pub(crate) capture: Option<Box<WorkspaceCapture>>,
     /// Whether a phase of the profile `pai` that is given by its name alone or its number alone gets the other.
-    pub complete_phase: bool,
-    /// Whether secrets are replaced; as the settings say unless given.
-    pub redaction: Option<Redaction>,
-    /// Only if the run is not there yet.
+    pub(crate) complete_phase: bool,
+    pub(crate) redaction: Option<Redaction>,
+    /// Saves only if the run does not exist yet.
     pub(crate) only_new: bool,
-    /// Only while the run stands so; its status then stays as it is.
+    /// Saves only while this holds for the run, whose status then stays as it is.
     pub(crate) condition: Option<SaveCondition>,
-    /// The id and time it was promised under, where it waited in an outbox.
+    /// The id and time that were promised for a save that waited in an outbox.
     pub(super) promised: Option<(CheckpointId, Timestamp)>,
 }
 
@@ -163,11 +160,39 @@ impl Save {
         self
     }
 
+    /// Pins the checkpoint, so that retention keeps it.
+    #[must_use]
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.pin = pin;
+        self
+    }
+
+    /// Gives the checkpoint a tag, by which it can be found and which protects it from retention.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// Names the session that the checkpoint belongs to.
+    #[must_use]
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.draft.session_id = Some(id.into());
+        self
+    }
+
+    /// Chooses whether secrets are replaced in this checkpoint, whatever the settings say.
+    #[must_use]
+    pub fn redaction(mut self, redaction: impl Into<Option<Redaction>>) -> Self {
+        self.redaction = redaction.into();
+        self
+    }
+
     /// Adds what was seen of the workspace.
     #[must_use]
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn capture(mut self, capture: WorkspaceCapture) -> Self {
-        self.capture = Some(Box::new(capture));
+    pub(crate) fn capture(mut self, capture: impl Into<Option<Box<WorkspaceCapture>>>) -> Self {
+        self.capture = capture.into();
         self
     }
 
@@ -188,6 +213,41 @@ impl Save {
     pub fn state_text(mut self, text: &str) -> Result<Self, Error> {
         self.draft.state = Some(seal::strict::raw(text.as_bytes())?);
         Ok(self)
+    }
+}
+
+/// What the command line sets beyond the public methods.
+#[cfg(feature = "internal")]
+impl Save {
+    /// What the checkpoint holds.
+    pub fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    /// What the checkpoint holds, to be changed.
+    pub fn draft_mut(&mut self) -> &mut Draft {
+        &mut self.draft
+    }
+
+    /// Sets what its run is opened with.
+    #[must_use]
+    pub fn run_options(mut self, run_options: RunOptions) -> Self {
+        self.run_options = run_options;
+        self
+    }
+
+    /// Completes a phase of the profile `pai` that is given by its name alone or its number alone.
+    #[must_use]
+    pub fn complete_phase(mut self, complete_phase: bool) -> Self {
+        self.complete_phase = complete_phase;
+        self
+    }
+
+    /// Keeps it as the last of its session.
+    #[must_use]
+    pub fn last_of_session(mut self) -> Self {
+        self.last_of_session = true;
+        self
     }
 }
 

@@ -8,15 +8,17 @@ use crate::owner::Liveness;
 use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow};
 use derive_getters::Getters;
 
-/// Which runs to list.
-#[derive(Debug, Clone, Default)]
-pub struct RunsQuery {
-    /// Only with this status.
-    pub status: Option<Status>,
-    /// Only written at or after this time.
-    pub since: Option<jiff::Timestamp>,
-    /// At most so many; 0 for all.
-    pub limit: usize,
+options! {
+    /// Which runs to list.
+    #[derive(Debug, Clone, Default)]
+    pub struct RunsQuery {
+        /// Only with this status.
+        pub(crate) status: Option<Status>,
+        /// Only written at or after this time.
+        pub(crate) since: Option<jiff::Timestamp>,
+        /// At most so many; 0 for all.
+        pub(crate) limit: usize [number],
+    }
 }
 
 /// One run in a list.

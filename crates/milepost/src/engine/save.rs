@@ -119,7 +119,7 @@ impl Milepost {
         }
         save.check(Some(run), &self.settings)?;
         save.draft.run_id = None;
-        let mut moment = self.clock.read();
+        let mut moment = self.read_clock();
         let id = match &save.promised {
             Some((id, at)) => {
                 moment = ClockReading { at: *at, boot_id: None, uptime_ms: None };

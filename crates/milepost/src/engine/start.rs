@@ -48,7 +48,7 @@ impl Milepost {
             start.run_options = allow.redact_value(start.run_options, "run_options")?.0;
             start.session_id = allow.redact_value(start.session_id, "session_id")?.0;
         }
-        let moment = self.clock.read();
+        let moment = self.read_clock();
         let run = start.run_id.clone().unwrap_or_else(|| RunId::generate(moment.at));
         let token = WriteToken::generate();
         loop {

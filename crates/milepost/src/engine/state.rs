@@ -27,15 +27,17 @@ pub struct CheckpointState {
     pub(crate) fell_back_from: Vec<Damage>,
 }
 
-/// How a state is written into a file.
-#[derive(Debug, Clone, Default)]
-pub struct RestoreOptions {
-    /// Overwrites a file that holds something else; its content is kept beside it.
-    pub force: bool,
-    /// The run the caller works in.
-    pub current_run: Option<RunId>,
-    /// Writes another run's state.
-    pub allow_run_mismatch: bool,
+options! {
+    /// How a state is written into a file.
+    #[derive(Debug, Clone, Default)]
+    pub struct RestoreOptions {
+        /// Overwrites a file that holds something else; its content is kept beside it.
+        pub(crate) force: bool,
+        /// The run the caller works in.
+        pub(crate) current_run: Option<RunId>,
+        /// Writes another run's state.
+        pub(crate) allow_run_mismatch: bool,
+    }
 }
 
 impl Milepost {

@@ -137,22 +137,17 @@ impl RunId {
 /// Names one attempt to write, the same over its retries, so that a commit whose reply was lost is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct WriteToken(String);
+pub(crate) struct WriteToken(String);
 
 impl WriteToken {
     /// A new token.
-    pub fn generate() -> Self {
+    pub(crate) fn generate() -> Self {
         Self(random_suffix(12))
-    }
-
-    /// The token as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
 /// `len` characters of five random bits each.
-fn random_suffix(len: usize) -> String {
+pub fn random_suffix(len: usize) -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0u8; 16];
     if getrandom::fill(&mut bytes).is_err() {

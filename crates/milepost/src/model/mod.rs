@@ -6,7 +6,7 @@ mod change;
 pub(crate) mod checkpoint;
 mod components;
 mod event;
-mod id;
+pub(crate) mod id;
 mod interruption;
 mod item;
 pub(crate) mod json;
@@ -29,7 +29,8 @@ pub use components::{
     TaskStatus, TodoCompliance,
 };
 pub use event::{Event, EventType};
-pub use id::{CheckpointId, IdError, RunId, StoreId, WriteToken};
+pub(crate) use id::WriteToken;
+pub use id::{CheckpointId, IdError, RunId, StoreId};
 pub use interruption::{Interruption, InterruptionKind};
 pub use item::Item;
 pub(crate) use json::{FromRawJson, JsonPath};
@@ -37,11 +38,10 @@ pub use json::{RawJson, RawObject, ValidationError};
 pub(crate) use manifest::Manifest;
 pub use marks::Marks;
 pub(crate) use policy::{CaptureWhen, PAI_PHASES};
-pub use policy::{KeepCount, Profile, Retention, SizeLimits, StoreLimits};
-pub use run::{
-    CaptureHistory, Claim, ClockReading, MaintenanceState, Owner, RecentCommit, RunOrigin, RunRecord,
-    Session, WorkingState,
-};
+pub use policy::{KeepCount, Profile};
+pub(crate) use policy::{Retention, SizeLimits, StoreLimits};
+pub(crate) use run::{CaptureHistory, Claim, ClockReading, MaintenanceState, RecentCommit, Session};
+pub use run::{Owner, RunOrigin, RunRecord, WorkingState};
 pub use task::Task;
 pub use workspace::{GitFacts, MemoryUsage, PathText, RenamedFile, WatchedFiles, Workspace};
 

@@ -55,7 +55,8 @@ impl Profile {
     }
 
     /// What is kept.
-    pub fn retention(self) -> Retention {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn retention(self) -> Retention {
         let (keep_last, max_age) = match self {
             Self::Run | Self::Build | Self::Session => (KeepCount::Last(50), Some(14 * DAY)),
             Self::Pai => (KeepCount::All, Some(30 * DAY)),

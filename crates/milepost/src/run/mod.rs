@@ -22,7 +22,7 @@ pub use task::TaskGuard;
 pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 
 use crate::Error;
-use crate::engine::{FinishOptions, Milepost, Save, SaveCondition, Saved};
+use crate::engine::{Milepost, Save, SaveCondition, Saved};
 use crate::model::{
     Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, RawJson, RunId, Source,
     Status, StepChange, Task, TaskChange, TaskStatus,
@@ -267,7 +267,7 @@ impl Run {
     /// As `finish`, with what else the last checkpoint holds.
     pub fn finish_with(&self, status: Status, save: Save) -> Result<Saved, Error> {
         let save = self.with_state(save);
-        let saved = self.engine()?.finish(&self.inner.id, FinishOptions { status, save })?;
+        let saved = self.engine()?.finish(&self.inner.id, status, save)?;
         lock(&self.inner.lock).take();
         Ok(saved)
     }

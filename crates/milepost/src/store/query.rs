@@ -109,75 +109,31 @@ impl StoredRun {
     }
 }
 
-/// Which runs to list: newest write first.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct RunQuery {
-    /// Only runs whose last write is before this stamp.
-    pub before: Option<u64>,
-    /// At most this many; 0 for all.
-    pub limit: usize,
-}
-
-impl RunQuery {
-    /// Only runs whose last write is before this stamp.
-    #[must_use]
-    pub fn before(self, before: impl Into<Option<u64>>) -> Self {
-        Self { before: before.into(), ..self }
-    }
-
-    /// At most this many; 0 for all.
-    #[must_use]
-    pub fn limit(self, limit: usize) -> Self {
-        Self { limit, ..self }
+options! {
+    /// Which runs to list: newest write first.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub struct RunQuery {
+        /// Only runs whose last write is before this stamp.
+        pub before: Option<u64>,
+        /// At most this many; 0 for all.
+        pub limit: usize [number],
     }
 }
 
-/// Which headers to list.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct HeaderQuery<'a> {
-    /// Only of this run.
-    pub run: Option<&'a RunId>,
-    /// Only these.
-    pub find: CheckpointFilter<'a>,
-    /// Oldest first instead of newest first; only within a run.
-    pub oldest_first: bool,
-    /// Only beyond this position.
-    pub after: Option<Cursor>,
-    /// At most this many; 0 for all.
-    pub limit: usize,
-}
-
-impl<'a> HeaderQuery<'a> {
-    /// Only of this run.
-    #[must_use]
-    pub fn run(self, run: impl Into<Option<&'a RunId>>) -> Self {
-        Self { run: run.into(), ..self }
-    }
-
-    /// Only what the filter names.
-    #[must_use]
-    pub fn find(self, find: CheckpointFilter<'a>) -> Self {
-        Self { find, ..self }
-    }
-
-    /// Oldest first instead of newest first.
-    #[must_use]
-    pub fn oldest_first(self, oldest_first: bool) -> Self {
-        Self { oldest_first, ..self }
-    }
-
-    /// Only beyond this position.
-    #[must_use]
-    pub fn after(self, after: impl Into<Option<Cursor>>) -> Self {
-        Self { after: after.into(), ..self }
-    }
-
-    /// At most this many; 0 for all.
-    #[must_use]
-    pub fn limit(self, limit: usize) -> Self {
-        Self { limit, ..self }
+options! {
+    /// Which headers to list.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub struct HeaderQuery<'a> {
+        /// Only of this run.
+        pub run: Option<&'a RunId>,
+        /// Only these.
+        pub find: CheckpointFilter<'a>,
+        /// Oldest first instead of newest first; only within a run.
+        pub oldest_first: bool,
+        /// Only beyond this position.
+        pub after: Option<Cursor>,
+        /// At most this many; 0 for all.
+        pub limit: usize [number],
     }
 }
 
@@ -200,35 +156,16 @@ pub enum CheckpointFilter<'a> {
     Orphaned,
 }
 
-/// Which events to list, oldest first.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct EventQuery<'a> {
-    /// Only of this run.
-    pub run: Option<&'a RunId>,
-    /// Only after this position.
-    pub after: u64,
-    /// At most this many of the newest; 0 for all.
-    pub limit: usize,
-}
-
-impl<'a> EventQuery<'a> {
-    /// Only of this run.
-    #[must_use]
-    pub fn run(self, run: impl Into<Option<&'a RunId>>) -> Self {
-        Self { run: run.into(), ..self }
-    }
-
-    /// Only after this position.
-    #[must_use]
-    pub fn after(self, after: u64) -> Self {
-        Self { after, ..self }
-    }
-
-    /// At most this many of the newest; 0 for all.
-    #[must_use]
-    pub fn limit(self, limit: usize) -> Self {
-        Self { limit, ..self }
+options! {
+    /// Which events to list, oldest first.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub struct EventQuery<'a> {
+        /// Only of this run.
+        pub run: Option<&'a RunId>,
+        /// Only after this position.
+        pub after: u64 [number],
+        /// At most this many of the newest; 0 for all.
+        pub limit: usize [number],
     }
 }
 

@@ -111,8 +111,9 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
         let task = Task::from_raw(text, &JsonPath::Root).unwrap();
         assert!(world.apply(Item::Task(task)).unwrap().is_none(), "an open task waits");
     }
-    let tasks =
-        |w: &World| w.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().working.tasks;
+    let tasks = |w: &World| {
+        w.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().working().tasks().clone()
+    };
     assert!(world.apply(TaskChange::new("t1", TaskStatus::InProgress)).unwrap().is_none());
     assert_eq!((world.count("r"), world.pending()), (0, 3), "durable, and no checkpoint yet");
     let saved = world.apply(TaskChange::new("t1", TaskStatus::Done)).unwrap().unwrap();
@@ -220,8 +221,8 @@ fn what_waits_is_bounded_and_what_is_let_go_is_counted(#[values(Kind::Sqlite, Ki
         assert!(world.pending() <= 200, "{}", world.pending());
     }
     let detail = world.mp.run_detail(&run("r")).unwrap();
-    let working = detail.summary().record().clone().unwrap().working;
-    assert_eq!((working.log.len(), working.tasks.len()), (200, 7));
+    let working = detail.summary().record().clone().unwrap().working().clone();
+    assert_eq!((working.log().len(), working.tasks().len()), (200, 7));
     world.mp.save(&run("r"), Save::new()).unwrap();
     let body = world.body();
     assert_eq!((body.command_outcomes.len(), body.outcomes_dropped), (100, 160));
@@ -284,7 +285,7 @@ fn lost_replies_change_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
             told.push(format!("{i}"));
         }
     }
-    let log = mp.run_detail(&r).unwrap().summary().record().clone().unwrap().working.log;
+    let log = mp.run_detail(&r).unwrap().summary().record().clone().unwrap().working().log().clone();
     let noted: Vec<_> = log.into_iter().map(|line| line.text).collect();
     let mut once = noted.clone();
     once.dedup();

@@ -1,9 +1,10 @@
 //! Diff on real stores: any two checkpoints of any runs, older formats, damage.
 
+use milepost::Reference;
+use milepost::internal::engine::RunOptions;
 use milepost::internal::model::{Draft, JsonPath};
 use milepost::model::{Item, LogLine, Outcome, RawObject};
 use milepost::{Error, ReasonCode, Save};
-use milepost::{Reference, RunOptions};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run, say};
@@ -15,7 +16,7 @@ fn number(name: &str, n: u64) -> Reference {
 fn save(text: &str) -> Save {
     let fields = RawObject::parse(text, &JsonPath::Root).unwrap();
     let mut save = Save::new();
-    save.draft = Draft::from_object(fields).unwrap();
+    *save.draft_mut() = Draft::from_object(fields).unwrap();
     save
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use milepost::FrozenClock;
 use milepost::internal::engine::Pointer;
+use milepost::internal::engine::RunOptions;
 use milepost::internal::engine::StartOptions;
 use milepost::internal::engine::source_details;
 use milepost::internal::store::FilesStore;
@@ -14,7 +15,7 @@ use milepost::internal::store::SqliteStore;
 use milepost::model::{Item, LogLine, Profile, RunId, Source, Status, Task};
 use milepost::store::{OpenOptions, Store};
 use milepost::{Error, Milepost, ReasonCode, Save};
-use milepost::{FinishOptions, ListQuery, MarkChange, Reference, RestoreOptions, Settings, VerifyScope};
+use milepost::{ListQuery, MarkChange, Reference, RestoreOptions, Settings, VerifyScope};
 use milepost_testkit::fault::Faults;
 use rstest::rstest;
 
@@ -75,7 +76,7 @@ impl World {
     }
 
     pub(crate) fn count(&self, name: &str) -> usize {
-        self.mp.list(&ListQuery { run: Some(run(name)), ..ListQuery::default() }).unwrap().checkpoints.len()
+        self.mp.list(&ListQuery::default().run(Some(run(name)))).unwrap().checkpoints.len()
     }
 
     pub(crate) fn latest(&self, name: &str) -> String {
@@ -137,17 +138,17 @@ fn the_first_of_a_session_and_a_reopened_run_are_kept(#[values(Kind::Sqlite, Kin
     let r = run("r");
     world.mp.save(&r, say("x")).unwrap();
     let mut other = say("x");
-    other.draft.session_id = Some("second".into());
+    other = other.session("second");
     assert!(!world.mp.save(&r, other).unwrap().coalesced(), "another session begins");
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(world.mp.complete(&entry).unwrap().len(), 2);
     assert_eq!(
-        world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().status,
+        world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().status(),
         Status::Completed
     );
     assert!(!world.mp.save(&r, say("x")).unwrap().coalesced(), "the run is open again");
     assert_eq!(
-        world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().status,
+        world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().status(),
         Status::InProgress
     );
 }
@@ -207,13 +208,12 @@ fn fifty_and_the_terminals_stay(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     let failed = world.mp.save(&r, say("f1").status(Status::Failed)).unwrap();
     let completed = world.mp.save(&r, say("c").status(Status::Completed)).unwrap();
     let mut pinned = say("pin");
-    pinned.pin = true;
+    pinned = pinned.pin(true);
     let pinned = world.mp.save(&r, pinned).unwrap();
     for i in 0..60 {
         world.mp.save(&r, say(&format!("{i}"))).unwrap();
     }
-    let listed =
-        world.mp.list(&ListQuery { run: Some(r.clone()), ..ListQuery::default() }).unwrap().checkpoints;
+    let listed = world.mp.list(&ListQuery::default().run(Some(r.clone()))).unwrap().checkpoints;
     let ids: Vec<_> = listed.iter().map(|l| l.entry().header.snapshot_id().clone()).collect();
     assert_eq!(ids.len(), 53, "50, the latest failed, the latest completed, the pinned");
     assert_eq!(
@@ -263,8 +263,8 @@ fn items_are_in_the_next_checkpoint_and_in_the_run_before_it(
     let note = LogLine { at: at(START), text: "hello".into(), extra: Default::default() };
     let items = [Item::Note(note), Item::Task(Task::new("t1", "done", Some("first")).unwrap())];
     world.mp.record(&r, &items, &Default::default()).unwrap();
-    let pending = world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().working;
-    assert_eq!((pending.log.len(), pending.tasks[0].id()), (1, "t1"));
+    let pending = world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap().working().clone();
+    assert_eq!((pending.log().len(), pending.tasks()[0].id()), (1, "t1"));
     world.mp.save(&r, Save::new()).unwrap();
     let body = world.mp.show(&Reference::Latest(0), Some(&r)).unwrap().verified().body().unwrap();
     assert_eq!((body.log.len(), body.tasks.len()), (1, 1));
@@ -288,7 +288,7 @@ fn lost_replies_save_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let r = run("r");
     for i in 1..=120u64 {
         let mut save = say(&format!("{i}")).profile(Profile::Pai);
-        save.tags = vec![format!("t{i}")];
+        save = save.tag(format!("t{i}"));
         // A reply can be lost more often than the engine asks again; whoever is told so asks what is there.
         let saved = mp.save(&r, save);
         if let Ok(saved) = saved {
@@ -298,7 +298,7 @@ fn lost_replies_save_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
         }
     }
     let plain = Milepost::on(open(kind, dir.path()));
-    let listed = plain.list(&ListQuery { run: Some(r), ..ListQuery::default() }).unwrap().checkpoints;
+    let listed = plain.list(&ListQuery::default().run(Some(r))).unwrap().checkpoints;
     assert_eq!(listed.len(), 120);
 }
 
@@ -322,9 +322,9 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     let refused = world.mp.restore(&state, &file, &plain).unwrap_err();
     assert_eq!(refused.reason(), ReasonCode::RestoreRefused);
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
-    let other = RestoreOptions { current_run: Some(run("other")), force: true, ..RestoreOptions::default() };
+    let other = RestoreOptions::default().current_run(Some(run("other"))).force(true);
     assert_eq!(world.mp.restore(&state, &file, &other).unwrap_err().reason(), ReasonCode::RestoreRefused);
-    let forced = RestoreOptions { allow_run_mismatch: true, ..other };
+    let forced = other.allow_run_mismatch(true);
     let kept = world.mp.restore(&state, &file, &forced).unwrap().unwrap();
     assert_eq!(std::fs::read(kept).unwrap(), b"mine");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
@@ -343,7 +343,7 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     let (key, place) =
         (vec!["state".into(), "checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
     let pointer = Pointer { file: file.clone(), key, commit: false, place };
-    let world = World::new(kind).with(Settings { pointer: Some(pointer), ..Settings::default() });
+    let world = World::new(kind).with(Settings::default().pointer(Some(pointer)));
     let read = || std::fs::read_to_string(&file).unwrap();
     let first = world.mp.save(&run("a"), say("a")).unwrap();
     assert_eq!(
@@ -364,7 +364,7 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     world.mp.delete(&run("b")).unwrap();
     assert_eq!(read(), "{\"v\": 1.0, \"state\": {\"checkpointRef\": null}}\n");
     world.mp.save(&run("c"), say("c")).unwrap();
-    world.mp.finish(&run("c"), FinishOptions { status: Status::Completed, save: Save::new() }).unwrap();
+    world.mp.finish(&run("c"), Status::Completed, Save::new()).unwrap();
     assert!(read().contains("null"), "a completed run has no current checkpoint");
 }
 
@@ -380,7 +380,7 @@ fn tags_name_checkpoints_and_two_writers_of_marks_keep_both(#[values(Kind::Sqlit
         for i in 0..8 {
             let (mp, entry) = (&world.mp, &entry);
             scope.spawn(move || {
-                let change = MarkChange { tag: vec![format!("t{i}")], ..MarkChange::default() };
+                let change = MarkChange::default().tag(vec![format!("t{i}")]);
                 mp.mark(entry, &change).unwrap();
             });
         }
@@ -395,10 +395,9 @@ fn tags_name_checkpoints_and_two_writers_of_marks_keep_both(#[values(Kind::Sqlit
 fn a_live_owner_keeps_others_out(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     let r = run("r");
-    let start = |owner| StartOptions {
-        run_id: Some(r.clone()),
-        run_options: milepost::RunOptions { owner, ..Default::default() },
-        ..StartOptions::default()
+    let start = |owner| {
+        let run_options = RunOptions { owner, ..RunOptions::default() };
+        StartOptions { run_id: Some(r.clone()), run_options, ..StartOptions::default() }
     };
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let owner = milepost::internal::owner::describe(child.id());
@@ -410,7 +409,7 @@ fn a_live_owner_keeps_others_out(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
     child.wait().unwrap();
     let again = world.mp.start(start(None)).unwrap();
     assert!(again.rejoined);
-    assert_eq!(again.record.sessions, 2);
+    assert_eq!(again.record.sessions(), 2);
 }
 
 #[rstest]
@@ -453,11 +452,12 @@ fn a_damaged_record_is_rebuilt_from_what_is_intact() {
     assert!(world.mp.run_detail(&r).unwrap().summary().record().is_err());
     assert_eq!(world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().len(), 1);
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
-    world.mp.mark(&entry, &MarkChange { pin: Some(true), ..MarkChange::default() }).unwrap();
+    world.mp.mark(&entry, &MarkChange::default().pin(Some(true))).unwrap();
     let record = world.mp.run_detail(&r).unwrap().summary().record().clone().unwrap();
-    assert_eq!(record.working.decisions.len(), 1);
-    assert_eq!(record.working.task_summary.as_deref(), Some(long.as_str()));
-    assert_eq!((record.completed_through, record.latest_failed), (1, 1));
+    assert_eq!(record.working().decisions().len(), 1);
+    assert_eq!(record.working().task_summary().as_deref(), Some(long.as_str()));
+    let members = serde_json::to_value(&record).unwrap();
+    assert_eq!((&members["completed_through"], &members["latest_failed"]), (&1.into(), &1.into()));
     let saved = world.mp.save(&r, say("goes on")).unwrap();
     assert_eq!(saved.sequence(), 3);
 }
@@ -504,7 +504,7 @@ fn the_pointers_commit_holds_its_file_alone() {
     write("untracked.txt", "x\n");
     let (key, place) = (vec!["checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
     let pointer = Pointer { file: dir.path().join("seed.json"), key, commit: true, place };
-    let world = World::new(Kind::Sqlite).with(Settings { pointer: Some(pointer), ..Settings::default() });
+    let world = World::new(Kind::Sqlite).with(Settings::default().pointer(Some(pointer)));
     let saved = world.mp.save(&run("r"), say("x")).unwrap();
     assert_eq!(*saved.pointer_error(), None);
     assert_eq!(git(&["show", "--name-only", "--format=", "HEAD"]).trim(), "seed.json");
@@ -552,7 +552,7 @@ fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] reada
     if readable > 0 {
         // Not one goes at the next save, though the profile is no longer known.
         after.save(&r, say("next")).unwrap();
-        let listed = after.list(&ListQuery { run: Some(r.clone()), ..ListQuery::default() }).unwrap();
+        let listed = after.list(&ListQuery::default().run(Some(r.clone()))).unwrap();
         assert_eq!(listed.checkpoints.len(), readable + 1);
     }
     assert_eq!(mp().doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use milepost::Milepost;
+use milepost::internal::engine::RunOptions;
 use milepost::internal::model::Draft;
 use milepost::internal::preview_import;
 use milepost::interop::Format;
@@ -23,28 +24,15 @@ fn fixtures(format: &str) -> PathBuf {
 }
 
 fn import(mp: &Milepost, format: Option<Format>, path: &Path) -> ImportReport {
-    mp.import(
-        &ImportOptions { format, path: path.to_owned(), redaction: None, location: Default::default() },
-        &mut |_| {},
-    )
-    .unwrap()
+    mp.import(&ImportOptions::new(path).format(format), &mut |_| {}).unwrap()
 }
 
 fn exporting(format: Format, name: &str, path: PathBuf) -> ExportOptions {
-    ExportOptions {
-        format,
-        run: run(name),
-        only: None,
-        path,
-        force: false,
-        with_secrets: false,
-        patch: None,
-        dry_run: false,
-    }
+    ExportOptions::new(format, run(name), path)
 }
 
 fn bodies(mp: &Milepost, name: &str) -> Vec<Value> {
-    let query = ListQuery { run: Some(run(name)), ..ListQuery::default() };
+    let query = ListQuery::default().run(Some(run(name)));
     let listing = mp.list(&query).unwrap();
     let mut all: Vec<_> = listing.checkpoints.into_iter().collect();
     all.reverse();
@@ -110,7 +98,7 @@ fn phase_checkpoints_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Ki
     let found = world.mp.find(&"IEhABvay7a8ld2NS6uXNX".parse::<Reference>().unwrap(), None).unwrap();
     assert_eq!(found.header.sequence(), 4);
     let detail = world.mp.run_detail(&run("sess-1")).unwrap();
-    assert_eq!(detail.summary().record().clone().unwrap().profile, Profile::Pai);
+    assert_eq!(detail.summary().record().clone().unwrap().profile(), Profile::Pai);
     // Twice adds nothing, from the folder itself as from the one around it.
     let again = import(&world.mp, Some(Format::Pai), &source.join("checkpoints"));
     assert_eq!((again.imported(), again.unchanged()), (0, 4));
@@ -201,8 +189,8 @@ fn builds_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!(all[3]["tasks"], json!([{ "id": "t1", "status": "done" }]));
     assert_eq!(all[0]["metadata"]["prdFile"], "prd.json");
     let record = world.mp.run_detail(&run("build-1")).unwrap().summary().record().clone().unwrap();
-    assert_eq!((record.plan.as_deref(), record.profile), (Some("prd.json"), Profile::Build));
-    assert_eq!(record.started_at.to_string(), "2026-01-01T00:00:00Z");
+    assert_eq!((record.plan().as_deref(), record.profile()), (Some("prd.json"), Profile::Build));
+    assert_eq!(record.started_at().to_string(), "2026-01-01T00:00:00Z");
     let out = world.dir.path().join("out.db");
     let report = world.mp.export(&exporting(Format::Nova26, "build-1", out.clone()), &mut |_| {}).unwrap();
     assert!(report.lost_fields().is_empty(), "{:?}", report.lost_fields());
@@ -220,9 +208,13 @@ fn briefs_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!(auth.len(), 2, "the file as it was, and with its delta");
     assert!(auth[1]["brief"].as_str().unwrap().starts_with(auth[0]["brief"].as_str().unwrap()));
     let ui = world.mp.run_detail(&run("chk-auth-ui")).unwrap().summary().record().clone().unwrap();
-    assert_eq!(ui.parent.unwrap().as_str(), auth[1]["snapshot_id"], "it continues the newest of its parent");
+    assert_eq!(
+        ui.parent().as_ref().unwrap().as_str(),
+        auth[1]["snapshot_id"],
+        "it continues the newest of its parent"
+    );
     let old = world.mp.run_detail(&run("chk-old")).unwrap();
-    assert_eq!(old.summary().record().clone().unwrap().status, Status::Completed);
+    assert_eq!(old.summary().record().clone().unwrap().status(), Status::Completed);
     let mut out = BTreeMap::new();
     for name in ["chk-auth", "chk-auth-ui", "chk-badyaml", "chk-old"] {
         let folder = world.dir.path().join(name);
@@ -273,9 +265,13 @@ fn native(world: &World) {
     };
     for n in 1..4 {
         let mut save = Save::new().profile(Profile::Build);
-        save.draft = rich(n);
-        save.draft.source = Some(Source::Timer);
-        save.run_options.plan = Some("plan.md".into());
+        *save.draft_mut() = rich(n);
+        let run_options = RunOptions {
+            profile: Some(Profile::Build),
+            plan: Some("plan.md".into()),
+            ..RunOptions::default()
+        };
+        save = save.source(Source::Timer).run_options(run_options);
         if n == 1 {
             save = save.change(ContextChange { policy: Some("default".into()), ..ContextChange::default() });
         }
@@ -329,7 +325,7 @@ fn a_run_comes_back_but_for_what_was_listed(
     // Nothing is written over without being told to.
     let refused = world.mp.export(&exporting(format, "native", out.clone()), &mut |_| {}).unwrap_err();
     assert!(matches!(refused, Error::RestoreRefused { .. }), "{refused}");
-    let what = ExportOptions { force: true, ..exporting(format, "native", out) };
+    let what = exporting(format, "native", out).force(true);
     world.mp.export(&what, &mut |_| {}).unwrap();
 }
 
@@ -350,8 +346,7 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&out, text).unwrap();
         let fresh = World::new(kind);
-        let what =
-            ImportOptions { format: Some(format), path: out, redaction: None, location: Default::default() };
+        let what = ImportOptions::new(out).format(format);
         match fresh.mp.import(&what, &mut |_| {}) {
             Ok(report) => {
                 assert_eq!((format, report.imported(), report.skipped().len()), (Format::Jsonl, 2, 1))
@@ -362,7 +357,7 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         }
     }
     let detail = world.mp.run_detail(&run("native")).unwrap();
-    assert_eq!(detail.summary().record().clone().unwrap().plan.as_deref(), Some("plan.md"));
+    assert_eq!(detail.summary().record().clone().unwrap().plan().as_deref(), Some("plan.md"));
 }
 
 #[test]
@@ -379,7 +374,7 @@ fn a_copy_there_and_back_is_the_same() {
         first.clock.advance(std::time::Duration::from_secs(5));
     }
     let entry = first.mp.find(&Reference::Numbered(run("turn-1"), 7), None).unwrap();
-    let change = milepost::MarkChange { pin: Some(true), tag: vec!["kept".into()], untag: Vec::new() };
+    let change = milepost::MarkChange::default().pin(Some(true)).tag(vec!["kept".into()]).untag(Vec::new());
     first.mp.mark(&entry, &change).unwrap();
     let note = milepost::model::Change::Note("waits".into());
     first.mp.apply(&run("turn-2"), vec![note], Save::new()).unwrap();
@@ -407,12 +402,7 @@ fn a_copy_there_and_back_is_the_same() {
 
 #[test]
 fn what_would_be_imported_is_said_without_a_store() {
-    let what = ImportOptions {
-        format: None,
-        path: fixtures("markdown"),
-        redaction: None,
-        location: Default::default(),
-    };
+    let what = ImportOptions::new(fixtures("markdown"));
     let report = preview_import(None, &what, &mut |_| {}).unwrap();
     assert_eq!((report.imported(), report.unchanged(), report.runs().len()), (5, 0, 4));
 }

@@ -35,7 +35,7 @@ fn nothing_is_lost_or_twice(open: &Opener) {
     assert!(lost > WRITES / 4, "only {lost} replies were lost");
     let state = store.run(&run).unwrap().unwrap();
     assert_eq!(state.row.count, WRITES);
-    assert_eq!(state.row.record.unwrap().attempts, WRITES);
+    assert_eq!(state.row.record.unwrap().attempts(), WRITES);
 }
 
 #[test]

@@ -75,16 +75,7 @@ fn what_is_removed_before_it_is_read_is_left_out(#[values(Kind::Sqlite, Kind::Fi
     let numbers: Vec<_> = mp.bodies(&r, 0).unwrap().iter().map(|body| body.sequence).collect();
     assert_eq!(numbers, [3, 4, 5, 6]);
     let (mp, world) = lost(&[1, 2]);
-    let what = ExportOptions {
-        format: Format::Jsonl,
-        run: r.clone(),
-        only: None,
-        path: world.dir.path().join("out.jsonl"),
-        force: false,
-        with_secrets: false,
-        patch: None,
-        dry_run: false,
-    };
+    let what = ExportOptions::new(Format::Jsonl, r.clone(), world.dir.path().join("out.jsonl"));
     let exported = mp.export(&what, &mut |_| ()).unwrap();
     assert_eq!((exported.exported(), exported.skipped().len()), (4, 0));
     let (mp, _world) = lost(&[1, 2]);
@@ -194,7 +185,7 @@ fn a_session_is_stopped_whatever_comes_of_its_summary() {
         matches!(&told[..], [SessionEvent::Failed { message }] if message.starts_with("stopped")),
         "{told:?}"
     );
-    let status = || world.mp.store().run(&run("r")).unwrap().unwrap().row.record.unwrap().status;
+    let status = || world.mp.store().run(&run("r")).unwrap().unwrap().row.record.unwrap().status();
     assert_eq!(status(), Status::Completed, "its end is recorded");
     broken.store(false, Ordering::SeqCst);
     assert_eq!(session.stop().unwrap().total(), 2, "the summary can be had later");
@@ -212,7 +203,7 @@ fn an_older_save_does_not_overwrite_a_newer_pointer(#[case] summary: &'static st
     let file = world.dir.path().join("seed.json");
     let place = ProjectPaths::find(world.dir.path()).unwrap();
     let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
-    let settings = Settings { pointer: Some(pointer), ..Settings::default() };
+    let settings = Settings::default().pointer(Some(pointer));
     let open = || open(Kind::Sqlite, world.dir.path());
     let second = Milepost::on(open()).with_settings(settings.clone());
     // The second save begins and ends before the first one has come to its pointer.

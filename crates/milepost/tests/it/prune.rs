@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::internal::engine::Pointer;
+use milepost::internal::model::StoreLimits;
 use milepost::internal::store::ProjectPaths;
-use milepost::model::{KeepCount, Profile, Status, StoreLimits};
+use milepost::model::{KeepCount, Profile, Status};
 use milepost::{
     ListQuery, MarkChange, PruneAction, PruneOptions, PruneReport, Reference, Settings, VerifyScope,
 };
@@ -23,11 +24,11 @@ fn pruned(mp: &Milepost) -> PruneReport {
 }
 
 fn planned(mp: &Milepost) -> PruneReport {
-    mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {}).unwrap()
+    mp.prune(&PruneOptions::default().dry_run(true), &mut |_| {}).unwrap()
 }
 
 fn summaries(mp: &Milepost, name: &str) -> Vec<String> {
-    let listed = mp.list(&ListQuery { run: Some(run(name)), ..ListQuery::default() }).unwrap();
+    let listed = mp.list(&ListQuery::default().run(Some(run(name)))).unwrap();
     listed.checkpoints.into_iter().map(|l| l.entry().header.summary().clone().unwrap()).collect()
 }
 
@@ -51,8 +52,7 @@ fn sixty_saves_in_one_second_leave_the_last_fifty(#[values(Kind::Sqlite, Kind::F
 #[rstest]
 fn the_latest_failed_and_completed_stay_beside_the_fifty(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let all =
-        world.mp.clone().with_settings(Settings { keep_last: Some(KeepCount::All), ..Settings::default() });
+    let all = world.mp.clone().with_settings(Settings::default().keep_last(Some(KeepCount::All)));
     for (text, status) in [("f0", Status::Failed), ("f1", Status::Failed), ("c", Status::Completed)] {
         all.save(&run("r"), say(text).status(status)).unwrap();
     }
@@ -95,7 +95,7 @@ fn ages_are_by_the_hour_and_a_failed_one_never_ages(#[values(Kind::Sqlite, Kind:
 #[rstest]
 fn stamps_a_year_ahead_never_cost_what_was_just_written(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let few = Settings { keep_last: Some(KeepCount::Last(3)), ..Settings::default() };
+    let few = Settings::default().keep_last(Some(KeepCount::Last(3)));
     let mp = world.mp.clone().with_settings(few);
     world.clock.advance(365 * DAY);
     for i in 0..10 {
@@ -120,7 +120,7 @@ fn stamps_a_year_ahead_never_cost_what_was_just_written(#[values(Kind::Sqlite, K
 #[rstest]
 fn buckets_add_to_what_saves_and_prunes_keep(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let settings = Settings { keep_last: Some(KeepCount::Last(2)), keep_daily: 3, ..Settings::default() };
+    let settings = Settings::default().keep_last(Some(KeepCount::Last(2))).keep_daily(3);
     let mp = world.mp.clone().with_settings(settings);
     for i in 0..130 {
         mp.save(&run("r"), say(&format!("{i}"))).unwrap();
@@ -144,8 +144,8 @@ fn pins_and_tags_stay_and_an_emptied_run_keeps_its_newest(#[values(Kind::Sqlite,
         let entry = world.mp.find(&Reference::Numbered(run("r"), n), None).unwrap();
         world.mp.mark(&entry, &change).unwrap();
     };
-    mark(2, MarkChange { pin: Some(true), ..MarkChange::default() });
-    mark(4, MarkChange { tag: vec!["t".into()], ..MarkChange::default() });
+    mark(2, MarkChange::default().pin(Some(true)));
+    mark(4, MarkChange::default().tag(vec!["t".into()]));
     world.clock.advance(30 * DAY);
     pruned(&world.mp);
     assert_eq!(summaries(&world.mp, "r"), ["5", "3", "1"]);
@@ -175,7 +175,7 @@ fn what_ended_stays_for_good_unless_asked(#[values(Kind::Sqlite, Kind::Files)] k
 #[rstest]
 fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let store_limits = StoreLimits { ended_after: Some(90 * DAY), ..StoreLimits::default() };
-    let world = World::new(kind).with(Settings { store_limits, ..Settings::default() });
+    let world = World::new(kind).with(Settings::default().store_limits(store_limits));
     let mp = &world.mp;
     for name in ["done", "pinned", "brief", "open"] {
         let profile = if name == "brief" { Profile::Brief } else { Profile::Run };
@@ -183,7 +183,7 @@ fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)]
             mp.save(&run(name), say(&format!("{i}")).profile(profile)).unwrap();
         }
         let mut end = say("end").status(if name == "open" { Status::Paused } else { Status::Completed });
-        end.pin = name == "pinned";
+        end = end.pin(name == "pinned");
         mp.save(&run(name), end).unwrap();
     }
     world.clock.advance(90 * DAY);
@@ -232,7 +232,7 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     assert_eq!(pruned(&world.mp).too_large(), None);
     let bytes = world.mp.store().info().unwrap().bytes();
     let store_limits = StoreLimits { max_bytes: bytes - 30_000, ..StoreLimits::default() };
-    let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
+    let mp = world.mp.clone().with_settings(Settings::default().store_limits(store_limits));
     let goes = |report: &PruneReport| -> Vec<String> {
         let gone = report.plan().iter().filter(|step| step.action() == PruneAction::Remove);
         gone.map(|step| format!("{}@{}", step.run_id(), step.sequence())).collect()
@@ -244,10 +244,7 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     assert!(report.runs_removed().is_empty());
     assert!(report.bytes_freed() > 30_000, "{}", report.bytes_freed());
     assert_eq!(summaries(&mp, "a"), ["a completed", "a failed"]);
-    let tiny = Settings {
-        store_limits: StoreLimits { max_bytes: 1000, ..StoreLimits::default() },
-        ..Settings::default()
-    };
+    let tiny = Settings::default().store_limits(StoreLimits { max_bytes: 1000, ..StoreLimits::default() });
     let report = pruned(&world.mp.clone().with_settings(tiny));
     assert_eq!(goes(&report), ["c@1", "c@2"], "open runs stay, and what was written last");
     assert!(report.too_large().is_some(), "and that is said");
@@ -261,8 +258,7 @@ fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     let place = ProjectPaths::find(dir.path()).unwrap();
     let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
     let store_limits = StoreLimits { ended_after: Some(90 * DAY), ..StoreLimits::default() };
-    let world =
-        World::new(kind).with(Settings { pointer: Some(pointer), store_limits, ..Settings::default() });
+    let world = World::new(kind).with(Settings::default().pointer(Some(pointer)).store_limits(store_limits));
     world.mp.save(&run("a"), say("1").status(Status::Failed)).unwrap();
     let plain = Milepost::on(open(kind, world.dir.path())).with_clock(Arc::new(world.clock.clone()));
     world.clock.advance(91 * DAY);
@@ -279,7 +275,7 @@ fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
 fn compressed_history_is_like_any_other() {
     let world = World::new(Kind::Files);
     let store_limits = StoreLimits { compress_after: Some(DAY), ..StoreLimits::default() };
-    let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
+    let mp = world.mp.clone().with_settings(Settings::default().store_limits(store_limits));
     for i in 0..60 {
         let save = say(&format!("{i}")).state(&"x".repeat(2000)).unwrap();
         mp.save(&run("r"), save).unwrap();
@@ -352,7 +348,7 @@ fn compression_is_off_unless_asked_for_and_nothing_to_do_in_sqlite() {
         world.clock.advance(2 * DAY);
         assert_eq!(pruned(&world.mp).compressed(), 0);
         let store_limits = StoreLimits { compress_after: Some(DAY), ..StoreLimits::default() };
-        let mp = world.mp.clone().with_settings(Settings { store_limits, ..Settings::default() });
+        let mp = world.mp.clone().with_settings(Settings::default().store_limits(store_limits));
         let expected = if matches!(kind, Kind::Files) { 4 } else { 0 };
         assert_eq!((planned(&mp).compressed(), pruned(&mp).compressed()), (expected, expected), "{kind:?}");
     }
@@ -382,7 +378,7 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
 #[rstest]
 fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let keep = |n| Settings { keep_last: Some(n), ..Settings::default() };
+    let keep = |n| Settings::default().keep_last(Some(n));
     let all = world.mp.clone().with_settings(keep(KeepCount::All));
     for i in 0..60 {
         all.save(&run("r"), say(&format!("{i}"))).unwrap();
@@ -412,7 +408,7 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
         scope.spawn(move || {
             for i in 0..10 {
                 let entry = marker.find(&Reference::Latest(0), Some(&run("r"))).unwrap();
-                let change = MarkChange { tag: vec![format!("m{i}")], ..MarkChange::default() };
+                let change = MarkChange::default().tag(vec![format!("m{i}")]);
                 // It may have gone between looking and marking; what was marked stays.
                 if marker.mark(&entry, &change).is_ok() {
                     assert!(marker.find(&Reference::Name(format!("m{i}")), None).is_ok());
@@ -422,7 +418,7 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
     });
     let mp = handle(keep(KeepCount::Last(5)));
     pruned(&mp);
-    let left = mp.list(&ListQuery { run: Some(run("r")), ..ListQuery::default() }).unwrap().checkpoints;
+    let left = mp.list(&ListQuery::default().run(Some(run("r")))).unwrap().checkpoints;
     let untagged = left.iter().filter(|l| l.entry().marks.tags.is_empty()).count();
     assert!(untagged <= 5, "{untagged}");
     assert_eq!(world.count("s"), 5);
@@ -433,8 +429,7 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
 #[test]
 fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     let world = World::new(Kind::Sqlite);
-    let all =
-        world.mp.clone().with_settings(Settings { keep_last: Some(KeepCount::All), ..Settings::default() });
+    let all = world.mp.clone().with_settings(Settings::default().keep_last(Some(KeepCount::All)));
     for i in 0..12 {
         // Large enough to be packed against the next one.
         all.save(&run("r"), say(&format!("{i}")).state(&"x".repeat(5000 + i)).unwrap()).unwrap();
@@ -449,7 +444,7 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     }
     assert_eq!(db.execute("UPDATE run SET record = replace(record, 's', 'z') WHERE n = 2", []).unwrap(), 1);
     drop(db);
-    let few = Settings { keep_last: Some(KeepCount::Last(2)), ..Settings::default() };
+    let few = Settings::default().keep_last(Some(KeepCount::Last(2)));
     let report = pruned(&world.mp.clone().with_settings(few));
     assert_eq!((report.removed(), report.kept()), (9 + 10, 4), "the damaged one is not counted, and stays");
     let damaged = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().clone();
@@ -480,7 +475,7 @@ fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
             Arc::new(faults.around(FilesStore::open(&dir.path().join("store"), &options).unwrap()))
         }
     };
-    let keep = |n| Settings { keep_last: Some(n), ..Settings::default() };
+    let keep = |n| Settings::default().keep_last(Some(n));
     let plain = Milepost::on(open(kind, dir.path()));
     for name in ["a", "b", "c", "d"] {
         for i in 0..10 {

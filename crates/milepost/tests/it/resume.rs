@@ -2,13 +2,11 @@
 
 use std::process::{Child, Command};
 
-use milepost::ResumePolicy;
 use milepost::Settings;
+use milepost::internal::engine::ResumePolicy;
 use milepost::internal::engine::RunState;
 use milepost::internal::engine::StartOptions;
-use milepost::model::{
-    Change, EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus,
-};
+use milepost::model::{EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus};
 use milepost::{Error, Milepost, ReasonCode, Save};
 use rstest::rstest;
 
@@ -49,8 +47,7 @@ fn start(name: &str, worker: &Worker) -> StartOptions {
 fn crashed(world: &World, name: &str) {
     let worker = Worker::new();
     world.mp.start(start(name, &worker)).unwrap();
-    let mut save = Save::new();
-    save.changes.push(Change::Task(TaskChange::new("t1", TaskStatus::Pending)));
+    let save = Save::new().change(TaskChange::new("t1", TaskStatus::Pending));
     world.mp.save(&run(name), save.summary("half way")).unwrap();
     worker.kill();
 }
@@ -70,9 +67,9 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     let continued = world.mp.continue_run(&run("a"), start("b", &next), false).unwrap();
     let record = &continued.started.record;
     let latest = continued.from.shown.unwrap().entry().header.snapshot_id().clone();
-    assert_eq!(record.parent.as_ref(), Some(&latest), "the checkpoint it goes on from");
-    assert_eq!(record.working.tasks.len(), 1, "the work goes over");
-    assert_eq!(record.working.task_summary.as_deref(), Some("half way"));
+    assert_eq!(record.parent().as_ref(), Some(&latest), "the checkpoint it goes on from");
+    assert_eq!(record.working().tasks().len(), 1, "the work goes over");
+    assert_eq!(record.working().task_summary().as_deref(), Some("half way"));
     // Another who tries is told who has it.
     let other = Worker::new();
     let refused = world.mp.continue_run(&run("a"), start("c", &other), false).unwrap_err();
@@ -167,7 +164,7 @@ fn a_live_owner_is_never_offered_and_a_silent_one_is_taken_over_on_request() {
 #[test]
 fn a_chain_that_gets_nowhere_ends_at_the_limit() {
     let policy = ResumePolicy { attempts: 2, ..ResumePolicy::default() };
-    let world = World::new(Kind::Sqlite).with(Settings { resume: policy, ..Settings::default() });
+    let world = World::new(Kind::Sqlite).with(Settings::default().resume(policy));
     crashed(&world, "r0");
     let mut refused = None;
     for i in 0..5 {

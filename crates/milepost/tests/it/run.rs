@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use milepost::internal::engine::RunOptions;
 use milepost::model::{CriterionStatus, EventType, RunId, Source, TaskStatus};
 use milepost::store::{
     Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt,
@@ -99,9 +100,9 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
     assert_eq!(status(&second, "c"), "interrupted");
     second.begin_task("c").unwrap().skip().unwrap();
     let record = world.mp.run_detail(second.id()).unwrap().summary().record().clone().unwrap();
-    assert_eq!((record.title.as_deref(), record.plan.as_deref()), (Some("Night"), Some("plan.toml")));
-    assert_eq!((record.sessions, record.profile), (2, Profile::Build));
-    assert!(record.working.log[0].text.contains("no such file"));
+    assert_eq!((record.title().as_deref(), record.plan().as_deref()), (Some("Night"), Some("plan.toml")));
+    assert_eq!((record.sessions(), record.profile()), (2, Profile::Build));
+    assert!(record.working().log()[0].text.contains("no such file"));
     let last = second.finish(Status::Completed).unwrap();
     assert_eq!(last.status(), Status::Completed);
     assert!(second.finish(Status::InProgress).is_err());
@@ -150,13 +151,13 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         assert!(matches!(mp.run("../x").rejoin_or_start(), Err(Error::Id(_))));
         assert!(!mp.new_run().start().unwrap().rejoined());
         // A process of another pid namespace cannot be seen; its lock can.
-        let mut owner = milepost::internal::owner::describe(std::process::id()).unwrap();
-        owner.pid_namespace = Some("pid:[1]".into());
+        let owner = milepost::internal::owner::describe(std::process::id()).unwrap();
+        let mut owner = serde_json::to_value(owner).unwrap();
+        owner["pid_namespace"] = "pid:[1]".into();
+        let owner = serde_json::from_value(owner).unwrap();
         let far: RunId = "far".parse().unwrap();
-        let run_options = milepost::RunOptions { owner: Some(owner), ..Default::default() };
-        let mut save = Save::new();
-        save.run_options = run_options;
-        mp.save(&far, save).unwrap();
+        let run_options = RunOptions { owner: Some(owner), ..RunOptions::default() };
+        mp.save(&far, Save::new().run_options(run_options)).unwrap();
         let folder = url.owners_folder().unwrap();
         let lock = milepost::internal::owner::lock::acquire(&folder, &far).unwrap().unwrap();
         assert_eq!(mp.run("far").rejoin_or_start().unwrap_err().reason(), ReasonCode::ResumeRunActive);
@@ -194,7 +195,7 @@ fn fifty_idle_auto_saves_leave_the_task_checkpoint_in_place(#[values(Kind::Sqlit
 fn timers_leave_a_run_as_it_stands(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
     let r = world.mp.run("r").rejoin_or_start().unwrap();
-    let status = || world.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().status;
+    let status = || world.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().status();
     let mut auto = r.autosave(Duration::from_secs(30));
     let mut beat = r.heartbeat(Duration::from_secs(120));
     assert_eq!(beat.tick().unwrap().source(), Source::Timer);
@@ -355,9 +356,7 @@ fn a_real_timer_saves_what_was_put_from_many_threads(#[values(Kind::Sqlite, Kind
         std::thread::sleep(Duration::from_millis(2));
     }
     auto.stop();
-    let list = || {
-        mp.list(&ListQuery { run: Some(r.id().clone()), ..ListQuery::default() }).unwrap().checkpoints.len()
-    };
+    let list = || mp.list(&ListQuery::default().run(Some(r.id().clone()))).unwrap().checkpoints.len();
     let before = list();
     r.put(&"never saved").unwrap();
     // `stop` waits for the timer's thread, so nothing can come later.

@@ -91,7 +91,7 @@ fn a_session_from_its_start_to_its_summary() {
     let events = session.events();
     write(&root.join(".aiwg/planning/one.md"), "12345");
     let interval = Duration::from_millis(50);
-    session.start_with(SessionOverrides { interval: Some(interval), ..SessionOverrides::default() }).unwrap();
+    session.start_with(SessionOverrides::default().interval(Some(interval))).unwrap();
     assert!(matches!(session.start(), Err(Error::SessionRunning)));
     match events.recv().unwrap() {
         SessionEvent::Started { interval: told, store } => {
@@ -142,9 +142,7 @@ fn a_session_from_its_start_to_its_summary() {
     assert_eq!(seen.load(Ordering::SeqCst), summary.total(), "callbacks after one that panics are called");
     assert!(bad.load(Ordering::SeqCst) >= summary.total() + 2);
     // The same again is another session of the run.
-    session
-        .start_with(SessionOverrides { session_id: Some("again".into()), ..SessionOverrides::default() })
-        .unwrap();
+    session.start_with(SessionOverrides::default().session_id(Some("again".into()))).unwrap();
     let again = session.stop_as(Status::Failed).unwrap();
     assert_eq!((again.total(), again.sessions()[0].session_id().as_str()), (2, "again"));
     let mp = Milepost::at(&url.parse().unwrap(), &OpenOptions::new()).unwrap();
@@ -176,7 +174,7 @@ fn what_is_missing_is_named() {
     assert!(!dir.path().join("m.db").exists(), "no store was created");
     assert!(matches!(Session::options().store("ftp://x").project_root(".").build(), Err(Error::Url(_))));
     let session = Session::options().store(&url).project_root(dir.path()).build().unwrap();
-    let none = SessionOverrides { interval: Some(Duration::ZERO), ..SessionOverrides::default() };
+    let none = SessionOverrides::default().interval(Some(Duration::ZERO));
     assert!(matches!(session.start_with(none), Err(Error::Timer(_))));
     session.start().unwrap();
     let body = session.latest().unwrap().unwrap();
@@ -242,13 +240,13 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
     write(&root.join("b"), "x");
     let second = look(&two);
     std::fs::remove_file(root.join("b")).unwrap();
-    two.save(&run("r"), Save::new().capture(second)).unwrap();
-    one.save(&run("r"), Save::new().capture(first)).unwrap();
+    two.save(&run("r"), Save::new().capture(Box::new(second))).unwrap();
+    one.save(&run("r"), Save::new().capture(Box::new(first))).unwrap();
     // Neither handle knows what the other has saved.
     for (mp, name) in [(&two, "c"), (&one, "d")] {
         write(&root.join(name), "x");
         let seen = look(mp);
-        mp.save(&run("r"), Save::new().summary(name).capture(seen)).unwrap();
+        mp.save(&run("r"), Save::new().summary(name).capture(Box::new(seen))).unwrap();
         std::fs::remove_file(root.join(name)).unwrap();
     }
     let shown = one.show(&Reference::Latest(0), Some(&run("r"))).unwrap();
@@ -261,7 +259,8 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
                 for i in 0..5 {
                     let mut seen = look(&mp);
                     seen.git.untracked = vec![PathText::Text(format!("t{n}-{i}"))];
-                    mp.save(&run("r"), Save::new().summary(format!("{n} {i}")).capture(seen)).unwrap();
+                    mp.save(&run("r"), Save::new().summary(format!("{n} {i}")).capture(Box::new(seen)))
+                        .unwrap();
                 }
             });
         }
@@ -275,7 +274,7 @@ fn a_timer_that_does_not_look_confirms_what_was_seen() {
     let project = repository();
     let world = World::new(Kind::Files);
     let seen = world.mp.capture_workspace(&run("r"), &CaptureOptions::at(project.path())).unwrap();
-    world.mp.save(&run("r"), Save::new().summary("s").capture(seen)).unwrap();
+    world.mp.save(&run("r"), Save::new().summary("s").capture(Box::new(seen))).unwrap();
     world.wait(60_000);
     let timer = || world.mp.save(&run("r"), Save::new().summary("s").source(Source::Timer)).unwrap();
     assert!(timer().coalesced());
@@ -301,16 +300,16 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     let outbox = crate::engine::outbox(dir.path());
     let look = || world.mp.capture_workspace(&run("r"), &CaptureOptions::at(root)).unwrap();
     write(&root.join("a"), "x");
-    world.mp.save(&run("r"), Save::new().capture(look())).unwrap();
+    world.mp.save(&run("r"), Save::new().capture(Box::new(look()))).unwrap();
     std::fs::remove_file(root.join("a")).unwrap();
     write(&root.join("b"), "x");
     let seen = milepost::internal::capture::capture_workspace(&CaptureOptions::at(root), &Default::default());
-    let waiting = Save::new().summary("waits").capture(seen);
-    let settings = Settings { redaction: Redaction::On, ..Settings::default() };
+    let waiting = Save::new().summary("waits").capture(Box::new(seen));
+    let settings = Settings::default().redaction(Redaction::On);
     outbox.enqueue(&run("r"), waiting, &settings, &world.clock).unwrap();
     std::fs::remove_file(root.join("b")).unwrap();
     assert_eq!(outbox.deliver(&world.mp).unwrap().saved.len(), 1);
-    world.mp.save(&run("r"), Save::new().summary("after").capture(look())).unwrap();
+    world.mp.save(&run("r"), Save::new().summary("after").capture(Box::new(look()))).unwrap();
     for n in [2, 3] {
         let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
         assert_eq!(touched(&shown.verified().body().unwrap()), ["a", "b"], "{n}");
@@ -324,6 +323,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
     use milepost::internal::engine::{Caller, RunResolution};
     use milepost::model::RunOrigin;
     use milepost::store::{Commit, WriteDecision};
+    use milepost_testkit::fixtures::set_member;
 
     let dir = repository();
     let outside = tempfile::tempdir().unwrap();
@@ -337,11 +337,13 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
         let name = run(if origin.is_some() { "foreign" } else { "adopted" });
         world.mp.save(&name, Save::new().summary("theirs")).unwrap();
         let forge = |view: &milepost::store::RunView| {
-            let mut record = view.record.clone().unwrap();
-            record.captures.base = Some(format!("--output={}", victim.display()));
-            record.captures.head = Some("x".into());
-            record.captures.watch = vec![outside.path().join("seen").display().to_string()];
-            record.origin.clone_from(&origin);
+            let captures = serde_json::json!({
+                "base": format!("--output={}", victim.display()),
+                "head": "x",
+                "watch": [outside.path().join("seen")],
+            });
+            let record = set_member(view.record.as_ref().unwrap(), "captures", &captures.to_string());
+            let record = set_member(&record, "origin", &serde_json::to_string(&origin).unwrap());
             WriteDecision::Commit(Box::new(Commit::new(record)))
         };
         world.mp.store().write(&name, &mut { forge }).unwrap();
@@ -350,7 +352,8 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
         assert_eq!(seen.watch.is_empty(), origin.is_some(), "{:?}", seen.watch);
     }
     // It is open here, and is meant only by name.
-    let worktree = world.mp.run_detail(&run("foreign")).unwrap().summary().record().clone().unwrap().worktree;
+    let worktree =
+        world.mp.run_detail(&run("foreign")).unwrap().summary().record().clone().unwrap().worktree().clone();
     let meant = world.mp.current_run(&Caller { worktree, ..Caller::default() }).unwrap();
     assert!(matches!(&meant, RunResolution::Run(only) if only.as_str() == "adopted"), "{meant:?}");
 }

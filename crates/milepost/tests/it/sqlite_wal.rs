@@ -44,13 +44,12 @@ impl Folder {
 
     fn save(&self, name: &str, n: u64) -> Saved {
         let mut save = Save::new();
-        save.draft.task_summary = Some(format!("number {n}"));
-        save.draft.state = Some(milepost::model::RawJson::parse(format!("{{\"n\":{n}}}")).unwrap());
+        save = save.summary(format!("number {n}")).state_text(&format!("{{\"n\":{n}}}")).unwrap();
         self.open().save(&run(name), save).unwrap()
     }
 
     fn numbers(&self, name: &str) -> Vec<u64> {
-        let query = ListQuery { run: Some(run(name)), ..ListQuery::default() };
+        let query = ListQuery::default().run(Some(run(name)));
         let listing = match self.open().list(&query) {
             Err(Error::NoRun(_)) => return Vec::new(),
             listing => listing.unwrap(),
@@ -138,8 +137,7 @@ fn a_flipped_byte_in_the_wal_loses_nothing_in_silence() {
 fn what_is_recovered_has_its_state_marks_and_pending_items() {
     let folder = Folder::with_six();
     let mut save = Save::new();
-    save.tags.push("kept".to_owned());
-    save.draft.task_summary = Some("tagged".to_owned());
+    save = save.tag("kept").summary("tagged");
     let id = folder.open().save(&run("r"), save).unwrap().snapshot_id().clone();
     let note = LogLine { at: Default::default(), text: "remember this".into(), extra: Default::default() };
     folder.open().record(&run("r"), &[Item::Note(note)], &Default::default()).unwrap();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use milepost::internal::capture::CaptureOptions;
 use milepost::internal::engine::SaveOptions;
 
-use milepost::model::{KeepCount, Source, StoreLimits};
+use milepost::internal::model::StoreLimits;
+use milepost::model::{KeepCount, Source};
 use milepost::{Milepost, Profile, PruneOptions, Save, Settings, Status};
 use milepost_testkit::fault::CountCalls;
 use rstest::rstest;
@@ -26,7 +27,7 @@ fn a_save_with_a_capture_reads_its_run_once(#[values(Kind::Sqlite, Kind::Files)]
         SaveOptions { if_due: true, capture: Some(CaptureOptions::at(world.dir.path().join("project"))) };
     let save = |text: &str| {
         let mut save = Save::new().summary(text).profile(Profile::Session).source(Source::Timer);
-        save.complete_phase = true;
+        save = save.complete_phase(true);
         save
     };
     let (store, mp) = counted(&world, kind);
@@ -53,7 +54,7 @@ fn a_save_with_a_capture_reads_its_run_once(#[values(Kind::Sqlite, Kind::Files)]
 #[rstest]
 fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    let all = Settings { keep_last: Some(KeepCount::All), ..Settings::default() };
+    let all = Settings::default().keep_last(Some(KeepCount::All));
     let saver = world.mp.clone().with_settings(all);
     for name in ["ended", "open", "newest"] {
         for i in 0..5 {
@@ -67,9 +68,9 @@ fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let (store, mp) = counted(&world, kind);
     // So small that ended runs are reduced, too.
     let store_limits = StoreLimits { max_bytes: 1, ..StoreLimits::default() };
-    let settings = Settings { keep_last: Some(KeepCount::Last(3)), store_limits, ..Settings::default() };
+    let settings = Settings::default().keep_last(Some(KeepCount::Last(3))).store_limits(store_limits);
     let mp = mp.with_settings(settings);
-    let dry = mp.prune(&PruneOptions { dry_run: true, ..PruneOptions::default() }, &mut |_| {}).unwrap();
+    let dry = mp.prune(&PruneOptions::default().dry_run(true), &mut |_| {}).unwrap();
     let reads = |calls: &[(&'static str, u64)]| {
         let of = |method| calls.iter().find(|(name, _)| *name == method).map_or(0, |(_, n)| *n);
         (of("runs"), of("retention_entries"), of("run"), of("headers"))

@@ -42,7 +42,11 @@ pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocume
     let tokenizer = tokenizer(args.counter.as_deref())?;
     let counter = scaled(TokenCounter::new(&*tokenizer), args.token_scale.as_deref())?;
     let source = Source::read(&args.source, context)?;
-    let how = FitOptions { budget, overflow, counter, full_command: source.command.clone() };
+    let how = FitOptions::default()
+        .budget(budget)
+        .overflow(overflow)
+        .counter(counter)
+        .full_command(source.command.clone());
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
     Ok(FitDocument {
         schema: "milepost.brief_fit/1",

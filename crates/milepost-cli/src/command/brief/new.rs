@@ -3,7 +3,8 @@
 use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::brief::{BriefFacts, compose, fresh_id};
 use milepost::internal::capture::read_manifests;
-use milepost::{Error, ReasonCode, Reference, SystemClock};
+use milepost::internal::clock::SystemClock;
+use milepost::{Error, ReasonCode, Reference};
 
 use crate::context::Context;
 use crate::error::CommandError;

@@ -54,7 +54,7 @@ fn run_of_session(mp: &Milepost, context: &Context<'_>) -> Result<Option<RunId>,
     if state.row.count > 0 {
         return Ok(Some(run));
     }
-    let parent = state.row.record.ok().and_then(|record| record.parent);
+    let parent = state.row.record.ok().and_then(|record| record.parent().clone());
     let found = parent.map(|parent| mp.find(&parent.as_str().parse::<Reference>()?, None)).transpose();
     Ok(found.ok().flatten().map(|entry| entry.header.run_id().clone()))
 }

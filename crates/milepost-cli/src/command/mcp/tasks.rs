@@ -56,7 +56,7 @@ pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<T
 fn tasks(mp: &Milepost, run: &RunId) -> Result<TaskList, CommandError> {
     let record =
         mp.run_detail(run)?.summary().record().clone().map_err(|damage| Error::Damaged(Box::new(damage)))?;
-    Ok(TaskList { tasks: record.working.tasks })
+    Ok(TaskList { tasks: record.working().tasks().clone() })
 }
 
 impl Document for TasksDocument {

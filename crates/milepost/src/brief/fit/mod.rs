@@ -32,17 +32,19 @@ crate::model::closed_enum! {
     }
 }
 
-/// How to fit a brief.
-#[derive(Debug, Clone, Default)]
-pub struct FitOptions<'a> {
-    /// Maximum number of tokens.
-    pub budget: u64,
-    /// What to do if the budget is too small.
-    pub overflow: Overflow,
-    /// Counts the tokens.
-    pub counter: TokenCounter<'a>,
-    /// The command that shows the full brief.
-    pub full_command: Option<String>,
+options! {
+    /// How to fit a brief.
+    #[derive(Debug, Clone, Default)]
+    pub struct FitOptions<'a> {
+        /// Sets the maximum number of tokens.
+        pub(crate) budget: u64 [number],
+        /// Sets what to do if the budget is too small.
+        pub(crate) overflow: Overflow,
+        /// Sets what counts the tokens.
+        pub(crate) counter: TokenCounter<'a>,
+        /// Sets the command that shows the full brief.
+        pub(crate) full_command: Option<String>,
+    }
 }
 
 /// A brief that fits.

@@ -25,17 +25,26 @@ use crate::{Error, ReasonCode};
 /// How many checkpoints go into one transaction.
 const BATCH: usize = 64;
 
-/// What to import.
-#[derive(Debug, Clone)]
-pub struct ImportOptions {
-    /// Its format; recognised unless given.
-    pub format: Option<Format>,
-    /// The file or folder.
-    pub path: PathBuf,
-    /// Whether secrets are replaced; as the settings say unless given.
-    pub redaction: Option<Redaction>,
-    /// Where a run that comes in a bundle goes on.
-    pub location: RunLocation,
+options! {
+    /// What to import.
+    #[derive(Debug, Clone)]
+    pub struct ImportOptions {
+        /// Its format; recognised unless given.
+        pub(crate) format: Option<Format>,
+        /// The file or folder.
+        pub(crate) path: PathBuf,
+        /// Whether secrets are replaced; as the settings say unless given.
+        pub(crate) redaction: Option<Redaction>,
+        /// Where a run that comes in a bundle goes on.
+        pub(crate) location: RunLocation [internal],
+    }
+}
+
+impl ImportOptions {
+    /// Imports from a file or folder.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { format: None, path: path.into(), redaction: None, location: RunLocation::default() }
+    }
 }
 
 /// How far an import is.

@@ -8,13 +8,15 @@ use crate::model::{CheckpointId, RunId, RunRecord, closed_enum};
 use crate::retain::Reason;
 use crate::store::RetentionEntry;
 
-/// What to prune, by the engine's settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PruneOptions {
-    /// Only this run; the store's size is then left alone.
-    pub run: Option<RunId>,
-    /// Whether to plan alone and change nothing.
-    pub dry_run: bool,
+options! {
+    /// What to prune, by the engine's settings.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct PruneOptions {
+        /// Only this run; the store's size is then left alone.
+        pub(crate) run: Option<RunId>,
+        /// Whether to plan alone and change nothing.
+        pub(crate) dry_run: bool,
+    }
 }
 
 closed_enum! {

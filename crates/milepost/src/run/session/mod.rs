@@ -267,7 +267,7 @@ impl Shared {
     fn seen(&self, run: &Run, save: Save) -> Result<Save, Error> {
         let heap_used = self.heap.as_ref().and_then(|used| catch_unwind(AssertUnwindSafe(used)).ok());
         let scope = CaptureOptions { process: Process::Host { heap_used }, ..self.scope.clone() };
-        Ok(save.capture(run.engine()?.capture_workspace(&self.run, &scope)?))
+        Ok(save.capture(Box::new(run.engine()?.capture_workspace(&self.run, &scope)?)))
     }
 
     /// Saves, and reads what was saved; there is no body where others have removed it already.

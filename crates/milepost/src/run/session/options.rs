@@ -30,13 +30,15 @@ pub struct SessionOptions {
     listeners: Listeners,
 }
 
-/// What `start_with` sets anew.
-#[derive(Debug, Clone, Default)]
-pub struct SessionOverrides {
-    /// How often.
-    pub interval: Option<Duration>,
-    /// The session's id.
-    pub session_id: Option<String>,
+options! {
+    /// What `start_with` sets anew.
+    #[derive(Debug, Clone, Default)]
+    pub struct SessionOverrides {
+        /// How often.
+        pub(crate) interval: Option<Duration>,
+        /// The session's id.
+        pub(crate) session_id: Option<String>,
+    }
 }
 
 impl SessionOptions {
