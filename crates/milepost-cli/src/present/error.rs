@@ -4,14 +4,14 @@ use std::error::Error as _;
 use std::io;
 
 use milepost::ReasonCode;
+use milepost::internal::error_chain;
 use serde::Serialize;
 
 use super::Output;
 use super::escape::clean;
 use super::format::{bold, red, yellow};
 use crate::error::CommandError;
-use crate::error_advice;
-use crate::error_advice::Exit;
+use crate::error_advice::{Exit, advice};
 
 /// An error as programs see it.
 #[derive(Serialize)]
@@ -27,15 +27,17 @@ impl ErrorDocument {
     /// An error; none where only its exit code matters.
     pub(crate) fn of(error: &CommandError) -> Option<Self> {
         let (reason_code, exit, hint) = classify(error).ok()?;
-        let all = std::iter::once(error.to_string()).chain(causes(error)).collect::<Vec<_>>();
-        Some(Self { r#type: "error", reason_code, message: all.join(": "), hint, exit: exit as u8 })
+        Some(Self { r#type: "error", reason_code, message: error_chain(error), hint, exit: exit as u8 })
     }
 }
 
 /// Reason code, exit code and hint of an error, or the exit code where there is nothing to report.
 fn classify(error: &CommandError) -> Result<(ReasonCode, Exit, Option<String>), u8> {
     Ok(match error {
-        CommandError::Library(e) => (e.reason(), error_advice::exit_code(e), error_advice::hint(e)),
+        CommandError::Library(e) => {
+            let (exit, hint) = advice(e);
+            (e.reason(), exit, hint)
+        }
         CommandError::Reported { reason, hint, exit, .. } => (*reason, *exit, hint.clone()),
         CommandError::ExitOnly(exit) => return Err(*exit as u8),
         CommandError::ChildExit(code) => return Err(*code),
@@ -47,16 +49,6 @@ fn classify(error: &CommandError) -> Result<(ReasonCode, Exit, Option<String>), 
         CommandError::Stdout(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(0),
         CommandError::Stdout(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
     })
-}
-
-fn causes(error: &CommandError) -> Vec<String> {
-    let mut causes = Vec::new();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        causes.push(cause.to_string());
-        source = cause.source();
-    }
-    causes
 }
 
 impl Output {
@@ -78,8 +70,8 @@ impl Output {
         let partly = document.exit == Exit::Partly as u8;
         let heading = if partly { yellow("Warning:") } else { red("Error:") };
         self.write_message(&format!("{heading} {} ({})", clean(&error.to_string()), document.reason_code));
-        for cause in causes(error) {
-            self.write_message(&format!("{} {}", bold("Caused by:"), clean(&cause)));
+        for cause in std::iter::successors(error.source(), |cause| (*cause).source()) {
+            self.write_message(&format!("{} {}", bold("Caused by:"), clean(&cause.to_string())));
         }
         if let Some(hint) = document.hint {
             self.write_message(&format!("{} {}", bold("Hint:"), clean(&hint)));
