@@ -2,7 +2,8 @@
 
 use milepost::internal::engine::ResumePolicy;
 
-use super::{ConfigFiles, RawValue, Settings, value};
+use super::Settings;
+use super::value::{RawValue, Seconds, SettingValue};
 use crate::error::CommandError;
 
 /// How much of what a person says to an agent is kept.
@@ -16,9 +17,9 @@ pub(crate) enum PromptDetail {
     Full,
 }
 
-impl PromptDetail {
-    pub(super) fn parse(raw: RawValue) -> Result<Self, String> {
-        match value::text(raw)?.as_str() {
+impl SettingValue for PromptDetail {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        match String::parse(raw)?.as_str() {
             "full" => Ok(Self::Full),
             "first_line" => Ok(Self::FirstLine),
             "none" => Ok(Self::None),
@@ -45,31 +46,15 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(super) fn load(files: &ConfigFiles<'_>, settings: &mut Settings) -> Result<Self, CommandError> {
+    pub(super) fn load(settings: &mut Settings<'_>) -> Result<Self, CommandError> {
         let usual = ResumePolicy::default();
-        let attempts = settings.resolve(
-            "resume.attempts",
-            files.find("resume.attempts"),
-            usual.attempts.to_string(),
-            |raw, _| value::count(raw),
-        )?;
-        let cooldown =
-            settings.resolve("resume.cooldown", files.find("resume.cooldown"), "0".into(), |raw, _| {
-                value::seconds(raw).map(value::Seconds)
-            })?;
-        let prompts = settings.resolve(
-            "hooks.prompts",
-            files.find("hooks.prompts"),
-            PromptDetail::Full.to_string(),
-            |raw, _| PromptDetail::parse(raw),
-        )?;
         Ok(Self {
             resume: ResumePolicy {
-                attempts: attempts.unwrap_or(usual.attempts),
-                cooldown: cooldown.map_or(usual.cooldown, |cooldown| cooldown.0),
+                attempts: settings.value("resume.attempts", usual.attempts)?,
+                cooldown: settings.value("resume.cooldown", Seconds(usual.cooldown))?.0,
                 ..usual
             },
-            prompts: prompts.unwrap_or(PromptDetail::Full),
+            prompts: settings.value("hooks.prompts", PromptDetail::Full)?,
         })
     }
 }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use milepost::internal::capture::DEFAULT_WATCHED_FOLDER;
 use milepost::model::Profile;
 
-use super::{ConfigFiles, Origin, Settings, value};
+use super::value::{Age, Folders, Interval, SettingValue as _};
+use super::{Origin, Settings};
 use crate::error::CommandError;
 
 /// What is looked at, and how often.
@@ -26,40 +28,23 @@ pub(crate) struct CaptureSettings {
 impl CaptureSettings {
     /// `own_folder` is where relative paths of a file start, from the project's root.
     pub(super) fn load<'p>(
-        files: &ConfigFiles<'_>,
-        settings: &mut Settings,
+        settings: &mut Settings<'_>,
         own_folder: impl Fn(&Origin) -> &'p Path,
     ) -> Result<Self, CommandError> {
-        let capture = flag(files, settings, "capture.enabled", true)?;
-        let usual = milepost::internal::capture::DEFAULT_WATCHED_FOLDER.to_owned();
-        let watch =
-            settings.resolve("capture.watch", files.find("capture.watch"), usual, |raw, origin| {
-                let folders = value::folders(raw)?.0;
-                Ok(value::Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))
-            })?;
-        let allow_home = flag(files, settings, "capture.allow_home", false)?;
-        let session = flag(files, settings, "session.enabled", true)?;
-        let usual = value::Age(Profile::Session.interval()).to_string();
-        let interval =
-            settings.resolve("session.interval", files.find("session.interval"), usual, |raw, _| {
-                value::interval(raw).map(|every| value::Age(Some(every)))
-            })?;
+        let in_root = |raw, origin: &Origin| {
+            let Folders(folders) = Folders::parse(raw)?;
+            Ok(Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))
+        };
+        let usual = Profile::Session.interval();
         Ok(Self {
-            capture,
-            watch: watch.map(|folders| folders.0).unwrap_or_default(),
-            allow_home,
-            session,
-            interval: interval.and_then(|every| every.0),
+            capture: settings.value("capture.enabled", true)?,
+            watch: settings
+                .in_files("capture.watch", DEFAULT_WATCHED_FOLDER, in_root)?
+                .map(|folders| folders.0)
+                .unwrap_or_default(),
+            allow_home: settings.value("capture.allow_home", false)?,
+            session: settings.value("session.enabled", true)?,
+            interval: settings.optional("session.interval", Age(usual))?.map(|Interval(every)| every),
         })
     }
-}
-
-fn flag(
-    files: &ConfigFiles<'_>,
-    settings: &mut Settings,
-    key: &'static str,
-    default: bool,
-) -> Result<bool, CommandError> {
-    let found = settings.resolve(key, files.find(key), default.to_string(), |raw, _| value::flag(&raw))?;
-    Ok(found.unwrap_or(default))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use milepost::internal::fs::bounded;
 use milepost::internal::trust::user_id;
+use strsim::levenshtein;
 
 use crate::error::CommandError;
 
@@ -75,8 +76,8 @@ impl File {
         let unknown = self.values.iter().filter(is_unknown).take(NAMED_KEYS);
         unknown
             .map(|(name, _)| {
-                let nearest = known.iter().min_by_key(|key| distance(name, key));
-                let close = nearest.filter(|key| distance(name, key) <= name.len().max(key.len()) / 2);
+                let nearest = known.iter().min_by_key(|key| levenshtein(name, key));
+                let close = nearest.filter(|key| levenshtein(name, key) <= name.len().max(key.len()) / 2);
                 let advice = close.map_or(String::new(), |key| format!("; did you mean {key}?"));
                 format!("unknown key {name} in {}{advice}", self.path.display())
             })
@@ -97,31 +98,15 @@ fn flatten(prefix: String, value: toml::Value, into: &mut Vec<(String, toml::Val
     }
 }
 
-/// How many letters have to be added, removed or changed (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::distance;
+    use super::levenshtein;
 
     #[test]
     fn counts_letters() {
-        assert_eq!(distance("retain.keep_lst", "retain.keep_last"), 1);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("profile", "profile"), 0);
+        assert_eq!(levenshtein("retain.keep_lst", "retain.keep_last"), 1);
+        assert_eq!(levenshtein("", "abc"), 3);
+        assert_eq!(levenshtein("kitten", "sitting"), 3);
+        assert_eq!(levenshtein("profile", "profile"), 0);
     }
 }

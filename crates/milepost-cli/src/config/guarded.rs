@@ -13,7 +13,8 @@ use milepost::internal::store::DEFAULT_WAIT;
 use milepost::model::Profile;
 
 use super::file::File;
-use super::{PromptDetail, RawValue, Retain, value};
+use super::value::{Age, AllowedValues, Folders, Interval, RawValue, Seconds, SettingValue, Size};
+use super::{PromptDetail, Retain};
 
 /// Guarded values by key, as TOML.
 pub(super) type Guarded = BTreeMap<String, String>;
@@ -45,54 +46,41 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         "store" | "pointer.file" | "pointer.key" | "pointer.commit" => true,
         "capture.allow_home" => theirs.as_bool() == Some(true) && !own_flag(ours, false),
         "capture.enabled" => theirs.as_bool() == Some(true) && !own_flag(ours, true),
-        "capture.watch" => value::folders(RawValue::Toml(theirs.clone()))
-            .is_ok_and(|folders| folders.0.iter().any(|folder| leads_outside(folder))),
-        "profile" => {
-            let theirs = theirs.as_str().and_then(|name| name.parse::<Profile>().ok());
-            theirs.is_some_and(|theirs| keeps_less(theirs, profile, user))
-        }
-        "retain.keep_last" => {
-            compare(value::keep, theirs, ours, profile.retention().keep_last, |a, b| a.larger(b) != a)
-        }
-        "retain.max_age" => {
-            compare(value::age, theirs, ours, profile.retention().max_age, |a, b| forever(a) < forever(b))
-        }
+        "capture.watch" => parse::<Folders>(theirs)
+            .is_some_and(|folders| folders.0.iter().any(|folder| leads_outside(folder))),
+        "profile" => parse(theirs).is_some_and(|theirs| keeps_less(theirs, profile, user)),
+        "retain.keep_last" => compare(theirs, ours, profile.retention().keep_last, |a, b| a.larger(*b) != *a),
+        "retain.max_age" => compare(theirs, ours, Age(profile.retention().max_age), is_shorter),
         "retain.keep_hourly" | "retain.keep_daily" | "retain.keep_weekly" => {
-            compare(value::count, theirs, ours, 0, |a, b| a < b)
+            compare(theirs, ours, 0u64, |a, b| a < b)
         }
-        "retain.keep_within" => compare(value::age, theirs, ours, None, |a, b| a < b),
-        "retain.ended_runs" => {
-            compare(value::age, theirs, ours, store_limits.ended_after, |a, b| forever(a) < forever(b))
-        }
+        "retain.keep_within" => compare(theirs, ours, Age(None), |a, b| a < b),
+        "retain.ended_runs" => compare(theirs, ours, Age(store_limits.ended_after), is_shorter),
         "retain.max_store" => {
-            compare(value::raw_size, theirs, ours, store_limits.max_bytes, |a, b| unbounded(a) < unbounded(b))
+            compare(theirs, ours, Size(store_limits.max_bytes), |a, b| unbounded(a) < unbounded(b))
         }
         // More of it costs more, less of it refuses or keeps less than the user's own settings.
-        "limits.field" => compare(value::raw_size, theirs, ours, SizeLimits::default().field, |a, b| a != b),
-        "limits.checkpoint" => {
-            compare(value::raw_size, theirs, ours, SizeLimits::default().checkpoint, |a, b| a != b)
-        }
-        "wait" => compare(value::seconds, theirs, ours, DEFAULT_WAIT, |a, b| a != b),
-        "resume.attempts" => {
-            compare(value::count, theirs, ours, ResumePolicy::default().attempts, |a, b| a != b)
-        }
-        "resume.cooldown" => {
-            compare(value::seconds, theirs, ours, ResumePolicy::default().cooldown, |a, b| a != b)
-        }
+        "limits.field" => compare(theirs, ours, Size(SizeLimits::default().field), |a, b| a != b),
+        "limits.checkpoint" => compare(theirs, ours, Size(SizeLimits::default().checkpoint), |a, b| a != b),
+        "wait" => compare(theirs, ours, Seconds(DEFAULT_WAIT), |a, b| a != b),
+        "resume.attempts" => compare(theirs, ours, ResumePolicy::default().attempts, |a, b| a != b),
+        "resume.cooldown" => compare(theirs, ours, Seconds(ResumePolicy::default().cooldown), |a, b| a != b),
         "session.interval" => {
-            let usual = Profile::Session.interval().unwrap_or(Duration::MAX);
-            compare(value::interval, theirs, ours, usual, |a, b| a < b)
+            let usual = Interval(Profile::Session.interval().unwrap_or(Duration::MAX));
+            compare(theirs, ours, usual, |a, b| a < b)
         }
         "redact.allow" => {
-            let entries =
-                |value: &toml::Value| value::allowed(RawValue::Toml(value.clone())).ok().map(|list| list.0);
-            let ours = ours.and_then(entries).unwrap_or_default();
-            let is_own = |entry: &String| ours.entries().contains(entry);
-            entries(theirs).is_some_and(|theirs| !theirs.entries().iter().all(is_own))
+            compare(theirs, ours, AllowedValues::default(), |AllowedValues(theirs), AllowedValues(ours)| {
+                !theirs.entries().iter().all(|entry| ours.entries().contains(entry))
+            })
         }
-        "hooks.prompts" => compare(PromptDetail::parse, theirs, ours, PromptDetail::Full, |a, b| a != b),
+        "hooks.prompts" => compare(theirs, ours, PromptDetail::Full, |a, b| a != b),
         _ => false,
     }
+}
+
+fn parse<T: SettingValue>(value: &toml::Value) -> Option<T> {
+    T::parse(RawValue::Toml(value.clone())).ok()
 }
 
 fn own_profile(user: Option<&File>) -> Profile {
@@ -110,29 +98,28 @@ fn keeps_less(theirs: Profile, ours: Profile, user: Option<&File>) -> bool {
     let own = |key: &str| user.is_some_and(|file| file.get(key).is_some());
     let (a, b) = (Settings::default().retention(theirs), Settings::default().retention(ours));
     (!own("retain.keep_last") && a.keep_last.larger(b.keep_last) != a.keep_last)
-        || (!own("retain.max_age") && forever(a.max_age) < forever(b.max_age))
+        || (!own("retain.max_age") && is_shorter(&Age(a.max_age), &Age(b.max_age)))
 }
 
 /// Compares the project's value with the user's, or with what holds without one.
-fn compare<T>(
-    parse: impl Fn(RawValue) -> Result<T, String>,
+fn compare<T: SettingValue>(
     theirs: &toml::Value,
     ours: Option<&toml::Value>,
     usual: T,
-    needs_trust: impl Fn(T, T) -> bool,
+    needs_trust: impl Fn(&T, &T) -> bool,
 ) -> bool {
-    let ours = ours.and_then(|value| parse(RawValue::Toml(value.clone())).ok()).unwrap_or(usual);
-    parse(RawValue::Toml(theirs.clone())).is_ok_and(|theirs| needs_trust(theirs, ours))
+    let ours = ours.and_then(parse).unwrap_or(usual);
+    parse(theirs).is_some_and(|theirs| needs_trust(&theirs, &ours))
 }
 
 /// An age without a limit is the longest.
-fn forever(age: Option<Duration>) -> Duration {
-    age.unwrap_or(Duration::MAX)
+fn is_shorter(theirs: &Age, ours: &Age) -> bool {
+    theirs.0.unwrap_or(Duration::MAX) < ours.0.unwrap_or(Duration::MAX)
 }
 
 /// A size of 0 has no limit.
-fn unbounded(size: u64) -> u64 {
-    if size == 0 { u64::MAX } else { size }
+fn unbounded(size: &Size) -> u64 {
+    if size.0 == 0 { u64::MAX } else { size.0 }
 }
 
 /// Whether a path, as it is written, can lead out of the project.
@@ -143,14 +130,14 @@ fn leads_outside(path: &Path) -> bool {
 /// Applies a project's retention as a lower bound: it must not take away from what the user's own settings and the profiles
 /// of runs keep. Values that were guarded and are still there have been trusted.
 pub(super) fn apply_as_minimum(retain: &mut Retain, project: &File, user: Option<&File>, guarded: &Guarded) {
-    let own = |key: &str| user.and_then(|file| file.get(key).cloned()).map(RawValue::Toml);
+    let own = |key: &str| user.and_then(|file| file.get(key));
     let unguarded = |key: &str| project.get(key).is_some() && !guarded.contains_key(key);
     if unguarded("retain.keep_last") {
         retain.keep_last_at_least = retain.keep_last.take();
-        retain.keep_last = own("retain.keep_last").and_then(|raw| value::keep(raw).ok());
+        retain.keep_last = own("retain.keep_last").and_then(parse);
     }
     if unguarded("retain.max_age") {
         retain.max_age_at_least = retain.max_age.take();
-        retain.max_age = own("retain.max_age").and_then(|raw| value::age(raw).ok());
+        retain.max_age = own("retain.max_age").and_then(parse).map(|Age(age)| age);
     }
 }

@@ -10,10 +10,10 @@ mod retain;
 mod trust;
 mod value;
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use std::collections::BTreeMap;
 
 use milepost::internal::engine::Pointer;
 use milepost::internal::model::SizeLimits;
@@ -32,6 +32,7 @@ use self::file::{File, FileLookup};
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::trust::{Trust, entry as trusted_entry};
 pub(crate) use self::value::duration;
+use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;
 use crate::error::CommandError;
 
@@ -80,7 +81,7 @@ pub(crate) enum Origin {
     Default,
 }
 
-impl std::fmt::Display for Origin {
+impl Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Flag(name) => write!(f, "flag {name}"),
@@ -152,22 +153,12 @@ pub(crate) struct Config {
 /// A value as it was written, and where.
 type RawSetting = Option<(RawValue, Origin)>;
 
-/// A value as it was written: text from a flag or a variable, or whatever a file holds.
-enum RawValue {
-    Text(String),
-    Toml(toml::Value),
-}
-
-/// The files in the order they are asked.
-struct ConfigFiles<'f>(Vec<&'f File>);
-
-impl ConfigFiles<'_> {
-    fn find(&self, key: &str) -> RawSetting {
-        self.0.iter().find_map(|file| {
-            let value = file.get(key)?.clone();
-            Some((RawValue::Toml(value), Origin::File(file.path.clone())))
-        })
-    }
+/// The value of a key in the first file that has it.
+fn find_in<'f>(files: impl IntoIterator<Item = &'f File>, key: &str) -> RawSetting {
+    files.into_iter().find_map(|file| {
+        let value = file.get(key)?.clone();
+        Some((RawValue::Toml(value), Origin::File(file.path.clone())))
+    })
 }
 
 impl Config {
@@ -219,19 +210,19 @@ impl Config {
         let run = global.run.clone().or(environment.run).map(|id| id.parse::<RunId>()).transpose()?;
         let requested_profile =
             global.profile.as_deref().map(|p| word(p, "--profile", "/profile")).transpose()?;
-        let mut settings = Settings(Vec::new());
+        let mut settings = Settings { files: Vec::new(), list: Vec::new() };
         let chosen = flag(&global.store, "--store")
             .or(environment.store.map(|v| (RawValue::Text(v), Origin::Environment("MILEPOST_STORE"))));
         let store_is_chosen = chosen.is_some();
-        let in_files = |key: &str| ConfigFiles(project.iter().chain(&user).collect()).find(key);
         let default_store = StoreUrl::sqlite(paths.database.clone());
         let parse_store = |raw: RawValue, origin: &Origin| {
-            let url: StoreUrl = value::text(raw)?.parse().map_err(|e| format!("{e}"))?;
+            let url: StoreUrl = String::parse(raw)?.parse().map_err(|e| format!("{e}"))?;
             let base = paths.root.join(own_folder(origin));
             Ok(if matches!(origin, Origin::File(_)) { url.map_path(|path| base.join(path)) } else { url })
         };
-        let found_store = chosen.or(in_files("store"));
-        let store = settings.resolve("store", found_store, default_store.to_string(), parse_store)?;
+        let found_store = chosen.or(find_in(project.iter().chain(&user), "store"));
+        let default = (default_store.to_string(), Origin::Default);
+        let store = settings.resolve("store", found_store, default, parse_store)?;
         // What `run` tells its command is where the store is anyway, and then it has its outbox.
         let store = store.filter(|url| *url != default_store);
         let (store_trust, record) = trust.judge(store.as_ref().unwrap_or(&default_store), &paths);
@@ -257,52 +248,28 @@ impl Config {
                 ignored.join(", ")
             ));
         }
-        let files = ConfigFiles(project.iter().chain(&user).collect());
-        let found_profile = flag(&global.profile, "--profile").or(files.find("profile"));
-        let profile = settings.resolve("profile", found_profile, Profile::Run.to_string(), |raw, _| {
-            value::text(raw)?.parse::<Profile>().map_err(|e| e.message)
-        })?;
-        let found_wait = flag(&global.wait, "--wait").or(files.find("wait"));
-        let wait =
-            settings.resolve("wait", found_wait, value::Seconds(DEFAULT_WAIT).to_string(), |raw, _| {
-                value::seconds(raw).map(value::Seconds)
-            })?;
+        settings.files = project.iter().chain(&user).collect();
+        let profile = settings.over_files("profile", flag(&global.profile, "--profile"), Profile::Run)?;
+        let wait = settings.over_files("wait", flag(&global.wait, "--wait"), Seconds(DEFAULT_WAIT))?;
         let standard = SizeLimits::default();
-        let mut limit = |key, default: u64| -> Result<u64, CommandError> {
-            let found =
-                settings.resolve(key, files.find(key), value::Size(default).to_string(), |raw, _| {
-                    value::raw_size(raw).map(value::Size)
-                })?;
-            Ok(found.map_or(default, |size| size.0))
-        };
         let limits = SizeLimits {
-            field: limit("limits.field", standard.field)?,
-            checkpoint: limit("limits.checkpoint", standard.checkpoint)?,
+            field: settings.value("limits.field", Size(standard.field))?.0,
+            checkpoint: settings.value("limits.checkpoint", Size(standard.checkpoint))?.0,
         };
-        let mut retain = Retain::load(&files, &mut settings, profile.unwrap_or(Profile::Run))?;
+        let mut retain = Retain::load(&mut settings, profile.unwrap_or(Profile::Run))?;
         if let (false, Some(file)) = (covered, &project) {
             guarded::apply_as_minimum(&mut retain, file, user.as_ref(), &guarded);
         }
-        let capture = CaptureSettings::load(&files, &mut settings, own_folder)?;
-        let agents = Agents::load(&files, &mut settings)?;
-        let none = || "none".to_owned();
-        let redact_allow =
-            settings
-                .resolve("redact.allow", files.find("redact.allow"), none(), |raw, _| value::allowed(raw))?;
-        let pointer_file =
-            settings.resolve("pointer.file", files.find("pointer.file"), none(), |raw, origin| {
-                Ok(own_folder(origin).join(value::text(raw)?).to_string_lossy().into_owned())
-            })?;
-        let pointer_key = settings.resolve("pointer.key", files.find("pointer.key"), none(), |raw, _| {
-            value::text(raw).and_then(value::key_path)
+        let capture = CaptureSettings::load(&mut settings, own_folder)?;
+        let agents = Agents::load(&mut settings)?;
+        let AllowedValues(redact_allow) = settings.value("redact.allow", AllowedValues::default())?;
+        let pointer_file = settings.in_files("pointer.file", "none", |raw, origin| {
+            Ok(own_folder(origin).join(String::parse(raw)?).to_string_lossy().into_owned())
         })?;
-        let commit =
-            settings.resolve("pointer.commit", files.find("pointer.commit"), "false".into(), |raw, _| {
-                value::flag(&raw)
-            })?;
+        let pointer_key = settings.optional::<KeyPath>("pointer.key", "none")?;
+        let commit = settings.value("pointer.commit", false)?;
         let pointer = match (pointer_file, pointer_key) {
             (Some(name), Some(key)) => {
-                let commit = commit.unwrap_or_default();
                 Some(Pointer { file: paths.root.join(name), key: key.0, commit, place: paths.clone() })
             }
             (None, None) => None,
@@ -336,9 +303,9 @@ impl Config {
             pointer,
             capture,
             agents,
-            redact_allow: redact_allow.map(|allowed| allowed.0).unwrap_or_default(),
+            redact_allow,
             warnings,
-            settings: settings.0,
+            settings: settings.list,
             file,
         })
     }
@@ -369,21 +336,62 @@ impl Config {
     }
 }
 
-/// Settings as they are settled, each with its origin.
-struct Settings(Vec<Setting>);
+/// Reads settings from files, and lists each with its value and origin.
+struct Settings<'f> {
+    /// The files in the order they are asked.
+    files: Vec<&'f File>,
+    list: Vec<Setting>,
+}
 
-impl Settings {
-    fn resolve<T: std::fmt::Display>(
-        &mut self,
-        key: &'static str,
-        found: RawSetting,
-        default: String,
-        parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
-    ) -> Result<Option<T>, CommandError> {
-        self.resolve_or(key, found, (default, Origin::Default), parse)
+impl Settings<'_> {
+    /// A setting with a default.
+    fn value<T: SettingValue>(&mut self, key: &'static str, default: T) -> Result<T, CommandError> {
+        Ok(self.optional(key, &default)?.unwrap_or(default))
     }
 
-    fn resolve_or<T: std::fmt::Display>(
+    /// A setting that may be left out; `default` is what `config show` says then.
+    fn optional<T: SettingValue>(
+        &mut self,
+        key: &'static str,
+        default: impl Display,
+    ) -> Result<Option<T>, CommandError> {
+        self.in_files(key, default, |raw, _| T::parse(raw))
+    }
+
+    /// A setting that the profile decides where no file does.
+    fn by_profile<T: SettingValue>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        profile: Profile,
+    ) -> Result<Option<T>, CommandError> {
+        let default = (default.to_string(), Origin::Profile(profile));
+        self.resolve(key, find_in(self.files.iter().copied(), key), default, |raw, _| T::parse(raw))
+    }
+
+    /// A setting that a flag decides before the files.
+    fn over_files<T: SettingValue>(
+        &mut self,
+        key: &'static str,
+        flag: RawSetting,
+        default: T,
+    ) -> Result<Option<T>, CommandError> {
+        let found = flag.or(find_in(self.files.iter().copied(), key));
+        self.resolve(key, found, (default.to_string(), Origin::Default), |raw, _| T::parse(raw))
+    }
+
+    /// A setting of the files whose meaning depends on the file.
+    fn in_files<T: Display>(
+        &mut self,
+        key: &'static str,
+        default: impl Display,
+        parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
+    ) -> Result<Option<T>, CommandError> {
+        let found = find_in(self.files.iter().copied(), key);
+        self.resolve(key, found, (default.to_string(), Origin::Default), parse)
+    }
+
+    fn resolve<T: Display>(
         &mut self,
         key: &'static str,
         found: RawSetting,
@@ -391,15 +399,14 @@ impl Settings {
         parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
     ) -> Result<Option<T>, CommandError> {
         let Some((raw, origin)) = found else {
-            self.0.push(Setting { key, value: default.0, origin: default.1 });
+            self.list.push(Setting { key, value: default.0, origin: default.1 });
             return Ok(None);
         };
         let parsed = parse(raw, &origin).map_err(|why| match &origin {
-            Origin::Flag(name) => CommandError::usage(format!("{name}: {why}")),
-            Origin::Environment(name) => CommandError::usage(format!("{name}: {why}")),
+            Origin::Flag(name) | Origin::Environment(name) => CommandError::usage(format!("{name}: {why}")),
             _ => CommandError::usage(format!("{key} in {origin}: {why}")),
         })?;
-        self.0.push(Setting { key, value: parsed.to_string(), origin });
+        self.list.push(Setting { key, value: parsed.to_string(), origin });
         Ok(Some(parsed))
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use milepost::internal::model::StoreLimits;
 use milepost::model::{KeepCount, Profile};
 
-use super::{ConfigFiles, Origin, RawValue, Settings, value};
+use super::Settings;
+use super::value::{Age, RawValue, SettingValue, Size};
 use crate::error::CommandError;
 
 /// What is kept, as far as anybody said.
@@ -50,65 +51,30 @@ pub(crate) struct RetainFlags {
 }
 
 impl Retain {
-    pub(super) fn load(
-        files: &ConfigFiles<'_>,
-        settings: &mut Settings,
-        profile: Profile,
-    ) -> Result<Self, CommandError> {
-        let by_profile = Origin::Profile(profile);
-        let retention = profile.retention();
-        let store_limits = StoreLimits::default();
-        let mut retain = Self {
-            keep_last: settings.resolve_or(
-                "retain.keep_last",
-                files.find("retain.keep_last"),
-                (retention.keep_last.to_string(), by_profile.clone()),
-                |raw, _| value::keep(raw),
-            )?,
-            max_age: settings
-                .resolve_or(
-                    "retain.max_age",
-                    files.find("retain.max_age"),
-                    (value::Age(retention.max_age).to_string(), by_profile),
-                    |raw, _| value::age(raw).map(value::Age),
-                )?
-                .map(|age| age.0),
-            store_limits,
-            ..Self::default()
-        };
-        for (key, count) in [
-            ("retain.keep_hourly", &mut retain.keep_hourly),
-            ("retain.keep_daily", &mut retain.keep_daily),
-            ("retain.keep_weekly", &mut retain.keep_weekly),
-        ] {
-            let found = settings.resolve(key, files.find(key), "0".into(), |raw, _| value::count(raw))?;
-            *count = found.unwrap_or_default();
-        }
-        for (key, span) in [
-            ("retain.keep_within", &mut retain.keep_within),
-            ("retain.ended_runs", &mut retain.store_limits.ended_after),
-            ("retain.compress_after", &mut retain.store_limits.compress_after),
-        ] {
-            let default = value::Age(*span).to_string();
-            let found =
-                settings.resolve(key, files.find(key), default, |raw, _| value::age(raw).map(value::Age))?;
-            *span = found.map_or(*span, |age| age.0);
-        }
-        let key = "retain.max_store";
-        let found = settings.resolve(
-            key,
-            files.find(key),
-            value::Size(store_limits.max_bytes).to_string(),
-            |raw, _| value::raw_size(raw).map(value::Size),
-        )?;
-        retain.store_limits.max_bytes = found.map_or(store_limits.max_bytes, |size| size.0);
-        Ok(retain)
+    pub(super) fn load(settings: &mut Settings<'_>, profile: Profile) -> Result<Self, CommandError> {
+        let (retention, usual) = (profile.retention(), StoreLimits::default());
+        let max_age = Age(retention.max_age);
+        Ok(Self {
+            keep_last: settings.by_profile("retain.keep_last", retention.keep_last, profile)?,
+            max_age: settings.by_profile("retain.max_age", max_age, profile)?.map(|age| age.0),
+            keep_last_at_least: None,
+            max_age_at_least: None,
+            keep_hourly: settings.value("retain.keep_hourly", 0)?,
+            keep_daily: settings.value("retain.keep_daily", 0)?,
+            keep_weekly: settings.value("retain.keep_weekly", 0)?,
+            keep_within: settings.value("retain.keep_within", Age(None))?.0,
+            store_limits: StoreLimits {
+                ended_after: settings.value("retain.ended_runs", Age(usual.ended_after))?.0,
+                compress_after: settings.value("retain.compress_after", Age(usual.compress_after))?.0,
+                max_bytes: settings.value("retain.max_store", Size(usual.max_bytes))?.0,
+            },
+        })
     }
 
     /// What is kept where flags go over the rest.
     pub(crate) fn with(&self, flags: &RetainFlags) -> Result<Self, CommandError> {
         let mut retain = self.clone();
-        if let Some(keep) = parsed("--keep-last", &flags.keep_last, value::keep)? {
+        if let Some(keep) = parse("--keep-last", &flags.keep_last)? {
             retain.keep_last = Some(keep);
             retain.keep_last_at_least = None;
         }
@@ -117,9 +83,9 @@ impl Retain {
             ("--keep-daily", &flags.keep_daily, &mut retain.keep_daily),
             ("--keep-weekly", &flags.keep_weekly, &mut retain.keep_weekly),
         ] {
-            *count = parsed(name, flag, value::count)?.unwrap_or(*count);
+            *count = parse(name, flag)?.unwrap_or(*count);
         }
-        if let Some(age) = parsed("--max-age", &flags.max_age, value::age)? {
+        if let Some(Age(age)) = parse("--max-age", &flags.max_age)? {
             retain.max_age = Some(age);
             retain.max_age_at_least = None;
         }
@@ -127,17 +93,13 @@ impl Retain {
             ("--keep-within", &flags.keep_within, &mut retain.keep_within),
             ("--compress-after", &flags.compress_after, &mut retain.store_limits.compress_after),
         ] {
-            *span = parsed(name, flag, value::age)?.unwrap_or(*span);
+            *span = parse(name, flag)?.map_or(*span, |Age(age)| age);
         }
         Ok(retain)
     }
 }
 
-fn parsed<T>(
-    name: &str,
-    flag: &Option<String>,
-    parse: fn(RawValue) -> Result<T, String>,
-) -> Result<Option<T>, CommandError> {
-    let text = flag.as_ref().map(|text| parse(RawValue::Text(text.clone())));
-    text.transpose().map_err(|why| CommandError::usage(format!("{name}: {why}")))
+fn parse<T: SettingValue>(name: &str, flag: &Option<String>) -> Result<Option<T>, CommandError> {
+    let value = flag.clone().map(|text| T::parse(RawValue::Text(text))).transpose();
+    value.map_err(|why| CommandError::usage(format!("{name}: {why}")))
 }

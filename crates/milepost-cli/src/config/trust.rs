@@ -11,7 +11,7 @@ use milepost::store::{ForeignReason, StoreUrl};
 
 use super::file::File;
 use super::guarded::Guarded;
-use super::{RawValue, value};
+use super::value::{Folders, RawValue, SettingValue as _};
 use crate::error::CommandError;
 
 /// How the keys of the pointer begin.
@@ -38,7 +38,7 @@ impl Trust {
         let from_file = user.and_then(|file| Some((file.get(PATHS)?.clone(), &file.path)));
         let from_file = from_file.map(|(raw, path)| {
             let why = |why| CommandError::usage(format!("{PATHS} in {}: {why}", path.display()));
-            value::folders(RawValue::Toml(raw)).map_err(why)
+            Folders::parse(RawValue::Toml(raw)).map_err(why)
         });
         let from_file = from_file.transpose()?.map(|folders| folders.0).unwrap_or_default();
         let expanded = from_file.into_iter().map(|path| match (path.strip_prefix("~"), home) {

@@ -1,27 +1,108 @@
-//! Values of settings: durations, sizes, counts, paths; each parser says what is allowed, each type shows itself.
+//! Values of settings: durations, sizes, counts, paths. Each type parses what was written and says what is allowed, and
+//! shows itself for `config show`.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use milepost::AllowList;
-use milepost::model::KeepCount;
+use milepost::model::{KeepCount, Profile};
 
-use super::RawValue;
+/// A value as it was written: text from a flag or a variable, or whatever a file holds.
+#[derive(Clone)]
+pub(super) enum RawValue {
+    Text(String),
+    Toml(toml::Value),
+}
 
-/// A time to wait.
+impl RawValue {
+    /// The text of a value that may stand with or without quotes.
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) | Self::Toml(toml::Value::String(text)) => text,
+            Self::Toml(other) => other.to_string(),
+        }
+    }
+}
+
+/// The value of a setting.
+pub(super) trait SettingValue: Display + Sized {
+    /// Parses what was written, or says what is allowed.
+    fn parse(raw: RawValue) -> Result<Self, String>;
+}
+
+impl SettingValue for String {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        match raw {
+            RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => Ok(text),
+            RawValue::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
+        }
+    }
+}
+
+impl SettingValue for bool {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        match raw {
+            RawValue::Toml(toml::Value::Boolean(value)) => Ok(value),
+            _ => Err("true or false is needed".into()),
+        }
+    }
+}
+
+impl SettingValue for u64 {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        let text = raw.into_text();
+        text.parse().map_err(|_| format!("\"{text}\" is not a number of 0 or more"))
+    }
+}
+
+impl SettingValue for KeepCount {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        raw.into_text().parse::<Self>().map_err(|e| e.message)
+    }
+}
+
+impl SettingValue for Profile {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        String::parse(raw)?.parse::<Self>().map_err(|e| e.message)
+    }
+}
+
+/// A time to wait: a number of seconds, or a duration.
+#[derive(PartialEq)]
 pub(super) struct Seconds(pub(super) Duration);
 
-impl fmt::Display for Seconds {
+impl SettingValue for Seconds {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        let text = raw.into_text();
+        let plain = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+        match plain {
+            // A year is as good as for ever, and clocks can count it.
+            Some(wait) => Ok(Self(wait.min(Duration::from_secs(31_536_000)))),
+            None => duration(&text)
+                .map(Self)
+                .map_err(|_| format!("\"{text}\" is not a number of seconds, 0 or more")),
+        }
+    }
+}
+
+impl Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.as_secs_f64())
     }
 }
 
 /// A number of bytes; 0 is off.
+#[derive(PartialEq)]
 pub(super) struct Size(pub(super) u64);
 
-impl fmt::Display for Size {
+impl SettingValue for Size {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        size(&raw.into_text()).map(Self)
+    }
+}
+
+impl Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 6] = [
             (1 << 30, "GiB"),
@@ -38,10 +119,20 @@ impl fmt::Display for Size {
     }
 }
 
-/// How old something may become.
+/// How old something may become; `None` is no limit.
+#[derive(PartialEq, PartialOrd)]
 pub(super) struct Age(pub(super) Option<Duration>);
 
-impl fmt::Display for Age {
+impl SettingValue for Age {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        match String::parse(raw)?.as_str() {
+            "none" => Ok(Self(None)),
+            text => duration(text).map(|age| Self(Some(age))).map_err(|e| format!("{e}, nor \"none\"")),
+        }
+    }
+}
+
+impl Display for Age {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(age) = self.0 else { return f.write_str("none") };
         const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3600, "h"), (60, "m")];
@@ -53,31 +144,94 @@ impl fmt::Display for Age {
     }
 }
 
+/// How often something happens: never without a pause.
+#[derive(PartialEq, PartialOrd)]
+pub(super) struct Interval(pub(super) Duration);
+
+impl SettingValue for Interval {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        let every = duration(&String::parse(raw)?)?;
+        if every.is_zero() { Err("an interval must be longer than 0".into()) } else { Ok(Self(every)) }
+    }
+}
+
+impl Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Age(Some(self.0)).fmt(f)
+    }
+}
+
 /// Names of members that lead to a value.
 pub(super) struct KeyPath(pub(super) Vec<String>);
 
-impl fmt::Display for KeyPath {
+impl SettingValue for KeyPath {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        let text = String::parse(raw)?;
+        let names: Vec<String> = text.split('.').map(str::to_owned).collect();
+        if names.iter().any(String::is_empty) {
+            return Err(format!("\"{text}\" is not a path of names such as \"state.checkpointRef\""));
+        }
+        Ok(Self(names))
+    }
+}
+
+impl Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("."))
     }
 }
 
-pub(super) fn key_path(text: String) -> Result<KeyPath, String> {
-    let names: Vec<String> = text.split('.').map(str::to_owned).collect();
-    if names.iter().any(String::is_empty) {
-        return Err(format!("\"{text}\" is not a path of names such as \"state.checkpointRef\""));
+/// Folders, in a list or alone.
+pub(super) struct Folders(pub(super) Vec<PathBuf>);
+
+impl SettingValue for Folders {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        let one = |value: toml::Value| match value {
+            toml::Value::String(text) if !text.is_empty() => Ok(PathBuf::from(text)),
+            other => Err(format!("{other} where the name of a folder in quotes is needed")),
+        };
+        Ok(Self(match raw {
+            RawValue::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
+            RawValue::Toml(value) => vec![one(value)?],
+            RawValue::Text(text) => vec![text.into()],
+        }))
     }
-    Ok(KeyPath(names))
 }
 
-pub(super) fn text(raw: RawValue) -> Result<String, String> {
-    match raw {
-        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => Ok(text),
-        RawValue::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
+impl Display for Folders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<_> = self.0.iter().map(|folder| folder.display().to_string()).collect();
+        f.write_str(&shown.join(", "))
     }
 }
 
-/// Reads a number and a unit of time: `30s`, `5m`, `12h`, `14d`, `2w`.
+/// A list of values that redaction leaves in place.
+#[derive(Default)]
+pub(super) struct AllowedValues(pub(super) AllowList);
+
+impl SettingValue for AllowedValues {
+    fn parse(raw: RawValue) -> Result<Self, String> {
+        let entries: Vec<String> = match raw {
+            RawValue::Toml(toml::Value::Array(all)) => {
+                all.into_iter().map(|value| String::parse(RawValue::Toml(value))).collect::<Result<_, _>>()?
+            }
+            RawValue::Toml(other) => return Err(format!("{other} where a list of texts is needed")),
+            RawValue::Text(text) => vec![text],
+        };
+        AllowList::new(entries).map(Self).map_err(|e| e.message)
+    }
+}
+
+impl Display for AllowedValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.entries() {
+            [] => f.write_str("none"),
+            entries => f.write_str(&entries.join(", ")),
+        }
+    }
+}
+
+/// Parses a number and a unit of time: `30s`, `5m`, `12h`, `14d`, `2w`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is not a duration such as 30s, 5m, 12h, 14d or 2w");
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
@@ -94,21 +248,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).filter(|s| *s <= 315_360_000_000).map(Duration::from_secs).ok_or_else(wrong)
 }
 
-/// Seconds as a number, or a duration.
-pub(super) fn seconds(raw: RawValue) -> Result<Duration, String> {
-    let text = match raw {
-        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => text,
-        RawValue::Toml(other) => other.to_string(),
-    };
-    let plain = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-    match plain {
-        // A year is as good as for ever, and clocks can count it.
-        Some(wait) => Ok(wait.min(Duration::from_secs(31_536_000))),
-        None => duration(&text).map_err(|_| format!("\"{text}\" is not a number of seconds, 0 or more")),
-    }
-}
-
-/// Reads bytes: a number, or one with a unit such as `256KiB` or `1MB`.
+/// Parses bytes: a number, or one with a unit such as `256KiB` or `1MB`.
 fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\" is not a size such as 65536, 256KiB or 1MiB; 0 is off");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -123,100 +263,6 @@ fn size(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).ok_or_else(wrong)
-}
-
-pub(super) fn raw_size(raw: RawValue) -> Result<u64, String> {
-    match raw {
-        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => size(&text),
-        RawValue::Toml(other) => size(&other.to_string()),
-    }
-}
-
-pub(super) fn keep(raw: RawValue) -> Result<KeepCount, String> {
-    let text = match raw {
-        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => text,
-        RawValue::Toml(other) => other.to_string(),
-    };
-    text.parse::<KeepCount>().map_err(|e| e.message)
-}
-
-/// Yes or no.
-pub(super) fn flag(raw: &RawValue) -> Result<bool, String> {
-    match raw {
-        RawValue::Toml(toml::Value::Boolean(value)) => Ok(*value),
-        _ => Err("true or false is needed".into()),
-    }
-}
-
-/// A list of folders.
-pub(super) struct Folders(pub(super) Vec<PathBuf>);
-
-impl fmt::Display for Folders {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Vec<_> = self.0.iter().map(|folder| folder.display().to_string()).collect();
-        f.write_str(&shown.join(", "))
-    }
-}
-
-/// Folders, in a list or alone.
-pub(super) fn folders(raw: RawValue) -> Result<Folders, String> {
-    let one = |value: toml::Value| match value {
-        toml::Value::String(text) if !text.is_empty() => Ok(PathBuf::from(text)),
-        other => Err(format!("{other} where the name of a folder in quotes is needed")),
-    };
-    Ok(Folders(match raw {
-        RawValue::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
-        RawValue::Toml(value) => vec![one(value)?],
-        RawValue::Text(text) => vec![text.into()],
-    }))
-}
-
-/// Values that redaction leaves in place.
-pub(super) struct AllowedValues(pub(super) AllowList);
-
-impl fmt::Display for AllowedValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.entries() {
-            [] => f.write_str("none"),
-            entries => f.write_str(&entries.join(", ")),
-        }
-    }
-}
-
-/// A list of values that redaction leaves in place.
-pub(super) fn allowed(raw: RawValue) -> Result<AllowedValues, String> {
-    let one = |value: toml::Value| match value {
-        toml::Value::String(text) => Ok(text),
-        other => Err(format!("{other} where a text in quotes is needed")),
-    };
-    let entries: Vec<String> = match raw {
-        RawValue::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
-        RawValue::Toml(other) => return Err(format!("{other} where a list of texts is needed")),
-        RawValue::Text(text) => vec![text],
-    };
-    AllowList::new(entries).map(AllowedValues).map_err(|e| e.message)
-}
-
-/// How often something happens: never without a pause.
-pub(super) fn interval(raw: RawValue) -> Result<Duration, String> {
-    let every = duration(&text(raw)?)?;
-    if every.is_zero() { Err("an interval must be longer than 0".into()) } else { Ok(every) }
-}
-
-/// A number of things, 0 or more.
-pub(super) fn count(raw: RawValue) -> Result<u64, String> {
-    let text = match raw {
-        RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => text,
-        RawValue::Toml(other) => other.to_string(),
-    };
-    text.parse().map_err(|_| format!("\"{text}\" is not a number of 0 or more"))
-}
-
-pub(super) fn age(raw: RawValue) -> Result<Option<Duration>, String> {
-    match text(raw)?.as_str() {
-        "none" => Ok(None),
-        text => duration(text).map(Some).map_err(|e| format!("{e}, nor \"none\"")),
-    }
 }
 
 #[cfg(test)]
