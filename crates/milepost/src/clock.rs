@@ -73,7 +73,7 @@ pub(crate) fn elapsed_ms(start: &ClockReading, end: &ClockReading) -> u64 {
 }
 
 /// How long ago `then` was at `now`; `None` where the clock has gone back.
-pub fn age(then: Timestamp, now: Timestamp) -> Option<Duration> {
+pub(crate) fn age(then: Timestamp, now: Timestamp) -> Option<Duration> {
     Duration::try_from(now.duration_since(then)).ok()
 }
 

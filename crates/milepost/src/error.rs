@@ -3,13 +3,15 @@
 
 use std::path::PathBuf;
 
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
 #[cfg(feature = "brief")]
 use crate::brief::OverBudget;
 #[cfg(feature = "interop")]
 use crate::interop::InteropError;
 use crate::model::{IdError, RunId, ValidationError, closed_enum};
 use crate::seal::SealError;
-use crate::store::{Damage, DamageKind, StoreError, UrlError};
+use crate::store::{Damage, StoreError, UrlError};
 use crate::trigger::TimerError;
 
 closed_enum! {
@@ -275,7 +277,7 @@ impl Error {
             Self::Schema(_) => R::CheckpointSchemaInvalid,
             Self::Value { .. } => R::CheckpointSchemaInvalid,
             Self::Url(_) => R::Usage,
-            Self::Damaged(damage) => damage_reason(damage),
+            Self::Damaged(damage) => damage.reason_code(),
             Self::Newer { .. } => R::StoreNewer,
             Self::NotFound { .. } => R::CheckpointNotFound,
             Self::Ambiguous { .. } => R::CheckpointRefAmbiguous,
@@ -308,7 +310,7 @@ impl Error {
                 StoreError::Missing { .. } => R::StoreMissing,
                 StoreError::Untrusted { .. } => R::StoreUntrusted,
                 StoreError::Newer { .. } => R::StoreNewer,
-                StoreError::Damaged(damage) => damage_reason(damage),
+                StoreError::Damaged(damage) => damage.reason_code(),
                 StoreError::NoRun(_) => R::RunNotFound,
                 StoreError::NoCheckpoint(..) => R::CheckpointNotFound,
                 StoreError::Exists(_) | StoreError::Named(_) => R::CheckpointIdInvalid,
@@ -324,9 +326,18 @@ impl Error {
     }
 }
 
-fn damage_reason(damage: &Damage) -> ReasonCode {
-    match damage.kind {
-        DamageKind::Integrity => ReasonCode::CheckpointIntegrityMismatch,
-        DamageKind::Schema => ReasonCode::CheckpointSchemaInvalid,
+/// What programs read of an error: its reason code, and its message with all causes on one line.
+impl Serialize for Error {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_struct("Error", 2)?;
+        members.serialize_field("reason_code", &self.reason())?;
+        members.serialize_field("message", &error_chain(self))?;
+        members.end()
     }
+}
+
+/// An error with its causes, on one line.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -4,9 +4,10 @@
 use std::ops::Range;
 
 /// Something that reads oddly.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
     /// The section it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
     /// What is odd.
     pub message: String,

@@ -19,9 +19,9 @@ pub mod capture {
     pub use crate::capture::*;
 }
 
-/// Ages of timestamps.
+/// The system's clock.
 pub mod clock {
-    pub use crate::clock::{SystemClock, age};
+    pub use crate::clock::SystemClock;
 }
 
 /// The engine's helpers for commands.
@@ -36,6 +36,7 @@ pub mod engine {
     pub use crate::engine::outbox::{DeliveryReport, Outbox, PendingSave, PendingState, QueuedSave};
     pub use crate::engine::pointer::Pointer;
     pub use crate::engine::resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
+    pub use crate::engine::run_groups::{AssessedRun, RunGroups};
     pub use crate::engine::run_options::{RunLocation, RunOptions};
     pub use crate::engine::show::source_details;
     pub use crate::engine::start::{StartOptions, StartedRun};
@@ -100,4 +101,4 @@ pub mod trust {
 }
 
 pub use crate::engine::import::preview_import;
-pub use crate::run::error_chain;
+pub use crate::error::error_chain;

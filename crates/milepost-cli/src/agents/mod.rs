@@ -10,7 +10,7 @@ mod opencode;
 pub(crate) mod setup;
 mod spec;
 #[cfg(test)]
-mod toy;
+mod toy_tests;
 
 pub(crate) use self::spec::{AgentSpec, AnswerFormat, EventFormat, Roots, Scope, ToolNames, UserFolders};
 
@@ -24,7 +24,7 @@ pub(crate) static AGENTS: &[Agent] = &[
     &codex::SPEC,
     &opencode::SPEC,
     #[cfg(test)]
-    &toy::SPEC,
+    &toy_tests::SPEC,
 ];
 
 pub(crate) fn find_agent(name: &str) -> Option<Agent> {

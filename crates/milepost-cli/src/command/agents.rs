@@ -1,5 +1,6 @@
 //! `agents`: sets agents up so that they tell Milepost what happens, says how that stands, and takes it back.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use milepost::ReasonCode;
@@ -11,9 +12,7 @@ use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::agents::{
-    AgentStatus, AgentsDocument, Failed, Mode, SetupDocument, SetupStatus, StatusDocument, page,
-};
+use crate::present::agents::{AgentStatus, Failed, Mode, SetupDocument, StatusDocument, page};
 
 /// Set agents up: hooks, the /checkpoint command and the MCP server
 ///
@@ -76,31 +75,26 @@ struct Selection {
     dry_run: bool,
 }
 
-pub(crate) fn execute(args: &AgentsArgs, context: &Context<'_>) -> Result<AgentsDocument, CommandError> {
-    match &args.action {
+pub(crate) fn run(args: AgentsArgs, context: &Context<'_>) -> Result<(), CommandError> {
+    let setup = AgentSetup::open(context);
+    match args.action {
         AgentsAction::Install(selection) => {
-            let setup = AgentSetup::open(context);
-            let plans = setup.requests(
-                Action::Install,
-                &select_agents(&selection.names, selection.all, &setup)?,
-                selection.scope(),
-            )?;
-            setup.execute(plans, selection.dry_run).map(AgentsDocument::Setup)
+            let agents = select_agents(&selection.names, selection.all, &setup)?;
+            let requests = setup.requests(Action::Install, &agents, selection.scope())?;
+            context.output.present(&setup.execute(&requests, selection.dry_run)?)
         }
         AgentsAction::Uninstall { selection, everywhere } => {
-            let setup = AgentSetup::open(context);
             let agents = select_agents(&selection.names, selection.all, &setup)?;
-            let plans = match everywhere {
+            let requests = match everywhere {
                 true => setup.uninstall_requests_everywhere(&agents),
                 false => setup.requests(Action::Uninstall, &agents, selection.scope())?,
             };
-            setup.execute(plans, selection.dry_run).map(AgentsDocument::Setup)
+            context.output.present(&setup.execute(&requests, selection.dry_run)?)
         }
         AgentsAction::Status { names, all, project } => {
-            let setup = AgentSetup::open(context);
-            let agents = if names.is_empty() { AGENTS.to_vec() } else { select_agents(names, *all, &setup)? };
-            let scopes: &[Scope] = if *project { &[Scope::Project] } else { &[Scope::User, Scope::Project] };
-            Ok(AgentsDocument::Status(setup.status(&agents, scopes)))
+            let agents = if names.is_empty() { AGENTS.to_vec() } else { select_agents(&names, all, &setup)? };
+            let scopes: &[Scope] = if project { &[Scope::Project] } else { &[Scope::User, Scope::Project] };
+            context.output.present(&setup.status(&agents, scopes))
         }
     }
 }
@@ -221,7 +215,7 @@ impl<'a> AgentSetup<'a> {
     }
 
     /// Plans, asks on a terminal, and does it.
-    fn execute(&self, requests: Vec<SetupRequest>, dry_run: bool) -> Result<SetupDocument, CommandError> {
+    fn execute(&self, requests: &[SetupRequest], dry_run: bool) -> Result<SetupDocument, CommandError> {
         let output = self.context.output;
         let asks = !output.yes && output.can_ask();
         if dry_run || asks {
@@ -246,7 +240,7 @@ impl<'a> AgentSetup<'a> {
                 }
             }
         }
-        Ok(self.apply(&requests))
+        Ok(self.apply(requests))
     }
 
     /// Does it, and gives what became of it.
@@ -277,22 +271,24 @@ impl<'a> AgentSetup<'a> {
     }
 
     fn status(&self, agents: &[Agent], scopes: &[Scope]) -> StatusDocument {
-        let scopes =
-            scopes.iter().filter(|scope| **scope == Scope::Project || self.environment.user.is_some());
-        let scopes: Vec<_> = scopes.copied().collect();
-        let inspect = |agent: &Agent| {
-            let program = self.environment.program(agent.program);
-            AgentStatus { agent, program, setups: inspect_scopes(agent, &scopes, &self.roots) }
+        let has_files = |scope: &&Scope| **scope == Scope::Project || self.environment.user.is_some();
+        let scopes: Vec<_> = scopes.iter().filter(has_files).copied().collect();
+        let program = |name| self.environment.program(name).map(|path| path.display().to_string());
+        let inspect = |agent: &Agent| AgentStatus {
+            agent,
+            program: program(agent.program),
+            setups: inspect_scopes(agent, &scopes, &self.roots),
         };
-        let agents: Vec<_> = agents.iter().map(inspect).collect();
         let records = self.records(Access::ReadOnly);
-        let mut elsewhere: Vec<_> =
-            records.all().iter().filter_map(|record| record.project.clone()).collect();
-        elsewhere.retain(|root| *root != self.roots.project);
-        elsewhere.sort();
-        elsewhere.dedup();
-        let program = self.environment.program("milepost");
-        StatusDocument::new(SetupStatus { agents, program, elsewhere })
+        let elsewhere: BTreeSet<_> =
+            records.all().iter().filter_map(|record| record.project.as_ref()).collect();
+        let elsewhere = elsewhere.into_iter().filter(|root| **root != self.roots.project);
+        StatusDocument {
+            schema: "milepost.agents.status/1",
+            program: program("milepost"),
+            agents: agents.iter().map(inspect).collect(),
+            elsewhere: elsewhere.map(|root| root.display().to_string()).collect(),
+        }
     }
 }
 

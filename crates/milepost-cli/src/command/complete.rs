@@ -17,7 +17,7 @@ pub(crate) struct CompleteArgs {
     pub(super) reference: String,
 }
 
-pub(crate) fn execute(args: &CompleteArgs, context: &Context<'_>) -> Result<CompleteDocument, CommandError> {
+pub(crate) fn execute(args: CompleteArgs, context: &Context<'_>) -> Result<CompleteDocument, CommandError> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.open_existing()?;
     let run = context.named_run(&mp)?;

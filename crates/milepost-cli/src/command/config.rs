@@ -18,7 +18,7 @@ enum ConfigAction {
     Show,
 }
 
-pub(crate) fn execute(args: &ConfigArgs, context: &Context<'_>) -> Result<ConfigDocument, CommandError> {
+pub(crate) fn execute(args: ConfigArgs, context: &Context<'_>) -> Result<ConfigDocument, CommandError> {
     let ConfigAction::Show = args.action;
     let config = &context.config;
     let row = |setting: &crate::config::Setting| SettingRow {

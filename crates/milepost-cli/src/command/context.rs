@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
 use crate::input::Argument;
-use crate::present::saved::ChangeDocument;
+use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Say how full the agent's context is and what must stay in it
 ///
@@ -44,10 +44,7 @@ pub(crate) struct ContextFields {
     context_digest: Option<ContextDigest>,
 }
 
-pub(crate) fn execute(
-    args: ContextArgs,
-    context: &Context<'_>,
-) -> Result<ChangeDocument<ContextFields>, CommandError> {
+pub(crate) fn execute(args: ContextArgs, context: &Context<'_>) -> ChangeResult<ContextFields> {
     let ContextAction::Set { pressure, dropped, protect, policy } = args.action;
     let pressure = pressure.map(|p| p.word("--pressure", "/context_digest/window_pressure")).transpose()?;
     let dropped = dropped.map(|n| n.number("--dropped", "/context_digest/dropped_items")).transpose()?;
@@ -57,8 +54,6 @@ pub(crate) fn execute(
         return Err(CommandError::usage(message).with_hint("`milepost help context` has examples"));
     }
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
-    let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary().record().clone().ok();
-    let context_digest =
-        applied.mp.as_ref().and_then(read).and_then(|record| record.working().context_digest().clone());
+    let context_digest = applied.record().and_then(|record| record.working().context_digest().clone());
     Ok(ChangeDocument::new("milepost.context/1", &applied, ContextFields { context_digest }))
 }

@@ -30,7 +30,7 @@ pub(crate) struct CopyArgs {
     verify: bool,
 }
 
-pub(crate) fn execute(args: &CopyArgs, context: &Context<'_>) -> Result<CopyDocument, CommandError> {
+pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocument, CommandError> {
     let (from, to): (StoreUrl, StoreUrl) = (args.from.parse()?, args.to.parse()?);
     if from == to {
         return Err(CommandError::usage("--from and --to name the same store"));

@@ -4,9 +4,8 @@ use milepost::model::{Criterion, CriterionChange, CriterionStatus};
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::error::CommandError;
 use crate::input::Argument;
-use crate::present::saved::ChangeDocument;
+use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Say how a criterion of success stands
 ///
@@ -53,16 +52,12 @@ enum CriterionState {
     },
 }
 
-pub(crate) fn execute(
-    args: CriterionArgs,
-    context: &Context<'_>,
-) -> Result<ChangeDocument<CriterionFields>, CommandError> {
+pub(crate) fn execute(args: CriterionArgs, context: &Context<'_>) -> ChangeResult<CriterionFields> {
     let CriterionAction::Set { id, status, subject } = args.action;
     let status = status.word("the criterion's status", "/criteria/status")?;
     let change = CriterionChange { subject: subject.clone(), ..CriterionChange::new(&id, status) };
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
-    let read = |mp: &milepost::Milepost| mp.run_detail(&applied.run).ok()?.summary().record().clone().ok();
-    let record = applied.mp.as_ref().and_then(read);
+    let record = applied.record();
     let recorded = record.and_then(|record| record.working().criteria().iter().find(|c| c.id == id).cloned());
     let criterion = match recorded {
         Some(criterion) => CriterionState::Recorded(criterion),

@@ -4,13 +4,12 @@ use milepost::model::Change;
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::error::CommandError;
-use crate::present::saved::ChangeDocument;
+use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Record a decision, which is never dropped
 ///
 /// It is durable when the command returns, and part of every checkpoint from the next one on.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 #[command(after_help = "Examples:\n  milepost decide \"SQLite is the default store\"\n  \
                         milepost decide \"files are the default store\" --supersedes \"SQLite is the default store\"")]
 pub(crate) struct DecideArgs {
@@ -22,28 +21,15 @@ pub(crate) struct DecideArgs {
     pub(super) supersedes: Option<String>,
 }
 
-#[derive(Serialize)]
-pub(crate) struct DecisionFields {
-    text: String,
-    supersedes: Option<String>,
-}
-
-pub(crate) fn execute(
-    args: DecideArgs,
-    context: &Context<'_>,
-) -> Result<ChangeDocument<DecisionFields>, CommandError> {
-    let fields = DecisionFields { text: args.text.clone(), supersedes: args.supersedes.clone() };
-    let change = Change::Decision { text: args.text, supersedes: args.supersedes.clone() };
+pub(crate) fn execute(args: DecideArgs, context: &Context<'_>) -> ChangeResult<DecideArgs> {
+    let change = Change::Decision { text: args.text.clone(), supersedes: args.supersedes.clone() };
     let applied = context.apply(vec![change], &Target::CurrentOrNew)?;
-    if let (Some(old), Some(mp)) = (&args.supersedes, &applied.mp) {
-        let record = mp.run_detail(&applied.run)?.summary().record().clone();
-        let known = record.is_ok_and(|record| record.working().decisions().iter().any(|d| d.text == *old));
-        if !known {
-            let run = &applied.run;
-            context
-                .output
-                .message(&format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same"));
-        }
+    if let (Some(old), Some(record)) = (&args.supersedes, applied.record())
+        && !record.working().decisions().iter().any(|decision| decision.text == *old)
+    {
+        let run = &applied.run;
+        let warning = format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same");
+        context.output.message(&warning);
     }
-    Ok(ChangeDocument::new("milepost.decide/1", &applied, fields))
+    Ok(ChangeDocument::new("milepost.decide/1", &applied, args))
 }

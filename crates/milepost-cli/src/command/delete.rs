@@ -1,7 +1,7 @@
 //! `delete`: a run with all its checkpoints, after asking.
 
 use milepost::model::RunId;
-use milepost::{ListQuery, Liveness, ReasonCode};
+use milepost::{ListQuery, Liveness};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -20,7 +20,7 @@ pub(crate) struct DeleteArgs {
     dry_run: bool,
 }
 
-pub(crate) fn execute(args: &DeleteArgs, context: &Context<'_>) -> Result<DeleteDocument, CommandError> {
+pub(crate) fn execute(args: DeleteArgs, context: &Context<'_>) -> Result<DeleteDocument, CommandError> {
     let run: RunId = args.run.parse()?;
     let mp = context.open_existing()?;
     let detail = mp.run_detail(&run)?;
@@ -28,18 +28,9 @@ pub(crate) fn execute(args: &DeleteArgs, context: &Context<'_>) -> Result<Delete
     let n = format::counted(summary.checkpoints(), "checkpoint");
     let warning = if summary.owner() == Some(Liveness::Alive) { ", whose owner is ALIVE," } else { "" };
     if !args.dry_run && !context.output.yes {
-        match context.output.confirm(&format!("Delete run {run}{warning} with {n}? This cannot be undone.")) {
-            Some(true) => {}
-            Some(false) => {
-                let message = "not confirmed: nothing was deleted";
-                return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message));
-            }
-            None => {
-                let message = format!("deleting run {run}{warning} with {n} was not confirmed");
-                return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
-                    .with_hint("add --yes if you mean it, or --dry-run to see what would go"));
-            }
-        }
+        let question = format!("Delete run {run}{warning} with {n}? This cannot be undone.");
+        let unconfirmed = format!("deleting run {run}{warning} with {n} was not confirmed");
+        super::confirm_removal(context.output, &question, "deleted", unconfirmed)?;
     }
     let query = ListQuery::default().run(Some(run.clone()));
     let listed = mp.list(&query)?.checkpoints;

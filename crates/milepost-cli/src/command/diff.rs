@@ -27,7 +27,7 @@ pub(crate) struct DiffArgs {
     pub(super) exit_code: bool,
 }
 
-pub(crate) fn execute(args: &DiffArgs, context: &Context<'_>) -> Result<DiffDocument, CommandError> {
+pub(crate) fn execute(args: DiffArgs, context: &Context<'_>) -> Result<DiffDocument, CommandError> {
     let from: Reference = args.from.parse()?;
     let to = args.to.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;

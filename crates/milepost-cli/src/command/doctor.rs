@@ -19,8 +19,7 @@ pub(crate) struct DoctorArgs {
     fix: bool,
 }
 
-pub(crate) fn execute(args: &DoctorArgs, context: &Context<'_>) -> Result<DoctorDocument, CommandError> {
-    let url = context.url().to_string();
+pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorDocument, CommandError> {
     let unknown = context.config.warnings.iter();
     let mut warnings: Vec<_> =
         unknown.map(|w| Warning { message: w.clone(), fix: "correct the key, or remove it" }).collect();
@@ -61,7 +60,17 @@ pub(crate) fn execute(args: &DoctorArgs, context: &Context<'_>) -> Result<Doctor
         Err(e) => unreadable(e)?,
     };
     warnings.extend(dated_in_future(&report.future));
-    Ok(DoctorDocument::new(url, bytes, report, warnings, args.fix))
+    Ok(DoctorDocument {
+        schema: "milepost.doctor/1",
+        store: context.url().to_string(),
+        bytes,
+        checked: report.checked,
+        fixed: report.fixed(),
+        problems: report.problems,
+        warnings,
+        future: report.future,
+        repairs: args.fix,
+    })
 }
 
 /// Names checkpoints that are dated in the future, the first few of them one by one.

@@ -7,8 +7,7 @@ use milepost::{EventList, Milepost};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::Document as _;
-use crate::present::events::{EventsDocument, write_events};
+use crate::present::events::{EventsDocument, damage_notes, write_events};
 
 /// How often new events are looked for.
 const POLL: Duration = Duration::from_millis(200);
@@ -23,30 +22,25 @@ pub(crate) struct EventsArgs {
     limit: usize,
     /// Go on with what happens from now on; with --json one line an event
     #[arg(long)]
-    pub(super) follow: bool,
+    follow: bool,
     /// Only after this position
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 }
 
-pub(crate) fn execute(args: &EventsArgs, context: &Context<'_>) -> Result<EventsDocument, CommandError> {
+pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let mp = context.open_existing()?;
     let run = context.visible_named_run(&mp)?;
-    let found = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
-    Ok(EventsDocument::new(found))
-}
-
-/// Writes events as they come. Ends with a reader that goes away, or a signal.
-pub(crate) fn follow(args: &EventsArgs, context: &Context<'_>) -> Result<(), CommandError> {
-    let mp = context.open_existing()?;
-    let run = context.visible_named_run(&mp)?;
-    let first = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
-    let mut document = EventsDocument::new(first);
-    document.notes().iter().for_each(|note| context.output.note(note));
+    let mut found = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
+    if !args.follow {
+        return context.output.present(&EventsDocument { schema: "milepost.events/1", found });
+    }
+    // Ends with a reader that goes away, or a signal.
+    damage_notes(&found).iter().for_each(|note| context.output.note(note));
     loop {
-        write_events(context.output, &document.events)?;
+        write_events(context.output, &found.events)?;
         std::thread::sleep(POLL);
-        document = EventsDocument::new(visible_events(&mp, run.as_ref(), document.position, 0, context)?);
+        found = visible_events(&mp, run.as_ref(), found.position, 0, context)?;
     }
 }
 

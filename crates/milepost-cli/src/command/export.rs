@@ -43,7 +43,7 @@ pub(crate) struct ExportArgs {
     dry_run: bool,
 }
 
-pub(crate) fn execute(args: &ExportArgs, context: &Context<'_>) -> Result<ExportDocument, CommandError> {
+pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportDocument, CommandError> {
     let format = word::<Format>(&args.format, "FORMAT", "/format")?;
     if args.with_patch && format != Format::Bundle {
         return Err(CommandError::usage("--with-patch goes with the format bundle"));

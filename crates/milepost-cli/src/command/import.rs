@@ -44,7 +44,7 @@ pub(crate) struct ImportArgs {
     patch: Option<PathBuf>,
 }
 
-pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<ImportDocument, CommandError> {
+pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportDocument, CommandError> {
     let format = match args.format.as_str() {
         "auto" => None,
         name => Some(word::<Format>(name, "FORMAT", "/format")?),
@@ -89,7 +89,7 @@ pub(crate) fn execute(args: &ImportArgs, context: &Context<'_>) -> Result<Import
         context.open_or_create()?.import(&import, &mut report_stage)?
     };
     drop(progress);
-    let patch = write_patch(args, &report)?;
+    let patch = write_patch(&args, &report)?;
     Ok(ImportDocument::new(report, patch, args.dry_run, &context.config.paths.root))
 }
 

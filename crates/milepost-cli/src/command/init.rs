@@ -22,74 +22,11 @@ pub(crate) struct InitArgs {
     agents: Vec<String>,
 }
 
-const TEMPLATE: &str = "\
-# Milepost: checkpoints for long-running work. Everything here is optional; `milepost config show` says what holds.
+const TEMPLATE: &str = include_str!("init_template.toml");
 
-# The store: sqlite:PATH or files:DIR, a relative path from this file's folder.
-# store = \"sqlite:.milepost/milepost.db\"
-
-# What new runs are: run, build, session, pai or brief.
-# profile = \"run\"
-
-# How many seconds to wait while another process writes.
-# wait = 10
-
-[limits]
-# The largest field and checkpoint that are accepted; 0 is no limit.
-# field = \"256KiB\"
-# checkpoint = \"1MiB\"
-
-[retain]
-# How many of a run's newest checkpoints stay (a number or \"all\"), and how old others become (\"14d\" or \"none\").
-# keep_last = 50
-# max_age = \"14d\"
-# What stays beside them: the newest of so many hours, days and weeks, and everything younger than a time.
-# keep_hourly = 0
-# keep_daily = 0
-# keep_weekly = 0
-# keep_within = \"none\"
-# For `milepost prune`: ended runs go as a whole after this time (\"90d\"; \"none\" is never), the oldest keep only what
-# is always kept while the store takes more than max_store (0 is any size); documents of a files: store are compressed
-# once they are so old.
-# ended_runs = \"none\"
-# max_store = \"1GB\"
-# compress_after = \"none\"
-
-[capture]
-# Whether checkpoints look at the workspace: git, folders that are watched (from this file's folder), memory.
-# enabled = true
-# watch = [\".aiwg\"]
-# A repository whose root is the home folder or / is not looked at unless this is true.
-# allow_home = false
-
-[session]
-# Whether `milepost run` makes periodic checkpoints, and how often.
-# enabled = true
-# interval = \"30m\"
-
-[resume]
-# How often a run that stopped is continued before somebody has to look, and how long apart.
-# attempts = 3
-# cooldown = \"0s\"
-
-[hooks]
-# How much of what you say to an agent is kept: full (up to 16 KB), first_line or none.
-# prompts = \"full\"
-
-[redact]
-# Values that look like secrets and are none: each exactly, or with a * at its end every value that begins so.
-# allow = [\"not-a-secret-1\", \"fixture-*\"]
-
-[pointer]
-# Keeps the current checkpoint's id in a JSON file of yours as well; commit = true commits that file alone.
-# file = \"seed.json\"
-# key = \"state.checkpointRef\"
-# commit = false
-";
-
-pub(crate) fn execute(args: &InitArgs, context: &Context<'_>) -> Result<InitDocument, CommandError> {
+pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocument, CommandError> {
     let setup = AgentSetup::open(context);
-    let requested = requested_agents(args)?;
+    let requested = requested_agents(&args)?;
     let url = context.url();
     let created = !url.exists();
     let mp = context.open_or_create()?;

@@ -40,109 +40,108 @@ mod state;
 pub(crate) mod status;
 mod step;
 mod summary;
-pub(crate) mod task;
+mod task;
+#[cfg(all(test, feature = "mcp"))]
+#[path = "toy_tests.rs"]
+mod toy;
 pub(crate) mod trust;
 mod verify;
 
 use clap::Subcommand;
+use milepost::ReasonCode;
 
 use crate::cli::Global;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::present::Output;
 
-/// Makes the list of commands, and the way to one of them that leaves the others alone.
+/// Makes the list of commands, the parser of one of them alone, and the way to what each does: `execute` of its module,
+/// whose document is presented, unless another function is named.
 macro_rules! commands {
-    ($( $(#[cfg($when:meta)])? $(#[command($($how:tt)*)])? $variant:ident = $name:literal ($args:ty), )*) => {
+    ($( hide = $hide:literal {
+        $( $(#[cfg($when:meta)])? $variant:ident($module:ident::$args:ident) $(=> $run:path)?, )*
+    } )*) => {
         /// Every command. Those that are hidden stand in `help --all`.
         #[derive(Debug, Subcommand)]
+        #[allow(clippy::large_enum_variant, reason = "there is one value, and it is moved twice")]
         pub(crate) enum Command {
-            $( $(#[cfg($when)])? $(#[command($($how)*)])? $variant($args), )*
+            $( $( $(#[cfg($when)])? #[command(hide = $hide)] $variant($module::$args), )* )*
         }
 
         impl Command {
             /// One command as clap has it, by its name.
             pub(crate) fn clap_command(name: &str) -> Option<clap::Command> {
                 match name {
-                    $( $(#[cfg($when)])? $name => Some(<$args as clap::Args>::augment_args(clap::Command::new($name))), )*
+                    $( $( $(#[cfg($when)])? stringify!($module) => {
+                        Some(<$module::$args as clap::Args>::augment_args(clap::Command::new(stringify!($module))))
+                    } )* )*
                     _ => None,
+                }
+            }
+
+            /// Executes a command and presents its document.
+            pub(crate) fn run(self, context: &Context<'_>) -> Result<(), CommandError> {
+                match self {
+                    $( $( $(#[cfg($when)])?
+                    Self::$variant(args) => commands!(@run args, context, $module $(, $run)?), )* )*
                 }
             }
         }
     };
+    (@run $args:ident, $context:ident, $module:ident) => {
+        $context.output.present(&$module::execute($args, $context)?)
+    };
+    (@run $args:ident, $context:ident, $module:ident, $run:path) => { $run($args, $context) };
 }
 
 commands! {
-    Init = "init" (init::InitArgs),
-    Status = "status" (status::StatusArgs),
-    Run = "run" (run::RunArgs),
-    Save = "save" (Box<save::SaveArgs>),
-    Resume = "resume" (resume::ResumeArgs),
-    Show = "show" (show::ShowArgs),
-    Diff = "diff" (diff::DiffArgs),
-    Prune = "prune" (prune::PruneArgs),
-    Doctor = "doctor" (doctor::DoctorArgs),
-    Agents = "agents" (agents::AgentsArgs),
-    Trust = "trust" (trust::TrustArgs),
-    #[command(hide = true)]
-    Start = "start" (start::StartArgs),
-    #[command(hide = true)]
-    Finish = "finish" (finish::FinishArgs),
-    #[command(hide = true)]
-    Step = "step" (step::StepArgs),
-    #[command(hide = true)]
-    Task = "task" (task::TaskArgs),
-    #[command(hide = true)]
-    Criterion = "criterion" (criterion::CriterionArgs),
-    #[command(hide = true)]
-    Record = "record" (record::RecordArgs),
-    #[command(hide = true)]
-    Note = "note" (note::NoteArgs),
-    #[command(hide = true)]
-    Decide = "decide" (decide::DecideArgs),
-    #[command(hide = true)]
-    Context = "context" (context::ContextArgs),
-    #[command(hide = true)]
-    Runs = "runs" (runs::RunsArgs),
-    #[command(hide = true)]
-    List = "list" (list::ListArgs),
-    #[command(hide = true)]
-    Summary = "summary" (summary::SummaryArgs),
-    #[command(hide = true)]
-    Mark = "mark" (mark::MarkArgs),
-    #[command(hide = true)]
-    Complete = "complete" (complete::CompleteArgs),
-    #[command(hide = true)]
-    Brief = "brief" (brief::BriefArgs),
-    #[command(hide = true)]
-    State = "state" (state::StateArgs),
-    #[command(hide = true)]
-    Delete = "delete" (delete::DeleteArgs),
-    #[command(hide = true)]
-    Verify = "verify" (verify::VerifyArgs),
-    #[command(hide = true)]
-    Events = "events" (events::EventsArgs),
-    #[command(hide = true)]
-    Hook = "hook" (hook::HookArgs),
-    #[cfg(feature = "mcp")]
-    #[command(hide = true)]
-    Mcp = "mcp" (mcp::McpArgs),
-    #[command(hide = true)]
-    Import = "import" (import::ImportArgs),
-    #[command(hide = true)]
-    Export = "export" (export::ExportArgs),
-    #[command(hide = true)]
-    Copy = "copy" (copy::CopyArgs),
-    #[command(hide = true)]
-    Config = "config" (config::ConfigArgs),
-    #[command(hide = true)]
-    Schema = "schema" (schema::SchemaArgs),
-    #[command(hide = true)]
-    Completions = "completions" (completions::CompletionsArgs),
-    #[command(hide = true)]
-    Man = "man" (man::ManArgs),
-    #[command(hide = true)]
-    Help = "help" (help::HelpArgs),
+    hide = false {
+        Init(init::InitArgs),
+        Status(status::StatusArgs),
+        Run(run::RunArgs) => run::run,
+        Save(save::SaveArgs),
+        Resume(resume::ResumeArgs),
+        Show(show::ShowArgs),
+        Diff(diff::DiffArgs),
+        Prune(prune::PruneArgs),
+        Doctor(doctor::DoctorArgs),
+        Agents(agents::AgentsArgs) => agents::run,
+        Trust(trust::TrustArgs),
+    }
+    hide = true {
+        Start(start::StartArgs),
+        Finish(finish::FinishArgs),
+        Step(step::StepArgs),
+        Task(task::TaskArgs) => task::run,
+        Criterion(criterion::CriterionArgs),
+        Record(record::RecordArgs),
+        Note(note::NoteArgs),
+        Decide(decide::DecideArgs),
+        Context(context::ContextArgs),
+        Runs(runs::RunsArgs),
+        List(list::ListArgs),
+        Summary(summary::SummaryArgs),
+        Mark(mark::MarkArgs),
+        Complete(complete::CompleteArgs),
+        Brief(brief::BriefArgs),
+        State(state::StateArgs),
+        Delete(delete::DeleteArgs),
+        Verify(verify::VerifyArgs),
+        Events(events::EventsArgs) => events::run,
+        Hook(hook::HookArgs) => ran_without_config,
+        #[cfg(feature = "mcp")]
+        Mcp(mcp::McpArgs) => ran_without_config,
+        Import(import::ImportArgs),
+        Export(export::ExportArgs),
+        Copy(copy::CopyArgs),
+        Config(config::ConfigArgs),
+        Schema(schema::SchemaArgs) => ran_without_config,
+        Completions(completions::CompletionsArgs) => ran_without_config,
+        Man(man::ManArgs) => ran_without_config,
+        Help(help::HelpArgs) => ran_without_config,
+        #[cfg(all(test, feature = "mcp"))]
+        Toy(toy::ToyArgs),
+    }
 }
 
 impl Command {
@@ -164,52 +163,11 @@ impl Command {
         }
         Ok(None)
     }
+}
 
-    /// Executes a command and presents its document.
-    pub(crate) fn run(self, context: &Context<'_>) -> Result<(), CommandError> {
-        let output = context.output;
-        match self {
-            Self::Init(args) => output.present(&init::execute(&args, context)?),
-            Self::Status(args) => output.present(&status::execute(&args, context)?),
-            Self::Run(args) => run::run(args, context).map_err(CommandError::into_supervisor),
-            Self::Save(args) => output.present(&save::execute(*args, context)?),
-            Self::Resume(args) => output.present(&resume::execute(&args, context)?),
-            Self::Show(args) => output.present(&show::execute(&args, context)?),
-            Self::Diff(args) => output.present(&diff::execute(&args, context)?),
-            Self::Prune(args) => output.present(&prune::execute(&args, context)?),
-            Self::Doctor(args) => output.present(&doctor::execute(&args, context)?),
-            Self::Agents(args) => output.present(&agents::execute(&args, context)?),
-            Self::Start(args) => output.present(&start::execute(args, context)?),
-            Self::Finish(args) => output.present(&finish::execute(args, context)?),
-            Self::Step(args) => output.present(&step::execute(args, context)?),
-            Self::Task(args) => output.present(&task::execute(args, context)?),
-            Self::Criterion(args) => output.present(&criterion::execute(args, context)?),
-            Self::Record(args) => output.present(&record::execute(args, context)?),
-            Self::Note(args) => output.present(&note::execute(args, context)?),
-            Self::Decide(args) => output.present(&decide::execute(args, context)?),
-            Self::Context(args) => output.present(&context::execute(args, context)?),
-            Self::Runs(args) => output.present(&runs::execute(args, context)?),
-            Self::List(args) => output.present(&list::execute(args, context)?),
-            Self::Summary(args) => output.present(&summary::execute(&args, context)?),
-            Self::Mark(args) => output.present(&mark::execute(args, context)?),
-            Self::Complete(args) => output.present(&complete::execute(&args, context)?),
-            Self::Brief(args) => output.present(&brief::execute(args, context)?),
-            Self::State(args) => output.present(&state::execute(args, context)?),
-            Self::Delete(args) => output.present(&delete::execute(&args, context)?),
-            Self::Verify(args) => output.present(&verify::execute(&args, context)?),
-            Self::Events(args) if args.follow => events::follow(&args, context),
-            Self::Events(args) => output.present(&events::execute(&args, context)?),
-            Self::Import(args) => output.present(&import::execute(&args, context)?),
-            Self::Export(args) => output.present(&export::execute(&args, context)?),
-            Self::Copy(args) => output.present(&copy::execute(&args, context)?),
-            Self::Trust(args) => output.present(&trust::execute(&args, context)?),
-            Self::Config(args) => output.present(&config::execute(&args, context)?),
-            // These ran before the configuration was read.
-            Self::Schema(_) | Self::Completions(_) | Self::Man(_) | Self::Help(_) | Self::Hook(_) => Ok(()),
-            #[cfg(feature = "mcp")]
-            Self::Mcp(_) => Ok(()),
-        }
-    }
+/// What is left to do for a command that `run_without_config` has run.
+fn ran_without_config<A>(_: A, _: &Context<'_>) -> Result<(), CommandError> {
+    Ok(())
 }
 
 /// Changes to the folder that -C names.
@@ -217,6 +175,24 @@ pub(crate) fn change_directory(global: &Global) -> Result<(), CommandError> {
     let Some(folder) = &global.directory else { return Ok(()) };
     std::env::set_current_dir(folder)
         .map_err(|source| milepost::Error::File { path: folder.clone(), what: "read", source }.into())
+}
+
+/// Asks before something is removed; nothing was changed where the answer is not yes.
+fn confirm_removal(
+    output: &Output,
+    question: &str,
+    removed: &str,
+    unconfirmed: String,
+) -> Result<(), CommandError> {
+    match output.confirm(question) {
+        Some(true) => Ok(()),
+        Some(false) => {
+            let message = format!("not confirmed: nothing was {removed}");
+            Err(CommandError::new(ReasonCode::ConfirmationNeeded, message))
+        }
+        None => Err(CommandError::new(ReasonCode::ConfirmationNeeded, unconfirmed)
+            .with_hint("add --yes if you mean it, or --dry-run to see what would go")),
+    }
 }
 
 /// Refuses to write to a symbolic link inside the project, which may have come with it.

@@ -4,13 +4,12 @@ use milepost::model::Change;
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::error::CommandError;
-use crate::present::saved::ChangeDocument;
+use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Add a line to the log of a run
 ///
 /// It is durable when the command returns, and part of the next checkpoint. The newest 200 lines are kept.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Serialize, clap::Args)]
 #[command(after_help = "Examples:\n  milepost note \"the parser needs a second pass\"\n  \
                         milepost note --run nightly \"retrying\"")]
 pub(crate) struct NoteArgs {
@@ -19,16 +18,7 @@ pub(crate) struct NoteArgs {
     text: String,
 }
 
-#[derive(Serialize)]
-pub(crate) struct NoteFields {
-    text: String,
-}
-
-pub(crate) fn execute(
-    args: NoteArgs,
-    context: &Context<'_>,
-) -> Result<ChangeDocument<NoteFields>, CommandError> {
-    let fields = NoteFields { text: args.text.clone() };
-    let applied = context.apply(vec![Change::Note(args.text)], &Target::CurrentOrNew)?;
-    Ok(ChangeDocument::new("milepost.note/1", &applied, fields))
+pub(crate) fn execute(args: NoteArgs, context: &Context<'_>) -> ChangeResult<NoteArgs> {
+    let applied = context.apply(vec![Change::Note(args.text.clone())], &Target::CurrentOrNew)?;
+    Ok(ChangeDocument::new("milepost.note/1", &applied, args))
 }

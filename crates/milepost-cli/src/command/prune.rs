@@ -1,6 +1,6 @@
 //! `prune`: removes what is no longer kept, in all runs or one, after asking; compresses, and gives space back.
 
-use milepost::{PruneOptions, PruneReport, ReasonCode};
+use milepost::PruneOptions;
 
 use crate::config::RetainFlags;
 use crate::context::Context;
@@ -30,7 +30,7 @@ pub(crate) struct PruneArgs {
     retain: RetainFlags,
 }
 
-pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDocument, CommandError> {
+pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDocument, CommandError> {
     let output = context.output;
     let retain = context.config.retain.with(&args.retain)?;
     if !args.dry_run {
@@ -47,38 +47,29 @@ pub(crate) fn execute(args: &PruneArgs, context: &Context<'_>) -> Result<PruneDo
         let mut progress = output.progress();
         mp.prune(request, &mut |n| progress.at("checkpoints looked at", n))
     };
-    let document =
-        |report| PruneDocument::new(report, mp.now(), context.config.retain.store_limits.max_bytes);
+    let document = |report, table_shown| PruneDocument {
+        schema: "milepost.prune/1",
+        report,
+        now: mp.now(),
+        max_bytes: context.config.retain.store_limits.max_bytes,
+        table_shown,
+    };
     let mut asked = false;
     if args.dry_run || !output.yes {
         let plan = prune(&request.clone().dry_run(true))?;
         if args.dry_run {
-            return Ok(document(plan));
+            return Ok(document(plan, false));
         }
         if plan.removed() > 0 {
-            confirm(context, &plan, mp.now())?;
+            if output.can_ask() {
+                output.message_page(page(output, &plan, mp.now()).trim_end());
+            }
+            let n = format::counted(plan.removed(), "checkpoint");
+            let question = format!("Remove {n}? This cannot be undone.");
+            let unconfirmed = format!("removing {n} was not confirmed");
+            super::confirm_removal(output, &question, "removed", unconfirmed)?;
             asked = true;
         }
     }
-    let report = document(prune(&request)?);
-    Ok(if asked { report.below_table() } else { report })
-}
-
-/// Asks; nothing was changed where the answer is no.
-fn confirm(context: &Context<'_>, plan: &PruneReport, now: jiff::Timestamp) -> Result<(), CommandError> {
-    let n = format::counted(plan.removed(), "checkpoint");
-    let output = context.output;
-    if output.can_ask() {
-        output.message_page(page(output, plan, now).trim_end());
-    }
-    match output.confirm(&format!("Remove {n}? This cannot be undone.")) {
-        Some(true) => Ok(()),
-        Some(false) => {
-            Err(CommandError::new(ReasonCode::ConfirmationNeeded, "not confirmed: nothing was removed"))
-        }
-        None => {
-            Err(CommandError::new(ReasonCode::ConfirmationNeeded, format!("removing {n} was not confirmed"))
-                .with_hint("add --yes if you mean it, or --dry-run to see what would go"))
-        }
-    }
+    Ok(document(prune(&request)?, asked))
 }

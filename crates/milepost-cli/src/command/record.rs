@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
 use crate::input::Argument;
-use crate::present::saved::ChangeDocument;
+use crate::present::saved::{ChangeDocument, ChangeResult};
 use crate::supervise::{self, SupervisedCommand};
 
 /// Record how a command or tool ended, or run one and record it
@@ -55,9 +55,7 @@ pub(crate) struct OutcomeFields {
     outcome: Outcome,
 }
 
-type OutcomeDocument = ChangeDocument<OutcomeFields>;
-
-pub(crate) fn execute(args: RecordArgs, context: &Context<'_>) -> Result<OutcomeDocument, CommandError> {
+pub(crate) fn execute(args: RecordArgs, context: &Context<'_>) -> ChangeResult<OutcomeFields> {
     let kind = args.kind.clone().map(|k| k.word("--kind", "/command_outcomes/kind")).transpose()?;
     let summary = args.summary.clone().unwrap_or_default();
     if summary.len() > OUTCOME_SUMMARY {
@@ -82,7 +80,7 @@ pub(crate) fn execute(args: RecordArgs, context: &Context<'_>) -> Result<Outcome
     record_outcome(outcome, context)
 }
 
-fn record_outcome(outcome: Outcome, context: &Context<'_>) -> Result<OutcomeDocument, CommandError> {
+fn record_outcome(outcome: Outcome, context: &Context<'_>) -> ChangeResult<OutcomeFields> {
     let applied = context.apply(vec![outcome.clone().into()], &Target::CurrentOrNew)?;
     Ok(ChangeDocument::new("milepost.record/1", &applied, OutcomeFields { outcome }))
 }
@@ -92,7 +90,7 @@ fn run_program(
     args: &RecordArgs,
     kind: Option<OutcomeKind>,
     context: &Context<'_>,
-) -> Result<OutcomeDocument, CommandError> {
+) -> ChangeResult<OutcomeFields> {
     let allow = &context.config.redact_allow;
     let command_line = SupervisedCommand::new(&args.command, allow);
     let (ended, tail) = supervise::run_with_tail(command_line.command(), allow);

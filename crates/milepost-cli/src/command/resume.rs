@@ -44,8 +44,8 @@ pub(crate) struct ResumeArgs {
     #[arg(long, conflicts_with_all = ["start", "with", "rerun", "dismiss", "from"])]
     pub(super) check: bool,
     /// md prints the brief alone, json everything
-    #[arg(long, value_name = "FORMAT", value_parser = ["md", "json"])]
-    pub(super) format: Option<String>,
+    #[arg(long, value_name = "FORMAT")]
+    pub(super) format: Option<ResumeFormat>,
     /// Open a run that continues it, and print that run's id
     #[arg(long, group = "act")]
     pub(super) start: bool,
@@ -65,9 +65,9 @@ pub(crate) struct ResumeArgs {
     pub(super) from: Option<PathBuf>,
 }
 
-pub(crate) fn execute(args: &ResumeArgs, context: &Context<'_>) -> Result<ResumeDocument, CommandError> {
+pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeDocument, CommandError> {
     if let Some(file) = &args.from {
-        let document = from_brief(file, input::read(file)?, args, context)?;
+        let document = from_brief(file, input::read(file)?, &args, context)?;
         return Ok(ResumeDocument::Decision(Box::new(document)));
     }
     let changes = args.start || args.rerun || args.dismiss || args.with.is_some();
@@ -83,12 +83,12 @@ pub(crate) fn execute(args: &ResumeArgs, context: &Context<'_>) -> Result<Resume
         return Err(rerun::run(&from, &run, context)?);
     }
     if let Some(agent) = &args.with {
-        return Err(with(&mp, &from, agent, args, context)?);
+        return Err(with(&mp, &from, agent, &args, context)?);
     }
     if args.start {
         return start(&mp, &run, args.take_over, context).map(ResumeDocument::Started);
     }
-    describe(&mp, from, others, args, context).map(|document| ResumeDocument::Decision(Box::new(document)))
+    describe(&mp, from, others, &args, context).map(|document| ResumeDocument::Decision(Box::new(document)))
 }
 
 /// The run that was named, or interrupted last; and how many others could be resumed.
@@ -110,24 +110,17 @@ pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument, Co
 
 /// The run that was interrupted last here, or anywhere; and how many others there are.
 fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, CommandError> {
-    let here = context.here();
-    let mut stopped: Vec<ResumeCandidate> = mp
-        .candidates()?
-        .into_iter()
-        .filter(|candidate| candidate.decision.eligible && candidate.decision.run_state.is_stopped())
-        .collect();
+    let (worktree, hidden) = (context.worktree(), context.hidden_runs(mp)?);
+    let mut stopped = mp.candidates()?;
+    stopped.retain(|ResumeCandidate { summary, decision, .. }| {
+        decision.eligible && decision.run_state.is_stopped() && !hidden.contains(summary.run_id())
+    });
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
-    let is_own =
-        |candidate: &ResumeCandidate| candidate.summary.intact().is_some_and(|record| !record.is_foreign());
-    let hidden = context.hidden_runs(mp)?;
-    stopped.retain(|candidate| !hidden.contains(candidate.summary.run_id()));
-    let is_here = |candidate: &&ResumeCandidate| {
-        let record = candidate.summary.intact();
-        record.is_some_and(|record| record.place() == Some(&here) && !record.is_foreign())
-    };
-    let own = stopped.iter().find(|candidate| is_own(candidate));
-    let chosen = stopped.iter().find(is_here).or(own).or(stopped.first());
-    Ok(chosen.map(|candidate| (candidate.summary.run_id().clone(), stopped.len() - 1)))
+    let own = || stopped.iter().filter_map(|run| run.summary.intact()).filter(|record| !record.is_foreign());
+    let in_worktree = own().find(|record| record.place() == Some(&worktree));
+    let chosen = in_worktree.or(own().next()).map(|record| record.run_id());
+    let chosen = chosen.or(stopped.first().map(|run| run.summary.run_id()));
+    Ok(chosen.map(|run| (run.clone(), stopped.len() - 1)))
 }
 
 /// Whether a run may be continued, and the brief to go on with.
@@ -157,16 +150,7 @@ pub(super) fn describe(
         others,
         check: args.check,
     };
-    Ok(DecisionDocument::new(examination, brief, fallback, format(args)))
-}
-
-/// What `--format` asks for.
-fn format(args: &ResumeArgs) -> ResumeFormat {
-    match args.format.as_deref() {
-        Some("json") => ResumeFormat::Json,
-        Some(_) => ResumeFormat::Markdown,
-        None => ResumeFormat::Default,
-    }
+    Ok(DecisionDocument::new(examination, brief, fallback, args.format))
 }
 
 /// What a continuing run is opened with; kept by hand, it has no owner.
@@ -294,5 +278,5 @@ pub(super) fn from_brief(
             .output
             .message(&format!("{n} missing or empty: `milepost brief check {}` names them", file.display()));
     }
-    Ok(DecisionDocument::of_file(file, fitted, format(args)))
+    Ok(DecisionDocument::of_file(file, fitted, args.format))
 }

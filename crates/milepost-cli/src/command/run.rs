@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{LateCapture, RecordedSave, Recorder};
-use crate::supervise::{self, ProgramExit, SupervisedCommand};
+use crate::supervise::{ProgramExit, SupervisedCommand};
 
 /// Run a command and keep checkpoints of it
 ///
@@ -65,16 +65,20 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandError> {
+    supervise(&args, context).map_err(CommandError::into_supervisor)
+}
+
+fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<(), CommandError> {
     let every = args.every.as_deref().map(interval).transpose()?;
-    let (mut recorder, session) = recorder(&args, context)?;
+    let (mut recorder, session) = recorder(args, context)?;
     let run = recorder.run().clone();
-    let reporter = Arc::new(Reporter::new(context.output, &run, events(&args, context)?));
+    let reporter = Arc::new(Reporter::new(context.output, &run, events(args, context)?));
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
         reporter
             .warn(&format!("--watch {}: no such folder; it is watched once it is there", folder.display()));
     }
     let (first, late) = recorder.save_first(Save::new().reason("session_start"), FIRST_LOOK);
-    let first = warn_unless_strict(first, &args, &reporter, "the command runs without it")?;
+    let first = warn_unless_strict(first, args, &reporter, "the command runs without it")?;
     if let Some(saved) = &first {
         reporter.checkpoint(saved);
     }
@@ -90,7 +94,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
     command.envs(context.child_environment(&run)).env("MILEPOST_SESSION", &session);
     let mut timer = None;
     // Beside the command, which does not wait for it.
-    let ended = supervise::run(command, |pid| {
+    let ended = crate::supervise::run(command, |pid| {
         drop(memory.set(PeakWatch::start(pid)));
         timer = context.config.capture.session.then(|| saver.start_timer(every)).flatten();
     });
@@ -109,12 +113,13 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandErr
     let mut recorder = saver.lock();
     let recorded_status = recorder.recorded_status();
     let last = recorder.save(last_save(&ended, recorded_status, outcome.clone()));
-    let last = warn_unless_strict(last, &args, &saver.reporter, "the command had ended by then");
-    let summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints());
+    let last = warn_unless_strict(last, args, &saver.reporter, "the command had ended by then");
+    let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints());
+    (summary.files_modified, summary.peak_rss) = (recorder.touched(), peak);
     // The command's own failure to start says more than what could be saved of it.
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());
-    saver.reporter.ended(newest, &summary.seen(recorder.touched(), peak));
+    saver.reporter.ended(newest, &summary);
     last?;
     if args.strict && saver.failed.load(Ordering::Relaxed) {
         let message = "a checkpoint could not be saved while the command ran";

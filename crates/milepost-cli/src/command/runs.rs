@@ -40,7 +40,7 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     let now = mp.now();
     if let Some(run) = named {
         context.ensure_visible(&mp, &run)?;
-        return Ok(RunsDocument::one(mp.run_detail(&run)?, now));
+        return Ok(RunsDocument::one(mp.run_detail(&run)?, context.worktree(), now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
     let hidden = context.hidden_runs(&mp)?;
@@ -51,5 +51,5 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     if args.limit > 0 {
         runs.truncate(args.limit);
     }
-    Ok(RunsDocument::list(runs, context.here(), now))
+    Ok(RunsDocument::list(runs, context.worktree(), now))
 }

@@ -5,9 +5,8 @@ use milepost::model::{StepChange, StepStatus, ValidationError};
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::error::CommandError;
 use crate::input::Argument;
-use crate::present::saved::ChangeDocument;
+use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// What can happen to a step.
 const VERBS: [(&str, StepStatus); 4] = [
@@ -61,10 +60,7 @@ fn parse_status(what: Argument<StepStatus>) -> Result<StepStatus, Error> {
     })
 }
 
-pub(crate) fn execute(
-    args: StepArgs,
-    context: &Context<'_>,
-) -> Result<ChangeDocument<StepFields>, CommandError> {
+pub(crate) fn execute(args: StepArgs, context: &Context<'_>) -> ChangeResult<StepFields> {
     let status = parse_status(args.what)?;
     let ordinal = args.ordinal.map(|n| n.number("--ordinal", "/step_state/step_ordinal")).transpose()?;
     let change =

@@ -19,7 +19,7 @@ pub(crate) struct SummaryArgs {
     run_id: Option<String>,
 }
 
-pub(crate) fn execute(args: &SummaryArgs, context: &Context<'_>) -> Result<SummaryDocument, CommandError> {
+pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<SummaryDocument, CommandError> {
     let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.open_existing()?;
     let run = match named {

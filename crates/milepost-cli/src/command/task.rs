@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
 use crate::input::Argument;
-use crate::present::saved::ChangeDocument;
-use crate::present::task::{TaskAnswer, TaskDocument};
+use crate::present::saved::{ChangeDocument, ChangeResult};
+use crate::present::task::TaskAnswer;
 use crate::supervise::{self, SupervisedCommand};
 
 const SCHEMA: &str = "milepost.task/1";
@@ -72,24 +72,26 @@ enum TaskAction {
 
 /// The task as it stands.
 #[derive(Serialize)]
-pub(crate) struct TaskFields {
+struct TaskFields {
     task: Option<Task>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<u8>,
 }
 
-pub(crate) fn execute(args: TaskArgs, context: &Context<'_>) -> Result<TaskDocument, CommandError> {
+pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), CommandError> {
+    let output = context.output;
     match args.action {
         TaskAction::Set { id, status, title } => {
             let change = TaskChange { title, ..TaskChange::new(&id, parse_status(status)?) };
             let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
             let task = applied.mp.as_ref().map(|mp| find(mp, &applied.run, &id)).transpose()?.flatten();
-            let fields = TaskFields { task, exit: None };
-            Ok(TaskDocument::Changed(ChangeDocument::new(SCHEMA, &applied, fields)))
+            output.present(&ChangeDocument::new(SCHEMA, &applied, TaskFields { task, exit: None }))
         }
-        TaskAction::Is { id, status } => ask(id, parse_status(status)?, context),
+        TaskAction::Is { id, status } => output.present(&ask(id, parse_status(status)?, context)?),
         TaskAction::Run { id, title, command } => {
-            run_program(&id, title, &command, context).map_err(CommandError::into_supervisor)
+            let document =
+                run_program(&id, title, &command, context).map_err(CommandError::into_supervisor)?;
+            output.present(&document)
         }
     }
 }
@@ -105,13 +107,13 @@ fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, CommandErr
 }
 
 /// Yes is 0 and no is 4, also for a task that nobody has heard of: there is no such thing.
-fn ask(id: String, status: TaskStatus, context: &Context<'_>) -> Result<TaskDocument, CommandError> {
+fn ask(task_id: String, status: TaskStatus, context: &Context<'_>) -> Result<TaskAnswer, CommandError> {
     let mp = context.open_existing()?;
     let run = context.require_run(&mp)?;
     context.ensure_visible(&mp, &run)?;
-    let task = find(&mp, &run, &id)?;
+    let task = find(&mp, &run, &task_id)?;
     let is = task.as_ref().is_some_and(|task| task.is(status));
-    Ok(TaskDocument::Answer(TaskAnswer { schema: SCHEMA, run_id: run, task_id: id, is, task }))
+    Ok(TaskAnswer { schema: SCHEMA, run_id: run, task_id, is, task })
 }
 
 /// The task is done once this has returned 0, and not before: whoever is killed meanwhile runs it again.
@@ -120,7 +122,7 @@ fn run_program(
     title: Option<String>,
     command: &[OsString],
     context: &Context<'_>,
-) -> Result<TaskDocument, CommandError> {
+) -> ChangeResult<TaskFields> {
     let begun = TaskChange { title, ..TaskChange::new(id, TaskStatus::InProgress) };
     let run = context.apply(vec![begun.into()], &Target::CurrentOrNew)?.run;
     let command_line = SupervisedCommand::new(command, &context.config.redact_allow);
@@ -143,5 +145,5 @@ fn run_program(
     })?;
     let task = applied.mp.as_ref().and_then(|mp| find(mp, &applied.run, id).ok().flatten());
     let fields = TaskFields { task, exit: Some(ending.code()) };
-    Ok(TaskDocument::Changed(ChangeDocument::new(SCHEMA, &applied, fields).with_program_exit(ending)))
+    Ok(ChangeDocument::new(SCHEMA, &applied, fields).with_program_exit(ending))
 }

@@ -44,7 +44,7 @@ const SCHEMA: &str = "milepost.trust/1";
 /// Bytes of the longest value that a person is asked to trust.
 const MAX_VALUE: usize = 4096;
 
-pub(crate) fn execute(args: &TrustArgs, context: &Context<'_>) -> Result<TrustDocument, CommandError> {
+pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDocument, CommandError> {
     if args.list {
         return list(context).map(TrustDocument::List);
     }

@@ -4,7 +4,7 @@ use milepost::{Reference, VerifyScope};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::damage::{VerifyDocument, documents};
+use crate::present::damage::VerifyDocument;
 
 /// Verify every checkpoint, those of a run, or one
 #[derive(Debug, clap::Args)]
@@ -17,7 +17,7 @@ pub(crate) struct VerifyArgs {
     reference: Option<String>,
 }
 
-pub(crate) fn execute(args: &VerifyArgs, context: &Context<'_>) -> Result<VerifyDocument, CommandError> {
+pub(crate) fn execute(args: VerifyArgs, context: &Context<'_>) -> Result<VerifyDocument, CommandError> {
     let reference = args.reference.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;
     let scope = match (reference, context.named_run(&mp)?) {
@@ -28,6 +28,5 @@ pub(crate) fn execute(args: &VerifyArgs, context: &Context<'_>) -> Result<Verify
     let mut progress = context.output.progress();
     let report = mp.verify(&scope, &mut |n| progress.at("checkpoints read", n))?;
     drop(progress);
-    let damaged = documents(report.damaged());
-    Ok(VerifyDocument { schema: "milepost.verify/1", checked: report.checked(), damaged })
+    Ok(VerifyDocument { schema: "milepost.verify/1", report })
 }

@@ -17,7 +17,7 @@ use milepost::internal::engine::{RunLocation, RunOptions};
 use milepost::internal::model::CaptureWhen;
 use milepost::internal::store::identity::ForeignReason;
 use milepost::internal::{engine, trigger};
-use milepost::model::{Change, Profile, RunId, Source};
+use milepost::model::{Change, Profile, RunId, RunRecord, Source};
 use milepost::store::StoreUrl;
 use milepost::{Error, Milepost, Redaction, Save, Saved, Settings};
 
@@ -72,6 +72,13 @@ pub(crate) struct Applied {
     pub(crate) queued: Option<QueuedSave>,
     /// The store it is in.
     pub(crate) mp: Option<Milepost>,
+}
+
+impl Applied {
+    /// The run's record after the change; `None` while the change waits, or where the record cannot be read.
+    pub(crate) fn record(&self) -> Option<Box<RunRecord>> {
+        self.mp.as_ref()?.run_detail(&self.run).ok()?.summary().record().clone().ok()
+    }
 }
 
 /// What is wrong with a change is wrong with the arguments: no document was given.
@@ -201,7 +208,7 @@ impl<'a> Context<'a> {
         mp.current_run(&engine::Caller {
             named: self.config.run.clone(),
             session: self.config.agent_session.clone(),
-            worktree: Some(self.here()),
+            worktree: Some(self.worktree()),
         })
     }
 
@@ -298,8 +305,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The worktree, or the project's root outside repositories.
-    pub(crate) fn here(&self) -> String {
+    /// The folder of this worktree, or the project's root outside repositories.
+    pub(crate) fn worktree(&self) -> String {
         let place = &self.config.paths;
         place.worktree.as_ref().unwrap_or(&place.root).to_string_lossy().into_owned()
     }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use milepost::internal::error_chain;
+use milepost::internal::fs::atomic;
 use milepost::internal::trust::UserState;
 use serde::{Deserialize, Serialize};
 
@@ -40,18 +42,12 @@ pub(super) struct EventOrigin {
 
 /// Records a failure. A failure to do so is ignored: there is nobody left to tell.
 pub(super) fn record(agent: Agent, origin: EventOrigin, error: &CommandError) {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        message.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
     let failure = HookFailure {
         at: milepost::Clock::now(&milepost::internal::clock::SystemClock),
         agent: agent.name.to_owned(),
         event: origin.name,
         folder: origin.cwd.map(|folder| folder.to_string_lossy().into_owned()),
-        message,
+        message: error_chain(error),
     };
     let _ = append(&failure);
 }
@@ -64,12 +60,7 @@ fn append(failure: &HookFailure) -> std::io::Result<()> {
         let text = String::from_utf8_lossy(&before);
         let half = text.len() / 2;
         let rest = text.get(half..).unwrap_or_default().split_once('\n').map_or("", |(_, rest)| rest);
-        let file = state.folder().join(FILE);
-        milepost::internal::fs::atomic::write(
-            &file,
-            rest.as_bytes(),
-            milepost::internal::fs::atomic::Mode::Private,
-        )?;
+        atomic::write(&state.folder().join(FILE), rest.as_bytes(), atomic::Mode::Private)?;
     }
     state.append(FILE, format!("{line}\n").as_bytes())
 }

@@ -142,7 +142,7 @@ impl EventHandler<'_> {
         let branch = self.context.config.paths.branch.as_deref();
         // What came from elsewhere is given to an agent only if a person asks for it.
         let may_show = |record: &_| self.context.may_show(Some(record));
-        let interrupted = self.session(&mp).interrupted_runs(&self.context.here(), branch, may_show)?;
+        let interrupted = self.session(&mp).interrupted_runs(&self.context.worktree(), branch, may_show)?;
         let offer = match chosen.as_ref().or(interrupted.sole_candidate()) {
             Some(candidate) => match mp.continue_run(candidate, self.start_options(), has_brief) {
                 Ok(_) if has_brief => None,

@@ -10,7 +10,7 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 use super::format::{bold, clean, dim, green, red, yellow};
 use super::table::{cell, lines, table};
 use super::{Document, Output};
-use crate::agents::setup::{Action, FileChange, InstallState, Part, Plan, Setup};
+use crate::agents::setup::{Action, FileChange, Part, Plan, Setup};
 use crate::agents::{Agent, Scope};
 use crate::error::CommandError;
 use crate::error_advice::Exit;
@@ -151,36 +151,6 @@ fn diff<'c>(change: &'c FileChange, text: &mut String) {
 /// Files that could not be written.
 pub(crate) type Failed = Vec<(PathBuf, std::io::Error)>;
 
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum AgentsDocument {
-    Setup(SetupDocument),
-    Status(StatusDocument),
-}
-
-impl Document for AgentsDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
-        match self {
-            Self::Setup(document) => document.render(output),
-            Self::Status(document) => output.write_text(&document.status.page(output)),
-        }
-    }
-
-    fn change(&self) -> Option<String> {
-        match self {
-            Self::Setup(document) => document.change(),
-            Self::Status(_) => None,
-        }
-    }
-
-    fn error(&self) -> Option<CommandError> {
-        match self {
-            Self::Setup(document) => document.error(),
-            Self::Status(_) => None,
-        }
-    }
-}
-
 /// What was or would be changed in the files of agents.
 #[derive(Serialize)]
 pub(crate) struct SetupDocument {
@@ -221,37 +191,34 @@ impl Document for SetupDocument {
         (self.mode == Mode::Done).then(|| "the agents' files were changed".to_owned())
     }
 
+    /// What was refused or failed decides how it ends.
     fn error(&self) -> Option<CommandError> {
-        check_outcome(&self.plans, &self.failed).err()
+        let Self { plans, failed, .. } = self;
+        let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
+        let some = plans.iter().any(|plan| plan.is_possible() && !plan.changes.is_empty());
+        let all_failed = failed.len() >= plans.iter().map(|plan| plan.changes.len()).sum();
+        let exit = if some && !all_failed { Exit::Partly } else { Exit::Failed };
+        let error = match (&failed[..], &refused[..]) {
+            ([(path, e), rest @ ..], _) => {
+                let more = and_more(rest.len(), |n| format!(", and {n} more"));
+                let message = format!("{} could not be written: {e}{more}", path.display());
+                CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
+                    .with_hint("mend that and say it again: what is done is not done twice")
+            }
+            ([], [(path, why), rest @ ..]) => {
+                let more = and_more(rest.len(), |n| format!(" (and {n} more, see above)"));
+                let message = format!("{} is left as it is: {why}{more}", path.display());
+                CommandError::new(ReasonCode::AgentSettingsInvalid, message)
+                    .with_hint("mend the file and say it again; the agent may not read it as it is, either")
+            }
+            ([], []) => return None,
+        };
+        Some(error.with_exit(exit))
     }
 }
 
-/// What was refused or failed decides how it ends.
-fn check_outcome(plans: &[Plan], failed: &Failed) -> Result<(), CommandError> {
-    let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
-    let some = plans.iter().any(|plan| plan.is_possible() && !plan.changes.is_empty());
-    let exit = if some && failed.len() < plans.iter().map(|plan| plan.changes.len()).sum() {
-        Exit::Partly
-    } else {
-        Exit::Failed
-    };
-    if let Some((path, e)) = failed.first() {
-        let more = if failed.len() > 1 { format!(", and {} more", failed.len() - 1) } else { String::new() };
-        let message = format!("{} could not be written: {e}{more}", path.display());
-        return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
-            .with_exit(exit)
-            .with_hint("mend that and say it again: what is done is not done twice"));
-    }
-    let Some((path, why)) = refused.first() else { return Ok(()) };
-    let more = if refused.len() > 1 {
-        format!(" (and {} more, see above)", refused.len() - 1)
-    } else {
-        String::new()
-    };
-    let message = format!("{} is left as it is: {why}{more}", path.display());
-    Err(CommandError::new(ReasonCode::AgentSettingsInvalid, message)
-        .with_exit(exit)
-        .with_hint("mend the file and say it again; the agent may not read it as it is, either"))
+fn and_more(n: usize, words: impl Fn(usize) -> String) -> String {
+    if n > 0 { words(n) } else { String::new() }
 }
 
 #[derive(Serialize)]
@@ -321,101 +288,39 @@ impl SetupDocument {
 }
 
 /// An agent and how it is set up.
+#[derive(Serialize)]
 pub(crate) struct AgentStatus {
     pub(crate) agent: Agent,
-    pub(crate) program: Option<PathBuf>,
+    pub(crate) program: Option<String>,
+    #[serde(rename = "scopes")]
     pub(crate) setups: Vec<Setup>,
 }
 
 /// How agents are set up.
-pub(crate) struct SetupStatus {
-    pub(crate) agents: Vec<AgentStatus>,
-    /// Where milepost is.
-    pub(crate) program: Option<PathBuf>,
-    /// Other projects where something was set up.
-    pub(crate) elsewhere: Vec<PathBuf>,
-}
-
 #[derive(Serialize)]
 pub(crate) struct StatusDocument {
-    schema: &'static str,
-    milepost: Option<String>,
-    agents: Vec<AgentDocument>,
-    elsewhere: Vec<String>,
-    #[serde(skip)]
-    status: SetupStatus,
+    pub(crate) schema: &'static str,
+    /// Where milepost is.
+    #[serde(rename = "milepost")]
+    pub(crate) program: Option<String>,
+    pub(crate) agents: Vec<AgentStatus>,
+    /// Other projects where something was set up.
+    pub(crate) elsewhere: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct AgentDocument {
-    agent: Agent,
-    program: Option<String>,
-    scopes: Vec<ScopeDocument>,
-}
-
-#[derive(Serialize)]
-struct ScopeDocument {
-    scope: Scope,
-    installed: bool,
-    stale: bool,
-    parts: Vec<PartDocument>,
-    to_do: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct PartDocument {
-    part: Part,
-    path: String,
-    state: &'static str,
-    message: Option<String>,
-}
-
-fn state_name(state: &Result<InstallState, String>) -> (&'static str, Option<&String>) {
-    match state {
-        Ok(InstallState::Absent) => ("absent", None),
-        Ok(InstallState::Current) => ("current", None),
-        Ok(InstallState::Stale(why)) => ("stale", Some(why)),
-        Ok(InstallState::Foreign(what)) => ("yours", Some(what)),
-        Err(why) => ("invalid", Some(why)),
+impl Document for StatusDocument {
+    fn render(&self, output: &Output) -> Result<(), CommandError> {
+        output.write_text(&self.page(output))
     }
 }
 
 impl StatusDocument {
-    pub(crate) fn new(status: SetupStatus) -> Self {
-        let path = |path: &Path| path.display().to_string();
-        let part = |(part, file, state): &(Part, PathBuf, Result<InstallState, String>)| {
-            let (state, message) = state_name(state);
-            PartDocument { part: *part, path: path(file), state, message: message.cloned() }
-        };
-        let scope = |setup: &Setup| ScopeDocument {
-            scope: setup.scope,
-            installed: setup.is_installed(),
-            stale: setup.is_stale(),
-            parts: setup.parts.iter().map(part).collect(),
-            to_do: setup.user_steps.clone(),
-        };
-        let agent = |found: &AgentStatus| AgentDocument {
-            agent: found.agent,
-            program: found.program.as_deref().map(path),
-            scopes: found.setups.iter().map(scope).collect(),
-        };
-        Self {
-            schema: "milepost.agents.status/1",
-            milepost: status.program.as_deref().map(path),
-            agents: status.agents.iter().map(agent).collect(),
-            elsewhere: status.elsewhere.iter().map(|root| path(root)).collect(),
-            status,
-        }
-    }
-}
-
-impl SetupStatus {
     fn page(&self, output: &Output) -> String {
         let mut shown_table = table(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
         let mut notes = String::new();
         for found in &self.agents {
             for setup in &found.setups {
-                let part = |part| cell(setup.part(part).map_or("", |state| state_name(state).0));
+                let part = |part| cell(setup.part(part).map_or("", |state| state.name().0));
                 let program = if found.program.is_some() { "found" } else { "not found" };
                 shown_table.add_row([
                     cell(found.agent.name),
@@ -425,10 +330,10 @@ impl SetupStatus {
                     part(Part::Command),
                     part(Part::Mcp),
                 ]);
-                for (_, path, state) in &setup.parts {
-                    if let (word @ ("stale" | "yours" | "invalid"), Some(why)) = state_name(state) {
-                        let word = if word == "yours" { dim(word) } else { yellow(word) };
-                        let _ = writeln!(notes, "{word} {}: {}", path_text(path), clean(why));
+                for part in &setup.parts {
+                    if let (name, Some(why)) = part.state.name() {
+                        let name = if name == "yours" { dim(name) } else { yellow(name) };
+                        let _ = writeln!(notes, "{name} {}: {}", clean(&part.path), clean(why));
                     }
                 }
                 for line in &setup.user_steps {
@@ -438,13 +343,11 @@ impl SetupStatus {
         }
         let mut text = lines(&shown_table);
         if self.program.is_none() {
-            notes.push_str(&format!(
-                "{} milepost is not on PATH: what is set up stays silent\n",
-                yellow("Warning:")
-            ));
+            let warning = yellow("Warning:");
+            let _ = writeln!(notes, "{warning} milepost is not on PATH: what is set up stays silent");
         }
         for root in &self.elsewhere {
-            let _ = writeln!(notes, "Also set up in {}", path_text(root));
+            let _ = writeln!(notes, "Also set up in {}", clean(root));
         }
         if !notes.is_empty() {
             text.push('\n');

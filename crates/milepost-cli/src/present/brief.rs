@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use milepost::brief::Omitted;
-use milepost::internal::brief::CheckReport;
+use milepost::brief::FittedBrief;
+use milepost::internal::brief::{CheckReport, Finding};
 use milepost::model::CheckpointId;
 use serde::Serialize;
 
@@ -71,13 +71,8 @@ pub(crate) struct MergeDocument {
 #[derive(Serialize)]
 pub(crate) struct FitDocument {
     pub(crate) schema: &'static str,
-    pub(crate) markdown: String,
-    pub(crate) tokens: u64,
-    pub(crate) budget: u64,
-    pub(crate) counter: String,
-    pub(crate) omitted: Vec<Omitted>,
-    pub(crate) shrunk: bool,
-    pub(crate) exceeds: bool,
+    #[serde(flatten)]
+    pub(crate) fitted: FittedBrief,
     #[serde(skip)]
     pub(crate) fallback: Fallback,
 }
@@ -87,8 +82,8 @@ pub(crate) struct CheckDocument {
     schema: &'static str,
     valid: bool,
     /// Of one file; of several they stand in `files`.
-    errors: Vec<Finding>,
-    warnings: Vec<Finding>,
+    #[serde(flatten)]
+    report: CheckReport,
     files: Vec<CheckedFile>,
 }
 
@@ -96,50 +91,27 @@ pub(crate) struct CheckDocument {
 struct CheckedFile {
     path: String,
     valid: bool,
-    errors: Vec<Finding>,
-    warnings: Vec<Finding>,
+    #[serde(flatten)]
+    report: CheckReport,
 }
 
-/// Something that is wrong with a brief.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Finding {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    section: Option<String>,
-    message: String,
-}
-
-impl From<&milepost::internal::brief::Finding> for Finding {
-    fn from(finding: &milepost::internal::brief::Finding) -> Self {
-        Self { section: finding.section.clone(), message: finding.message.clone() }
-    }
-}
-
-impl Finding {
-    fn sentence(&self) -> String {
-        let section = self.section.as_deref().map_or(String::new(), |section| format!("{section} "));
-        clean(&format!("{section}{}", self.message))
-    }
+fn sentence(finding: &Finding) -> String {
+    let section = finding.section.as_deref().map_or(String::new(), |section| format!("{section} "));
+    clean(&format!("{section}{}", finding.message))
 }
 
 impl CheckDocument {
-    pub(crate) fn new(found: &[(PathBuf, CheckReport)]) -> Self {
-        let findings =
-            |all: &[milepost::internal::brief::Finding]| all.iter().map(Finding::from).collect::<Vec<_>>();
-        let files: Vec<_> = found
-            .iter()
-            .map(|(path, check)| CheckedFile {
-                path: path.to_string_lossy().into_owned(),
-                valid: check.is_valid(),
-                errors: findings(&check.errors),
-                warnings: findings(&check.warnings),
-            })
-            .collect();
-        let only = files.first().filter(|_| files.len() == 1);
+    pub(crate) fn new(found: Vec<(PathBuf, CheckReport)>) -> Self {
+        let file = |(path, report): (PathBuf, CheckReport)| CheckedFile {
+            path: path.to_string_lossy().into_owned(),
+            valid: report.is_valid(),
+            report,
+        };
+        let files: Vec<_> = found.into_iter().map(file).collect();
         Self {
             schema: "milepost.brief_check/1",
             valid: files.iter().all(|file| file.valid),
-            errors: only.map(|file| file.errors.clone()).unwrap_or_default(),
-            warnings: only.map(|file| file.warnings.clone()).unwrap_or_default(),
+            report: if let [only] = &files[..] { only.report.clone() } else { CheckReport::default() },
             files,
         }
     }
@@ -150,11 +122,11 @@ impl CheckDocument {
         for file in &self.files {
             let verdict = if file.valid { green("valid") } else { red("not valid") };
             page.push_str(&format!("{}  {verdict}\n", clean(&file.path)));
-            for error in &file.errors {
-                page.push_str(&format!("  {} {}\n", red("error"), error.sentence()));
+            for error in &file.report.errors {
+                page.push_str(&format!("  {} {}\n", red("error"), sentence(error)));
             }
-            for warning in &file.warnings {
-                page.push_str(&format!("  {} {}\n", yellow("warning"), warning.sentence()));
+            for warning in &file.report.warnings {
+                page.push_str(&format!("  {} {}\n", yellow("warning"), sentence(warning)));
             }
         }
         if self.files.len() > 1 {
@@ -172,7 +144,7 @@ impl BriefDocument {
             Self::New(document) => &document.markdown,
             Self::Show(document) => &document.markdown,
             Self::Merge(document) => &document.markdown,
-            Self::Fit(document) => &document.markdown,
+            Self::Fit(document) => document.fitted.markdown(),
             Self::Check(_) => "",
         }
     }
@@ -187,7 +159,7 @@ impl Document for BriefDocument {
             Self::New(_) | Self::Fit(_) => &[],
         };
         for warning in warnings {
-            output.message(&format!("Warning: {}", warning.sentence()));
+            output.message(&format!("Warning: {}", sentence(warning)));
         }
         let markdown = self.markdown();
         output.write_bytes(markdown.as_bytes())?;
@@ -195,16 +167,17 @@ impl Document for BriefDocument {
         if !markdown.ends_with('\n') && output.is_terminal() {
             output.write_plain("\n")?;
         }
-        if let Self::Fit(fit) = self {
-            output.detail(&format!("{} of {} tokens by {}", fit.tokens, fit.budget, fit.counter));
+        if let Self::Fit(FitDocument { fitted, .. }) = self {
+            let (tokens, budget, counter) = (fitted.tokens(), fitted.budget(), fitted.counter());
+            output.detail(&format!("{tokens} of {budget} tokens by {counter}"));
         }
         Ok(())
     }
 
     fn notes(&self) -> Vec<Note> {
-        let Self::Fit(fit) = self else { return Vec::new() };
-        let warning = match (fit.exceeds, fit.shrunk) {
-            (true, _) => format!("what must be kept takes {} tokens of {}", fit.tokens, fit.budget),
+        let Self::Fit(FitDocument { fitted, .. }) = self else { return Vec::new() };
+        let warning = match (fitted.exceeds(), fitted.shrunk()) {
+            (true, _) => format!("what must be kept takes {} tokens of {}", fitted.tokens(), fitted.budget()),
             (_, true) => "what must be kept was shrunk".to_owned(),
             _ => return Vec::new(),
         };

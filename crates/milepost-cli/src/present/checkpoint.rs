@@ -10,8 +10,7 @@ use milepost::model::{Body, PathText, RawJson, ValidationError, Workspace};
 use serde::Serialize;
 
 use super::damage::Fallback;
-use super::format::{self, bold, clean, clean_lines, dim};
-use super::summary::path;
+use super::format::{self, bold, clean_lines, dim, path, push_fields, push_section};
 use super::{Document, Output, work_items};
 use crate::error::CommandError;
 
@@ -88,54 +87,44 @@ impl Document for ShowDocument {
     }
 }
 
-/// A page that grows line by line.
-struct Page(String);
-
-impl Page {
-    fn line(&mut self, name: &str, text: impl AsRef<str>) {
-        let _ = writeln!(self.0, "  {:<9} {}", name, clean(text.as_ref()));
-    }
-
-    fn section(&mut self, name: &str, lines: Vec<String>) {
-        if lines.is_empty() {
-            return;
-        }
-        let _ = writeln!(self.0, "\n{}", bold(name));
-        for line in lines {
-            let _ = writeln!(self.0, "  {}", clean(&line));
-        }
-    }
-}
-
 /// Everything about a checkpoint, in groups; what it does not have is left out.
 fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     let header = &shown.entry().header;
     let place = format!("{}@{}", header.run_id(), header.sequence());
-    let mut page = Page(format!("{}  {}\n", bold(header.snapshot_id().as_str()), dim(&place)));
-    page.line(
-        "created",
-        format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now)),
-    );
+    let mut text = format!("{}  {}\n", bold(header.snapshot_id().as_str()), dim(&place));
     let elapsed = format::lasting(body.elapsed_ms / 1000);
-    page.line("session", format!("{}, {elapsed} in", body.session_id));
-    page.line("source", source_details(shown.entry()).join(", "));
-    page.line("status", body.status.as_str());
-    if let Some(phase) = &body.phase {
-        page.line("phase", super::run::phase(phase));
+    let created = format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now));
+    push_fields(
+        &mut text,
+        |name| format!("  {name:<9}"),
+        [
+            ("created", Some(created)),
+            ("session", Some(format!("{}, {elapsed} in", body.session_id))),
+            ("source", Some(source_details(shown.entry()).join(", "))),
+            ("status", Some(body.status.to_string())),
+            ("phase", body.phase.as_ref().map(super::run::phase)),
+            ("summary", body.task_summary.clone()),
+            ("continues", body.parent.as_ref().map(ToString::to_string)),
+            ("marks", Some(marks(shown))),
+        ],
+    );
+    let step = body.step_state.as_ref();
+    for (heading, lines) in [
+        ("Criteria", work_items::criteria(&body.criteria)),
+        ("Tasks", work_items::tasks(&body.tasks)),
+        ("Step", step.map(work_items::step).unwrap_or_default()),
+        ("Outcomes", work_items::outcomes(&body.command_outcomes)),
+        ("Decisions", work_items::decisions(&body.decisions)),
+        ("Log", work_items::log(&body.log)),
+        ("Files", body.files.iter().map(|file| file.path.clone()).collect()),
+        ("Workspace", body.workspace.as_ref().map(seen).unwrap_or_default()),
+    ] {
+        push_section(&mut text, heading, &lines);
     }
-    if let Some(summary) = &body.task_summary {
-        page.line("summary", summary);
-    }
-    if let Some(parent) = &body.parent {
-        page.line("continues", parent.as_str());
-    }
-    page.line("marks", marks(shown));
-    work(&mut page, body);
-    facts(&mut page, body);
     if let Some(brief) = &body.brief {
-        let _ = writeln!(page.0, "\n{}", bold("Brief"));
+        let _ = writeln!(text, "\n{}", bold("Brief"));
         for line in clean_lines(brief).lines() {
-            let _ = writeln!(page.0, "{}", format!("  {line}").trim_end());
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
         }
     }
     let mut more = Vec::new();
@@ -153,8 +142,8 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
         more.push("          a false positive? Add its value to `redact.allow` in milepost.toml".to_owned());
     }
     more.push(format!("seal      sha256 {}, intact", shown.verified().checksum()));
-    page.section("Content", more);
-    page.0
+    push_section(&mut text, "Content", &more);
+    text
 }
 
 fn marks(shown: &ShownCheckpoint) -> String {
@@ -170,24 +159,8 @@ fn marks(shown: &ShownCheckpoint) -> String {
     said.join(", ")
 }
 
-fn work(page: &mut Page, body: &Body) {
-    page.section("Criteria", work_items::criteria(&body.criteria));
-    page.section("Tasks", work_items::tasks(&body.tasks));
-    page.section("Step", body.step_state.as_ref().map(work_items::step).unwrap_or_default());
-    page.section("Outcomes", work_items::outcomes(&body.command_outcomes));
-    page.section("Decisions", work_items::decisions(&body.decisions));
-    page.section("Log", work_items::log(&body.log));
-}
-
 /// Paths of one list that are named.
 const NAMED: usize = 10;
-
-fn facts(page: &mut Page, body: &Body) {
-    page.section("Files", body.files.iter().map(|file| file.path.clone()).collect());
-    if let Some(workspace) = &body.workspace {
-        page.section("Workspace", seen(workspace));
-    }
-}
 
 fn seen(workspace: &Workspace) -> Vec<String> {
     let mut lines = Vec::new();

@@ -1,80 +1,47 @@
 //! Damage: as JSON, and as the error of a command that had to use an older checkpoint.
 
-use milepost::model::{CheckpointId, RunId};
-use milepost::store::{Damage, Part};
-use milepost::{Error, ReasonCode};
+use milepost::VerifyReport;
+use milepost::model::CheckpointId;
+use milepost::store::Damage;
 use serde::{Serialize, Serializer};
 
 use super::format::{clean, counted};
-use super::{Document, Output};
+use super::{Document, Note, Output};
 use crate::error::CommandError;
 use crate::error_advice::Exit;
-
-/// One damaged value.
-#[derive(Debug, Serialize)]
-pub(crate) struct DamageDocument {
-    snapshot_id: Option<CheckpointId>,
-    run_id: Option<RunId>,
-    sequence: Option<u64>,
-    part: Part,
-    reason_code: ReasonCode,
-    expected: String,
-    found: String,
-    because_of: Option<u64>,
-    #[serde(skip)]
-    line: String,
-}
-
-impl From<&Damage> for DamageDocument {
-    fn from(damage: &Damage) -> Self {
-        Self {
-            snapshot_id: damage.snapshot_id().clone(),
-            run_id: damage.run_id().clone(),
-            sequence: damage.sequence(),
-            part: damage.part(),
-            reason_code: reason(damage),
-            expected: damage.expected().clone(),
-            found: damage.found().clone(),
-            because_of: damage.because_of(),
-            line: damage.to_string(),
-        }
-    }
-}
-
-/// Damaged values as programs see them.
-pub(crate) fn documents(damaged: &[Damage]) -> Vec<DamageDocument> {
-    damaged.iter().map(DamageDocument::from).collect()
-}
 
 /// What `verify` found.
 #[derive(Serialize)]
 pub(crate) struct VerifyDocument {
     pub(crate) schema: &'static str,
-    pub(crate) checked: u64,
-    pub(crate) damaged: Vec<DamageDocument>,
+    #[serde(flatten)]
+    pub(crate) report: VerifyReport,
 }
 
 impl Document for VerifyDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
-        if self.damaged.is_empty() {
-            return output.write_text(&format!("{} intact\n", counted(self.checked, "checkpoint")));
+        let damaged = self.report.damaged();
+        if damaged.is_empty() {
+            return output.write_text(&format!("{} intact\n", counted(self.report.checked(), "checkpoint")));
         }
-        let lines = self.damaged.iter().map(|d| format!("{} ({})\n", clean(&d.line), d.reason_code));
-        output.write_text(&lines.collect::<String>())
+        let line = |damage: &Damage| format!("{} ({})\n", clean(&damage.to_string()), damage.reason_code());
+        output.write_text(&damaged.iter().map(line).collect::<String>())
     }
 
     fn error(&self) -> Option<CommandError> {
-        let first = self.damaged.first()?;
-        let n = counted(self.damaged.len() as u64, "damaged value");
-        let message = format!("{n} found in {}", counted(self.checked, "checkpoint"));
-        let error = CommandError::new(first.reason_code, message).with_exit(Exit::Damaged);
+        let first = self.report.damaged().first()?;
+        let n = counted(self.report.damaged().len() as u64, "damaged value");
+        let message = format!("{n} found in {}", counted(self.report.checked(), "checkpoint"));
+        let error = CommandError::new(first.reason_code(), message).with_exit(Exit::Damaged);
         Some(error.with_hint("`milepost doctor` says what can be done"))
     }
 }
 
-/// The reason code of a damage.
-fn reason(damage: &Damage) -> ReasonCode {
-    Error::Damaged(Box::new(damage.clone())).reason()
+/// The warning about damaged values that a list leaves out.
+pub(crate) fn left_out(damaged: &[Damage], what: &str, advice: &str) -> Vec<Note> {
+    let n = counted(damaged.len() as u64, what);
+    let warning = (!damaged.is_empty()).then(|| format!("Warning: {n} left out; `milepost verify` {advice}"));
+    warning.into_iter().map(Note::Message).collect()
 }
 
 /// The ids of damaged checkpoints, or what else names them.
@@ -110,7 +77,7 @@ impl Fallback {
         let verb = if self.damaged.len() == 1 { "is" } else { "are" };
         let names = names(&self.damaged).join(", ");
         let message = format!("{names} {verb} damaged; this is the newest good checkpoint, {used}");
-        let error = CommandError::new(reason(first), message)
+        let error = CommandError::new(first.reason_code(), message)
             .with_exit(Exit::Partly)
             .with_hint("`milepost verify` lists everything that is damaged");
         Some(error.with_details(self.damaged.iter().map(ToString::to_string).collect()))

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use milepost::model::{CheckpointId, Outcome, OutcomeResult, PathText, RawJson};
+use milepost::model::{CheckpointId, Outcome, OutcomeResult, RawJson};
 use milepost::store::CheckpointEntry;
-use milepost::{Diff, FieldChange, FieldChange as Change, FileChanges};
+use milepost::{Diff, FieldChange, FileChanges};
 use serde::Serialize;
 
-use super::format::{self, bold, clean, counted, dim, green, red};
+use super::format::{self, bold, clean, counted, dim, green, path, red};
 use super::{Document, Output};
 use crate::error::CommandError;
 use crate::error_advice::Exit;
@@ -22,11 +22,7 @@ pub(crate) struct DiffDocument {
     from_ref: String,
     to_ref: String,
     differs: bool,
-    changed: Vec<Changed>,
-    files: FileChanges,
-    outcomes: Vec<Outcome>,
-    outcomes_left_out: u64,
-    #[serde(skip)]
+    #[serde(flatten)]
     diff: Diff,
     #[serde(skip)]
     now: Timestamp,
@@ -35,27 +31,8 @@ pub(crate) struct DiffDocument {
     exit_code: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Changed {
-    path: String,
-    /// `added`, `removed` or `changed`: a value that is null is not one that is absent.
-    op: &'static str,
-    before: Option<RawJson>,
-    after: Option<RawJson>,
-}
-
 impl DiffDocument {
     pub(crate) fn new(diff: Diff, now: Timestamp, exit_code: bool) -> Self {
-        let changed = |change: &Change| Changed {
-            path: change.path().clone(),
-            op: match (&change.before(), &change.after()) {
-                (None, _) => "added",
-                (_, None) => "removed",
-                _ => "changed",
-            },
-            before: change.before().clone(),
-            after: change.after().clone(),
-        };
         Self {
             schema: "milepost.diff/1",
             from: diff.from().header.snapshot_id().clone(),
@@ -63,10 +40,6 @@ impl DiffDocument {
             from_ref: place(diff.from()),
             to_ref: place(diff.to()),
             differs: !diff.is_empty(),
-            changed: diff.difference().changed.iter().map(changed).collect(),
-            files: diff.difference().files.clone(),
-            outcomes: diff.outcomes().clone(),
-            outcomes_left_out: diff.outcomes_left_out(),
             diff,
             now,
             exit_code,
@@ -228,11 +201,7 @@ fn outcomes(diff: &Diff) -> Vec<String> {
 }
 
 fn files(files: &FileChanges) -> Vec<String> {
-    let name = |path: &PathText| match path {
-        PathText::Text(text) => clean(text),
-        PathText::Bytes { b64 } => format!("base64:{b64}"),
-    };
-    let added = files.added().iter().map(|path| format!("{} {}", green("+"), green(&name(path))));
-    let removed = files.removed().iter().map(|path| format!("{} {}", red("-"), red(&name(path))));
+    let added = files.added().iter().map(|file| format!("{} {}", green("+"), green(&path(file))));
+    let removed = files.removed().iter().map(|file| format!("{} {}", red("-"), red(&path(file))));
     added.chain(removed).collect()
 }

@@ -1,9 +1,6 @@
 //! What `doctor` found and repaired.
 
-use jiff::Timestamp;
-use milepost::ReasonCode;
-use milepost::internal::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
-use milepost::model::{CheckpointId, RunId};
+use milepost::internal::engine::{Diagnosis, FutureCheckpoint};
 use serde::Serialize;
 
 use super::format::{bytes, clean, counted, green, red, yellow};
@@ -13,32 +10,17 @@ use crate::error_advice::Exit;
 
 #[derive(Serialize)]
 pub(crate) struct DoctorDocument {
-    schema: &'static str,
-    store: String,
-    bytes: u64,
-    checked: u64,
-    problems: Vec<Problem>,
-    fixed: usize,
-    warnings: Vec<Warning>,
-    future: Vec<Future>,
+    pub(crate) schema: &'static str,
+    pub(crate) store: String,
+    pub(crate) bytes: u64,
+    pub(crate) checked: u64,
+    pub(crate) problems: Vec<Diagnosis>,
+    pub(crate) fixed: usize,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) future: Vec<FutureCheckpoint>,
     /// Whether it was asked to repair.
     #[serde(skip)]
-    repairs: bool,
-}
-
-#[derive(Serialize)]
-struct Problem {
-    reason_code: ReasonCode,
-    message: String,
-    fix: String,
-    fixed: bool,
-}
-
-impl From<Diagnosis> for Problem {
-    fn from(found: Diagnosis) -> Self {
-        let Diagnosis { reason_code, message, fix, fixed } = found;
-        Self { reason_code, message, fix, fixed }
-    }
+    pub(crate) repairs: bool,
 }
 
 /// Something to know that is no damage.
@@ -46,44 +28,6 @@ impl From<Diagnosis> for Problem {
 pub(crate) struct Warning {
     pub(crate) message: String,
     pub(crate) fix: &'static str,
-}
-
-/// A checkpoint that is dated in the future.
-#[derive(Serialize)]
-struct Future {
-    snapshot_id: CheckpointId,
-    run_id: RunId,
-    sequence: u64,
-    created_at: Timestamp,
-}
-
-impl From<FutureCheckpoint> for Future {
-    fn from(one: FutureCheckpoint) -> Self {
-        let FutureCheckpoint { snapshot_id, run_id, sequence, created_at } = one;
-        Self { snapshot_id, run_id, sequence, created_at }
-    }
-}
-
-impl DoctorDocument {
-    pub(crate) fn new(
-        store: String,
-        bytes: u64,
-        report: DoctorReport,
-        warnings: Vec<Warning>,
-        repairs: bool,
-    ) -> Self {
-        Self {
-            schema: "milepost.doctor/1",
-            store,
-            bytes,
-            checked: report.checked,
-            fixed: report.fixed(),
-            problems: report.problems.into_iter().map(Problem::from).collect(),
-            warnings,
-            future: report.future.into_iter().map(Future::from).collect(),
-            repairs,
-        }
-    }
 }
 
 impl Document for DoctorDocument {

@@ -4,7 +4,7 @@
 
 use milepost::internal::brief::is_unsafe;
 
-/// ShownCheckpoint in place of a character that is not safe.
+/// Shown in place of a character that is not safe.
 const REPLACEMENT: char = '·';
 
 /// Every style sequence that this program writes: its own helpers', clap's help and comfy-table's cells. A test compares.

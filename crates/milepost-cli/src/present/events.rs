@@ -4,38 +4,30 @@ use milepost::EventList;
 use milepost::model::Event;
 use serde::Serialize;
 
-use super::damage::{DamageDocument, documents};
+use super::damage::left_out;
 use super::{Document, Note, Output, format};
 use crate::error::CommandError;
 
 #[derive(Serialize)]
 pub(crate) struct EventsDocument {
-    schema: &'static str,
-    pub(crate) events: Vec<Event>,
-    pub(crate) position: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    damaged: Vec<DamageDocument>,
-}
-
-impl EventsDocument {
-    pub(crate) fn new(found: EventList) -> Self {
-        let damaged = documents(&found.damaged);
-        Self { schema: "milepost.events/1", events: found.events, position: found.position, damaged }
-    }
+    pub(crate) schema: &'static str,
+    #[serde(flatten)]
+    pub(crate) found: EventList,
 }
 
 impl Document for EventsDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
-        write_events(output, &self.events)
+        write_events(output, &self.found.events)
     }
 
     fn notes(&self) -> Vec<Note> {
-        if self.damaged.is_empty() {
-            return Vec::new();
-        }
-        let n = format::counted(self.damaged.len() as u64, "damaged event");
-        vec![Note::Message(format!("Warning: {n} left out; `milepost verify` names them"))]
+        damage_notes(&self.found)
     }
+}
+
+/// The warning about events that are damaged.
+pub(crate) fn damage_notes(found: &EventList) -> Vec<Note> {
+    left_out(&found.damaged, "damaged event", "names them")
 }
 
 /// Writes events, one line each.

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+use milepost::model::PathText;
 
 pub(crate) use super::escape::{clean, clean_lines};
 
@@ -32,6 +33,34 @@ pub(crate) fn yellow(text: &str) -> String {
 /// Green text.
 pub(crate) fn green(text: &str) -> String {
     styled(AnsiColor::Green.on_default(), text)
+}
+
+/// Adds one line for each value that is there, behind its label.
+pub(crate) fn push_fields(
+    text: &mut String,
+    label: impl Fn(&str) -> String,
+    fields: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) {
+    for (name, value) in fields {
+        let line = value.map(|value| format!("{} {}\n", label(name), clean(&value)));
+        text.push_str(&line.unwrap_or_default());
+    }
+}
+
+/// Adds a section: a heading, and below it lines of others; nothing where there are none.
+pub(crate) fn push_section(text: &mut String, heading: &str, lines: &[String]) {
+    if !lines.is_empty() {
+        text.push_str(&format!("\n{}\n", bold(heading)));
+        lines.iter().for_each(|line| text.push_str(&format!("  {}\n", clean(line))));
+    }
+}
+
+/// A path.
+pub(crate) fn path(path: &PathText) -> String {
+    match path {
+        PathText::Text(text) => clean(text),
+        PathText::Bytes { b64 } => format!("base64:{b64}"),
+    }
 }
 
 /// A number with its thousands apart.

@@ -32,9 +32,10 @@ pub(crate) mod transfer;
 pub(crate) mod trust;
 pub(crate) mod work_items;
 
-use std::io::{self, BufRead as _, IsTerminal, Read as _, Write};
+use std::io::{self, BufRead, IsTerminal, Read as _, Write};
 use std::sync::{Arc, Mutex};
 
+use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
@@ -70,9 +71,9 @@ pub(crate) trait Document: Serialize {
 /// A line that accompanies a result.
 #[derive(Debug)]
 pub(crate) enum Note {
-    /// ShownCheckpoint unless `--quiet` is given.
+    /// Shown unless `--quiet` is given.
     Message(String),
-    /// ShownCheckpoint with `--verbose`.
+    /// Shown with `--verbose`.
     Detail(String),
 }
 
@@ -113,28 +114,19 @@ impl Output {
             yes: global.yes,
             quiet: global.quiet,
             verbose: global.verbose,
-            color,
-            collected: None,
-            done: Arc::default(),
+            ..Self::for_color(color)
         }
+    }
+
+    /// An output for help and mistakes before the flags are known.
+    pub(crate) fn for_color(color: ColorChoice) -> Self {
+        let done = Arc::default();
+        Self { json: false, yes: false, quiet: false, verbose: false, color, collected: None, done }
     }
 
     /// An output for an error before the flags are known.
     pub(crate) fn for_json() -> Self {
         Self { json: true, ..Self::for_color(ColorChoice::Never) }
-    }
-
-    /// An output for help and mistakes before the flags are known.
-    pub(crate) fn for_color(color: ColorChoice) -> Self {
-        Self {
-            json: false,
-            yes: false,
-            quiet: false,
-            verbose: false,
-            color,
-            collected: None,
-            done: Arc::default(),
-        }
     }
 
     /// An output that collects messages and shows nothing.
@@ -152,8 +144,8 @@ impl Output {
 
     /// Writes the result of a command as JSON or text, and gives the error that the command ends with.
     pub(crate) fn present(&self, document: &impl Document) -> Result<(), CommandError> {
-        if let Some(change) = document.change() {
-            self.record_change(change);
+        if let (Some(change), Ok(mut done)) = (document.change(), self.done.lock()) {
+            *done = Some(change);
         }
         document.notes().iter().for_each(|note| self.note(note));
         match (self.json, document.stream()) {
@@ -169,14 +161,6 @@ impl Output {
         match note {
             Note::Message(line) => self.message(line),
             Note::Detail(line) => self.detail(line),
-        }
-    }
-
-    /// Remembers what the command has changed, before its answer is written: an answer that cannot be written must not
-    /// read as if nothing had happened.
-    fn record_change(&self, what: impl Into<String>) {
-        if let Ok(mut done) = self.done.lock() {
-            *done = Some(what.into());
         }
     }
 
@@ -222,28 +206,27 @@ impl Output {
         out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
-    /// Says one line to the person, unless they want quiet.
+    /// Writes one line to stderr, unless the person wants quiet.
     pub(crate) fn message(&self, line: &str) {
         if !self.quiet {
             self.write_message(&escape::clean(line));
         }
     }
 
-    /// Says several lines with styles to the person, unless they want quiet. As for `text`, text of others in them has to
-    /// be `clean`ed.
+    /// Writes several lines with styles to stderr, unless the person wants quiet. As for `write_text`, text of others in
+    /// them has to be `clean`ed.
     pub(crate) fn message_page(&self, page: &str) {
         if !self.quiet {
-            self.write_message(&escape::clean_styled(page));
+            self.message_always(page);
         }
     }
 
-    /// Says several lines to the person, also where they want quiet: they belong to a question. As for `text`, text of
-    /// others in them has to be `clean`ed.
+    /// The same also where the person wants quiet: the lines belong to a question.
     pub(crate) fn message_always(&self, page: &str) {
         self.write_message(&escape::clean_styled(page));
     }
 
-    /// Says one line to the person who wants to know more.
+    /// Writes one line to stderr if the person wants to know more.
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
             self.write_message(&escape::clean(line));
@@ -257,24 +240,11 @@ impl Output {
         }
     }
 
-    /// Draws a line on the terminal over the one that is there, and leaves the cursor at its start.
+    /// Draws a line on the terminal over the one that is there, and leaves the cursor at its start. An empty line removes
+    /// the one that is there.
     fn draw(&self, line: &str) {
-        self.write_over(&format!("{}\r", escape::clean_styled(line)));
-    }
-
-    /// Removes the line that was drawn.
-    fn erase(&self) {
-        self.write_over("");
-    }
-
-    fn write_over(&self, safe: &str) {
         let mut err = io::stderr().lock();
-        let _ = write!(err, "\r\x1b[K{safe}").and_then(|()| err.flush());
-    }
-
-    /// Whether the person wants quiet.
-    fn is_quiet(&self) -> bool {
-        self.quiet
+        let _ = write!(err, "\r\x1b[K{}\r", escape::clean_styled(line)).and_then(|()| err.flush());
     }
 
     /// Writes to stderr what was made safe.
@@ -295,22 +265,10 @@ impl Output {
         self.verbose
     }
 
-    /// Whether colours go to stdout.
-    pub(crate) fn colours(&self) -> bool {
-        match self.color {
-            ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
-        }
-    }
-
-    /// Whether colours go to stderr.
-    fn colours_messages(&self) -> bool {
-        match self.color {
-            ColorChoice::Always | ColorChoice::AlwaysAnsi => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
-        }
+    /// Whether colours go to a stream.
+    pub(crate) fn colours(&self, stream: &impl RawStream) -> bool {
+        let choice = if self.color == ColorChoice::Auto { AutoStream::choice(stream) } else { self.color };
+        choice != ColorChoice::Never
     }
 
     /// Whether stdout is a terminal.
@@ -339,9 +297,7 @@ impl Output {
             return Some(true);
         }
         write!(terminal, "{} [y/N] ", escape::clean(question)).ok()?;
-        let mut answer = String::new();
-        io::BufReader::new(terminal.take(64)).read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        is_yes(io::BufReader::new(terminal.take(64)))
     }
 
     /// Asks a question on the terminal; `None` where there is nobody to ask.
@@ -350,10 +306,15 @@ impl Output {
             return None;
         }
         let _ = write!(io::stderr().lock(), "{} [y/N] ", escape::clean(question));
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        is_yes(io::stdin().lock())
     }
+}
+
+/// Reads an answer; `None` where it cannot be read.
+fn is_yes(mut terminal: impl BufRead) -> Option<bool> {
+    let mut answer = String::new();
+    terminal.read_line(&mut answer).ok()?;
+    Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// How far something is.
@@ -374,9 +335,7 @@ impl Progress {
             let _ = write!(io::stderr().lock(), "\r{} {}…", format::count(n), escape::clean(what));
         }
     }
-}
 
-impl Progress {
     /// The same with a bar, where the end is known.
     pub(crate) fn of(&mut self, what: &str, n: u64, total: u64) {
         const WIDTH: u64 = 20;

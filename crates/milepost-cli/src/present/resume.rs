@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use milepost::brief::{FittedBrief, Omitted};
 use milepost::internal::capture::commit_distance::CommitDistance;
-use milepost::internal::engine::RunAssessment;
+use milepost::internal::engine::{ResumeDecision, RunAssessment, RunState};
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{ReasonCode, Status};
 use serde::Serialize;
 
 use super::damage::Fallback;
-use super::format::{bold, clean, counted, dim, yellow};
+use super::format::{bold, clean, counted, dim, push_fields, yellow};
 use super::{Document, Output};
 use crate::error::CommandError;
 use crate::error_advice::Exit;
@@ -51,14 +51,13 @@ pub(crate) struct DecisionDocument {
     #[serde(skip)]
     subject: Subject,
     #[serde(skip)]
-    format: ResumeFormat,
+    format: Option<ResumeFormat>,
 }
 
 #[derive(Serialize)]
 pub(crate) struct Decision {
-    reason_code: ReasonCode,
-    class: InterruptionKind,
-    eligible: bool,
+    #[serde(flatten)]
+    verdict: ResumeDecision,
     pub(crate) run_id: Option<RunId>,
     snapshot_id: Option<CheckpointId>,
     phase: Option<Phase>,
@@ -105,10 +104,9 @@ pub(crate) struct Examination {
 }
 
 /// What `--format` asks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ResumeFormat {
-    Default,
-    Markdown,
+    Md,
     Json,
 }
 
@@ -118,9 +116,12 @@ impl DecisionDocument {
         Self {
             schema: SCHEMA,
             decision: Decision {
-                reason_code: ReasonCode::ResumeMissingCheckpoint,
-                class: InterruptionKind::CleanStop,
-                eligible: false,
+                verdict: ResumeDecision {
+                    reason_code: ReasonCode::ResumeMissingCheckpoint,
+                    class: InterruptionKind::CleanStop,
+                    run_state: RunState::Ended,
+                    eligible: false,
+                },
                 run_id: None,
                 snapshot_id: None,
                 phase: None,
@@ -136,16 +137,19 @@ impl DecisionDocument {
             distance: None,
             started: None,
             subject: Subject::Nothing,
-            format: ResumeFormat::Default,
+            format: None,
         }
     }
 
     /// A brief in a file.
-    pub(crate) fn of_file(file: &Path, brief: FittedBrief, format: ResumeFormat) -> Self {
+    pub(crate) fn of_file(file: &Path, brief: FittedBrief, format: Option<ResumeFormat>) -> Self {
         let mut document = Self::nothing();
-        document.decision.reason_code = ReasonCode::ResumeAllowed;
-        document.decision.class = InterruptionKind::Unknown;
-        document.decision.eligible = true;
+        document.decision.verdict = ResumeDecision {
+            reason_code: ReasonCode::ResumeAllowed,
+            class: InterruptionKind::Unknown,
+            run_state: RunState::Stopped,
+            eligible: true,
+        };
         Self { subject: Subject::File(file.to_owned()), format, ..document.with_brief(brief) }
     }
 
@@ -154,14 +158,12 @@ impl DecisionDocument {
         examination: Examination,
         brief: Option<FittedBrief>,
         fallback: Fallback,
-        format: ResumeFormat,
+        format: Option<ResumeFormat>,
     ) -> Self {
         let Examination { overview, from, distance, .. } = &examination;
         let document = Self {
             decision: Decision {
-                reason_code: from.decision.reason_code,
-                class: from.decision.class,
-                eligible: from.decision.eligible,
+                verdict: from.decision,
                 run_id: Some(overview.run_id.clone()),
                 snapshot_id: overview.snapshot_id.clone(),
                 phase: overview.phase.clone(),
@@ -197,7 +199,7 @@ impl DecisionDocument {
     /// What stands above the brief.
     fn write_heading(&self, output: &Output) -> Result<(), CommandError> {
         // A person sees what it is about first; a program that reads the output wants the brief.
-        let with_page = self.format == ResumeFormat::Default && output.is_terminal();
+        let with_page = self.format.is_none() && output.is_terminal();
         match &self.subject {
             Subject::Nothing => {
                 let message = "nothing to resume: no run here was interrupted";
@@ -213,7 +215,7 @@ impl DecisionDocument {
             Subject::Run(run) => {
                 if with_page {
                     output.write_text(&page(run))?;
-                } else if !self.decision.eligible {
+                } else if !self.decision.verdict.eligible {
                     output.message(verdict(&run.overview, &run.from).trim_end());
                 }
                 let distance = run.distance.as_ref().filter(|distance| **distance != CommitDistance::Same);
@@ -228,7 +230,7 @@ impl DecisionDocument {
 
 impl Document for DecisionDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
-        if self.format == ResumeFormat::Json {
+        if self.format == Some(ResumeFormat::Json) {
             return output.write_json(self);
         }
         self.write_heading(output)?;
@@ -236,7 +238,7 @@ impl Document for DecisionDocument {
     }
 
     fn error(&self) -> Option<CommandError> {
-        let refused = || (!self.decision.eligible).then_some(CommandError::ExitOnly(Exit::Nothing));
+        let refused = || (!self.decision.verdict.eligible).then_some(CommandError::ExitOnly(Exit::Nothing));
         self.decision.fallback.error().or_else(refused)
     }
 }
@@ -262,11 +264,12 @@ impl Document for ResumeDocument {
     fn change(&self) -> Option<String> {
         match self {
             Self::Decision(_) => None,
-            Self::Started(started) => {
-                let StartedDocument { run_id, continues, .. } = started;
+            Self::Started(StartedDocument { run_id, continues, .. }) => {
                 Some(format!("run {run_id} was started and continues {continues}"))
             }
-            Self::Dismissed(dismissed) => Some(format!("run {} was dismissed", dismissed.dismissed)),
+            Self::Dismissed(DismissedDocument { dismissed: run, .. }) => {
+                Some(format!("run {run} was dismissed"))
+            }
         }
     }
 
@@ -280,65 +283,50 @@ impl Document for ResumeDocument {
 
 /// One line: whether it may be continued, and why.
 fn verdict(overview: &Overview, from: &RunAssessment) -> String {
-    let code = from.decision.reason_code;
-    match from.decision.eligible {
-        true => format!("{} can be continued: {} ({code})\n", overview.run_id, overview.why()),
-        false => {
-            format!("{} cannot be continued: {} ({code})\n", overview.run_id, clean(&from.refusal_reason()))
-        }
-    }
+    let (can, why) = match from.decision.eligible {
+        true => ("can", overview.why().to_owned()),
+        false => ("cannot", clean(&from.refusal_reason())),
+    };
+    format!("{} {can} be continued: {why} ({})\n", overview.run_id, from.decision.reason_code)
 }
 
 /// What a person asks first.
 fn page(examination: &Examination) -> String {
     let Examination { overview, from, workspace, others, .. } = examination;
     let mut text = String::new();
+    let name = clean(&overview.name());
     let _ = match from.decision.eligible {
-        true => writeln!(text, "{}\n", bold(&format!("Resume {}?", clean(&overview.name())))),
-        false => {
-            writeln!(text, "{}  {}\n", bold(&clean(&overview.name())), yellow(&clean(&from.refusal_reason())))
-        }
-    };
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{}  {}", bold(&format!("{name:<11}")), clean(value));
+        true => writeln!(text, "{}\n", bold(&format!("Resume {name}?"))),
+        false => writeln!(text, "{}  {}\n", bold(&name), yellow(&clean(&from.refusal_reason()))),
     };
     let by = overview.agent.as_deref().map_or(String::new(), |agent| format!(", {agent}"));
-    line("Run", &format!("{}{by}", overview.run_id));
-    if let Some(doing) = &overview.doing {
-        line("Doing", doing);
-    }
     let detail = overview.detail.as_deref().map_or(String::new(), |detail| format!(" ({detail})"));
-    line("Stopped", &format!("{}: {}{detail}", overview.stopped, overview.why()));
     let sessions =
         if overview.sessions > 1 { format!(" in {} sessions", overview.sessions) } else { String::new() };
-    line("Had run", &format!("{}{sessions}", overview.lasted));
-    if let Some(worktree) = &overview.worktree {
-        line("In", worktree);
-    }
-    if let Some((uncommitted, branch)) = workspace {
-        line("Uncommitted", uncommitted);
-        line("Branch", branch);
-    }
-    if let Some(failed) = &overview.failed {
-        line("Failed last", failed);
-    }
-    for (n, action) in (1..).zip(&overview.next_actions) {
-        line(if n == 1 { "Next" } else { "" }, &format!("{n}. {action}"));
-    }
+    let (uncommitted, branch) = workspace.clone().unzip();
+    let actions = (1..).zip(&overview.next_actions);
+    let actions =
+        actions.map(|(n, action)| (if n == 1 { "Next" } else { "" }, Some(format!("{n}. {action}"))));
+    let fields = [
+        ("Run", Some(format!("{}{by}", overview.run_id))),
+        ("Doing", overview.doing.clone()),
+        ("Stopped", Some(format!("{}: {}{detail}", overview.stopped, overview.why()))),
+        ("Had run", Some(format!("{}{sessions}", overview.lasted))),
+        ("In", overview.worktree.clone()),
+        ("Uncommitted", uncommitted),
+        ("Branch", branch),
+        ("Failed last", overview.failed.clone()),
+    ];
+    let label = |name: &str| format!("{} ", bold(&format!("{name:<11}")));
+    push_fields(&mut text, label, fields.into_iter().chain(actions));
     text.push('\n');
-    let more = if *others > 0 {
-        format!("{} could be resumed as well: milepost status\n", counted(*others as u64, "other run"))
-    } else {
-        String::new()
-    };
-    let _ = write!(
-        text,
-        "{}{}",
-        dim(&more),
-        dim(&format!(
-            "milepost resume {} --with claude-code  starts an agent with the brief below; --dismiss stops offering it\n\n",
-            overview.run_id
-        ))
-    );
+    if *others > 0 {
+        let n = counted(*others as u64, "other run");
+        text.push_str(&dim(&format!("{n} could be resumed as well: milepost status\n")));
+    }
+    text.push_str(&dim(&format!(
+        "milepost resume {} --with claude-code  starts an agent with the brief below; --dismiss stops offering it\n\n",
+        overview.run_id
+    )));
     text
 }

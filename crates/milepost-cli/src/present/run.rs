@@ -1,9 +1,7 @@
 //! Runs: one or several, started or deleted; as JSON, and as lines for people.
 
-use jiff::Timestamp;
 use milepost::model::{
-    CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, RunOrigin, Status,
-    StepState, Task,
+    CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, Status, StepState, Task,
 };
 use milepost::{Liveness, RunDetail, RunSummary};
 use serde::Serialize;
@@ -65,29 +63,11 @@ impl Document for DeleteDocument {
 /// One run as programs see it.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunDocument {
-    run_id: RunId,
-    session_id: Option<String>,
-    title: Option<String>,
-    plan: Option<String>,
-    parent: Option<CheckpointId>,
-    started_at: Option<Timestamp>,
-    updated_at: Option<Timestamp>,
-    status: Option<Status>,
-    profile: Option<milepost::model::Profile>,
-    checkpoints: u64,
-    latest: Option<CheckpointId>,
-    owner_alive: Option<bool>,
-    owner_pid: Option<u32>,
-    worktree: Option<String>,
-    branch: Option<String>,
-    /// Where it came from, if not from work that this store has seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<RunOrigin>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    damage: Option<String>,
+    #[serde(flatten)]
+    pub(crate) summary: RunSummary,
     /// Only of a run in full.
     #[serde(flatten)]
-    parts: Option<RunParts>,
+    pub(crate) parts: Option<RunParts>,
 }
 
 /// What only a run in full tells.
@@ -125,40 +105,8 @@ impl RunParts {
     }
 }
 
-impl RunDocument {
-    /// A run in a list.
-    pub(crate) fn of(summary: &RunSummary) -> Self {
-        let record = summary.record().as_ref().ok();
-        Self {
-            run_id: summary.run_id().clone(),
-            session_id: record.and_then(|r| r.session_id()).map(str::to_owned),
-            title: record.and_then(|r| r.title().clone()),
-            plan: record.and_then(|r| r.plan().clone()),
-            parent: record.and_then(|r| r.parent().clone()),
-            started_at: record.map(|r| r.started_at()),
-            updated_at: record.map(|r| r.updated_at()),
-            status: record.map(|r| r.status()),
-            profile: record.map(|r| r.profile()),
-            checkpoints: summary.checkpoints(),
-            latest: summary.latest().as_ref().map(|entry| entry.header.snapshot_id().clone()),
-            owner_alive: summary.owner().and_then(Liveness::as_bool),
-            owner_pid: record.and_then(|r| r.owner().as_ref()).map(|owner| owner.pid()),
-            worktree: record.and_then(|r| r.worktree().clone()),
-            branch: record.and_then(|r| r.branch().clone()),
-            origin: record.and_then(|r| r.origin().clone()),
-            damage: summary.record().as_ref().err().map(ToString::to_string),
-            parts: None,
-        }
-    }
-
-    /// A run in full.
-    pub(crate) fn detailed(detail: &RunDetail) -> Self {
-        Self { parts: Some(RunParts::of(detail)), ..Self::of(detail.summary()) }
-    }
-}
-
-/// How a run stands, in one word or two.
-pub(crate) fn standing(summary: &RunSummary) -> &'static str {
+/// How a run stands by its record and its owner, in one word or two.
+pub(crate) fn state_name(summary: &RunSummary) -> &'static str {
     let Ok(record) = &summary.record() else { return "damaged" };
     match (record.status(), summary.owner()) {
         (Status::Completed, _) => "completed",

@@ -8,7 +8,7 @@ use milepost::model::RunRecord;
 use milepost::{RunDetail, RunSummary};
 use serde::Serialize;
 
-use super::format::{ago, bold, clean, counted, lasting, time};
+use super::format::{ago, bold, clean, counted, lasting, push_fields, push_section, time};
 use super::run::{RunDocument, RunParts, owner, phase};
 use super::table::{cell, lines, status, table};
 use super::{Document, Output, work_items};
@@ -22,57 +22,48 @@ pub(crate) struct RunsDocument {
     #[serde(flatten)]
     parts: Option<RunParts>,
     #[serde(skip)]
-    view: View,
+    detail: Option<RunDetail>,
+    /// The folder of this worktree.
+    #[serde(skip)]
+    worktree: String,
     #[serde(skip)]
     now: Timestamp,
 }
 
-/// What the text is made of.
-enum View {
-    List { runs: Vec<RunSummary>, here: String },
-    One(Box<RunDetail>),
-}
-
 impl RunsDocument {
-    /// Runs; `here` is the folder of this worktree.
-    pub(crate) fn list(runs: Vec<RunSummary>, here: String, now: Timestamp) -> Self {
-        let documents = runs.iter().map(RunDocument::of).collect();
-        let view = View::List { runs, here };
-        Self { schema: "milepost.runs/1", runs: documents, parts: None, view, now }
+    /// Runs in a list.
+    pub(crate) fn list(runs: Vec<RunSummary>, worktree: String, now: Timestamp) -> Self {
+        let runs = runs.into_iter().map(|summary| RunDocument { summary, parts: None }).collect();
+        Self { schema: "milepost.runs/1", runs, parts: None, detail: None, worktree, now }
     }
 
     /// One run in full.
-    pub(crate) fn one(detail: RunDetail, now: Timestamp) -> Self {
-        Self {
-            schema: "milepost.runs/1",
-            runs: vec![RunDocument::detailed(&detail)],
-            parts: Some(RunParts::of(&detail)),
-            view: View::One(Box::new(detail)),
-            now,
-        }
+    pub(crate) fn one(detail: RunDetail, worktree: String, now: Timestamp) -> Self {
+        let parts = Some(RunParts::of(&detail));
+        let runs = vec![RunDocument { summary: detail.summary().clone(), parts: parts.clone() }];
+        Self { schema: "milepost.runs/1", runs, parts, detail: Some(detail), worktree, now }
     }
 }
 
 impl Document for RunsDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
-        let (runs, here) = match &self.view {
-            View::One(detail) => return output.write_text(&page(detail, self.now)),
-            View::List { runs, here } => (runs, here),
-        };
-        if runs.is_empty() {
+        if let Some(detail) = &self.detail {
+            return output.write_text(&page(detail, self.now));
+        }
+        if self.runs.is_empty() {
             output.message("no runs");
             return Ok(());
         }
         let headings = ["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "WHERE", "OWNER"];
         let mut rows = table(output, &headings);
-        for summary in runs {
-            rows.add_row(row(summary, here, self.now));
+        for run in &self.runs {
+            rows.add_row(row(&run.summary, &self.worktree, self.now));
         }
         output.write_text(&lines(&rows))
     }
 }
 
-fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
+fn row(summary: &RunSummary, worktree: &str, now: Timestamp) -> Vec<Cell> {
     let record = match &summary.record() {
         Ok(record) => record,
         Err(damage) => {
@@ -86,24 +77,24 @@ fn row(summary: &RunSummary, here: &str, now: Timestamp) -> Vec<Cell> {
     };
     let text = |value: &Option<String>| cell(value.as_deref().unwrap_or_default());
     vec![
-        cell(if is_here(record, here) { "*" } else { "" }),
+        cell(if is_here(record, worktree) { "*" } else { "" }),
         cell(summary.run_id().as_str()),
         text(record.title()),
         status(record.status()),
         cell(ago(record.updated_at(), now)),
         cell(summary.checkpoints().to_string()),
-        cell(location(record, here)),
+        cell(location(record, worktree)),
         cell(owner(summary)),
     ]
 }
 
 /// Where a run works: its branch, and its folder unless that is this one.
-fn location(record: &RunRecord, here: &str) -> String {
+fn location(record: &RunRecord, worktree: &str) -> String {
     let folder = record.place().map_or("", String::as_str);
     if let Some(origin) = &record.origin() {
         return format!("{} {}", origin.kind, origin.from);
     }
-    match (&record.branch(), is_here(record, here)) {
+    match (&record.branch(), is_here(record, worktree)) {
         (Some(branch), true) => branch.clone(),
         (Some(branch), false) => format!("{branch} in {folder}"),
         (None, true) => "here".to_owned(),
@@ -111,8 +102,8 @@ fn location(record: &RunRecord, here: &str) -> String {
     }
 }
 
-fn is_here(record: &RunRecord, here: &str) -> bool {
-    record.place().is_some_and(|place| place == here)
+fn is_here(record: &RunRecord, worktree: &str) -> bool {
+    record.place().is_some_and(|place| place == worktree)
 }
 
 /// One run on a page.
@@ -126,57 +117,40 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
             return text;
         }
     };
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<12} {}", clean(value));
-    };
-    let optional = [("title", &record.title()), ("plan", &record.plan())];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            line(name, value);
-        }
-    }
-    line("status", record.status().as_str());
-    line("profile", record.profile().as_str());
-    line("started", &format!("{} ({})", time(record.started_at()), ago(record.started_at(), now)));
-    line("last write", &format!("{} ({})", time(record.updated_at()), ago(record.updated_at(), now)));
-    line(
-        "worked",
-        &format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions(), "session")),
+    let working = record.working();
+    let at = |then| Some(format!("{} ({})", time(then), ago(then, now)));
+    let worked =
+        format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions(), "session"));
+    push_fields(
+        &mut text,
+        |name| format!("  {name:<12}"),
+        [
+            ("title", record.title().clone()),
+            ("plan", record.plan().clone()),
+            ("status", Some(record.status().to_string())),
+            ("profile", Some(record.profile().to_string())),
+            ("started", at(record.started_at())),
+            ("last write", at(record.updated_at())),
+            ("worked", Some(worked)),
+            ("checkpoints", Some(summary.checkpoints().to_string())),
+            ("latest", summary.latest().as_ref().map(|entry| entry.header.snapshot_id().to_string())),
+            ("owner", Some(owner(summary))),
+            ("branch", record.branch().clone()),
+            ("worktree", record.worktree().clone()),
+            ("project", record.project().clone()),
+            ("phase", working.phase().as_ref().map(phase)),
+            ("summary", working.task_summary().clone()),
+        ],
     );
-    line("checkpoints", &summary.checkpoints().to_string());
-    if let Some(latest) = &summary.latest() {
-        line("latest", latest.header.snapshot_id().as_str());
-    }
-    line("owner", &owner(summary));
-    for (name, value) in
-        [("branch", &record.branch()), ("worktree", &record.worktree()), ("project", &record.project())]
-    {
-        if let Some(value) = value {
-            line(name, value);
-        }
-    }
-    let working = &record.working();
-    if let Some(at) = &working.phase() {
-        line("phase", &phase(at));
-    }
-    if let Some(summary) = &working.task_summary() {
-        line("summary", summary);
-    }
-    let sections = [
+    for (heading, lines) in [
         ("Criteria", work_items::criteria(working.criteria())),
         ("Tasks", work_items::tasks(working.tasks())),
         ("Step", working.step_state().as_ref().map(work_items::step).unwrap_or_default()),
         ("Outcomes since the newest checkpoint", work_items::outcomes(detail.pending_outcomes())),
         ("Decisions", work_items::decisions(working.decisions())),
         ("Log", work_items::log(working.log())),
-    ];
-    for (name, lines) in sections {
-        if !lines.is_empty() {
-            let _ = writeln!(text, "\n{}", bold(name));
-            for line in lines {
-                let _ = writeln!(text, "  {}", clean(&line));
-            }
-        }
+    ] {
+        push_section(&mut text, heading, &lines);
     }
     text
 }

@@ -167,6 +167,9 @@ pub(crate) struct ChangeDocument<T: Serialize> {
     program: Option<ProgramExit>,
 }
 
+/// The result of a command that changes a run.
+pub(crate) type ChangeResult<T> = Result<ChangeDocument<T>, CommandError>;
+
 impl<T: Serialize> ChangeDocument<T> {
     pub(crate) fn new(schema: &'static str, applied: &Applied, fields: T) -> Self {
         let Applied { run, saved, queued, .. } = applied;

@@ -4,16 +4,15 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use milepost::internal::engine::{ResumeDecision, RunState};
+use milepost::internal::engine::{AssessedRun, RunState};
 use milepost::model::{InterruptionKind, LogLine, RunId, RunRecord};
 use milepost::{ReasonCode, RunSummary};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::format::{self, ago, bold, clean};
-use super::run::{RunDocument, standing};
+use super::run::state_name;
 use super::table::{cell, lines, table};
 use super::{Document, Output};
-use crate::command::status::Runs;
 use crate::error::CommandError;
 use crate::error_advice::Exit;
 use crate::hook::failures::HookFailure;
@@ -21,17 +20,18 @@ use crate::hook::failures::HookFailure;
 /// Names of unsigned saves that are listed.
 const LISTED: usize = 5;
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(crate) struct StatusDocument {
     pub(crate) schema: &'static str,
     /// None where there is no store yet.
     pub(crate) store: Option<String>,
     pub(crate) bytes: u64,
     pub(crate) warning: Option<String>,
-    pub(crate) live: Vec<StandingDocument>,
-    pub(crate) open: Vec<StandingDocument>,
-    pub(crate) stopped: Vec<StandingDocument>,
-    pub(crate) ended: u64,
+    pub(crate) live: Vec<StatusRow>,
+    pub(crate) open: Vec<StatusRow>,
+    pub(crate) stopped: Vec<StatusRow>,
+    #[serde(serialize_with = "serialize_count")]
+    pub(crate) ended: Vec<StatusRow>,
     pub(crate) waiting: u64,
     /// Of those, how many wait for somebody to accept them.
     pub(crate) waiting_unsigned: u64,
@@ -43,69 +43,72 @@ pub(crate) struct StatusDocument {
     #[serde(skip)]
     pub(crate) unsigned: Vec<PathBuf>,
     #[serde(skip)]
-    pub(crate) runs: Runs,
-    #[serde(skip)]
     pub(crate) outbox: PathBuf,
-    /// The folder of this worktree.
     #[serde(skip)]
-    pub(crate) here: String,
+    pub(crate) worktree: String,
     #[serde(skip)]
     pub(crate) now: Timestamp,
 }
 
+fn serialize_count<S: Serializer>(rows: &[StatusRow], serializer: S) -> Result<S::Ok, S::Error> {
+    rows.len().serialize(serializer)
+}
+
 /// A run, and how it stands.
 #[derive(Serialize)]
-pub(crate) struct StandingDocument {
+pub(crate) struct StatusRow {
     #[serde(flatten)]
-    run: RunDocument,
+    summary: RunSummary,
     standing: &'static str,
     class: Option<InterruptionKind>,
     continued_by: Option<RunId>,
+    #[serde(skip)]
+    run_state: Option<RunState>,
 }
 
-/// A run as it is shown.
-pub(crate) struct RunStanding {
-    pub(crate) summary: RunSummary,
-    pub(crate) decision: Option<ResumeDecision>,
-    pub(crate) claimed_by: Option<RunId>,
-}
-
-impl RunStanding {
-    fn word(&self) -> &'static str {
-        match self.decision.map(|decision| decision.run_state) {
-            _ if self.claimed_by.is_some() => "continued",
+impl StatusRow {
+    pub(crate) fn new(run: AssessedRun) -> Self {
+        let standing = match run.decision.map(|decision| decision.run_state) {
+            _ if run.claimed_by.is_some() => "continued",
             None => "damaged",
             Some(RunState::Active) => "live",
             Some(RunState::Waiting) => "waiting",
             Some(RunState::Stalled) => "stalled",
             Some(RunState::Unseen) => "unseen",
-            Some(RunState::Stopped) => standing(&self.summary),
+            Some(RunState::Stopped) => state_name(&run.summary),
             Some(RunState::Open) => "open",
             Some(RunState::Ended) => "completed",
+        };
+        Self {
+            summary: run.summary,
+            standing,
+            class: run.decision.map(|decision| decision.class),
+            continued_by: run.claimed_by,
+            run_state: run.decision.map(|decision| decision.run_state),
         }
     }
 
     /// Why it does not go on.
     fn why(&self) -> String {
-        let Some(decision) = self.decision else { return String::new() };
+        let (Some(run_state), Some(class)) = (self.run_state, self.class) else { return String::new() };
         let noted = self.summary.intact().and_then(|record| record.interruption().as_ref());
-        match (&self.claimed_by, decision.run_state) {
+        match (&self.continued_by, run_state) {
             (Some(run), _) => format!("by {run}"),
             (None, RunState::Active | RunState::Open | RunState::Ended | RunState::Unseen) => String::new(),
             (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
-                Some(detail) => format!("{}: {}", decision.class, clean(detail)),
-                None => decision.class.to_string(),
+                Some(detail) => format!("{class}: {}", clean(detail)),
+                None => class.to_string(),
             },
         }
     }
 
-    pub(crate) fn document(&self) -> StandingDocument {
-        StandingDocument {
-            run: RunDocument::of(&self.summary),
-            standing: self.word(),
-            class: self.decision.map(|decision| decision.class),
-            continued_by: self.claimed_by.clone(),
-        }
+    /// What the run is about: its title, the newest summary, or the first line of the first prompt.
+    fn about(&self) -> Option<String> {
+        let (record, latest) = (self.summary.intact(), self.summary.latest().as_ref());
+        let prompt =
+            || record?.working().log().iter().find_map(LogLine::prompt)?.lines().next().map(str::to_owned);
+        let title = record.and_then(|record| record.title().clone());
+        title.or_else(|| latest.and_then(|entry| entry.header.summary().clone())).or_else(prompt)
     }
 }
 
@@ -136,11 +139,14 @@ impl StatusDocument {
     fn missing_lines(&self) -> String {
         let mut text = format!("No store here yet: {} is made by the first save.\n", clean(&self.url));
         if self.waiting > 0 {
-            let n = format::counted(self.waiting, "checkpoint");
-            let folder = clean(&self.outbox.to_string_lossy());
-            let _ = writeln!(text, "{n} in {folder} until it can be");
+            let _ = writeln!(text, "{} until it can be", self.waiting_in_outbox());
         }
         text
+    }
+
+    fn waiting_in_outbox(&self) -> String {
+        let folder = clean(&self.outbox.to_string_lossy());
+        format!("{} in {folder}", format::counted(self.waiting, "checkpoint"))
     }
 
     fn store_lines(&self, store: &str) -> String {
@@ -149,9 +155,8 @@ impl StatusDocument {
             let _ = writeln!(text, "{}  {}", format::yellow("Warning"), clean(warning));
         }
         if self.waiting > 0 {
-            let n = format::counted(self.waiting, "checkpoint");
-            let folder = clean(&self.outbox.to_string_lossy());
-            let _ = writeln!(text, "{}  {n} in {folder} until the store can be written", bold("Waiting"));
+            let (waiting, saves) = (bold("Waiting"), self.waiting_in_outbox());
+            let _ = writeln!(text, "{waiting}  {saves} until the store can be written");
         }
         if !self.unsigned.is_empty() {
             let n = format::count(self.waiting_unsigned);
@@ -176,44 +181,35 @@ impl StatusDocument {
     }
 
     fn run_lines(&self, output: &Output) -> String {
-        let runs = &self.runs;
-        let current: Vec<_> = runs.live.iter().chain(&runs.stopped).chain(&runs.open).collect();
-        if current.is_empty() && runs.ended.is_empty() {
+        let current: Vec<_> = self.live.iter().chain(&self.stopped).chain(&self.open).collect();
+        if current.is_empty() && self.ended.is_empty() {
             return "No runs yet.\n".to_owned();
         }
         let mut text = String::new();
         if !current.is_empty() {
             let mut shown = table(output, &["RUN", "STATE", "WHY", "SAVED", "WHERE", "ABOUT"]);
-            for run in current {
-                let summary = &run.summary;
-                let latest = summary.latest().as_ref().map(|entry| &entry.header);
-                let record = summary.intact();
-                let title = record.and_then(|record| record.title().clone());
-                let prompt = record.and_then(|record| {
-                    let prompt = record.working().log().iter().find_map(LogLine::prompt);
-                    prompt.map(|prompt| prompt.lines().next().unwrap_or_default().to_owned())
-                });
-                let about = title.or_else(|| latest.and_then(|header| header.summary().clone())).or(prompt);
-                let place = record.and_then(RunRecord::place);
-                let place = match place {
-                    Some(place) if *place == self.here => "here".to_owned(),
-                    Some(place) => place.rsplit('/').next().unwrap_or_default().to_owned(),
-                    None => "-".to_owned(),
+            for row in current {
+                let summary = &row.summary;
+                let saved = summary.latest().as_ref().map(|entry| ago(entry.header.created_at(), self.now));
+                let place = match summary.intact().and_then(RunRecord::place) {
+                    Some(place) if *place == self.worktree => "here",
+                    Some(place) => place.rsplit('/').next().unwrap_or_default(),
+                    None => "-",
                 };
                 shown.add_row([
                     cell(summary.run_id().as_str()),
-                    cell(run.word()),
-                    cell(run.why()),
-                    cell(latest.map_or("-".to_owned(), |header| ago(header.created_at(), self.now))),
+                    cell(row.standing),
+                    cell(row.why()),
+                    cell(saved.unwrap_or_else(|| "-".to_owned())),
                     cell(place),
-                    cell(about.unwrap_or_default()),
+                    cell(row.about().unwrap_or_default()),
                 ]);
             }
             text.push_str(&lines(&shown));
         }
-        if let Some(last) = runs.ended.first() {
-            let n = format::counted(runs.ended.len() as u64, "run");
-            let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id(), last.word());
+        if let Some(last) = self.ended.first() {
+            let n = format::counted(self.ended.len() as u64, "run");
+            let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id(), last.standing);
         }
         text
     }

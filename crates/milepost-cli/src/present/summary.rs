@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use comfy_table::CellAlignment;
 use milepost::format_duration;
-use milepost::model::{OutcomeResult, PathText};
+use milepost::model::OutcomeResult;
 use milepost::{Summary, SummaryLine};
 use serde::Serialize;
 
-use super::format::{bold, bytes, clean, count, counted, dim, red, time};
+use super::format::{bold, bytes, clean, count, counted, dim, path, red, time};
 use super::table::{cell, lines, status, table};
-use super::{Document, Output, format};
+use super::{Document, Output};
 use crate::error::CommandError;
 
 /// Lines of a table that are shown unless all are asked for.
@@ -31,14 +31,6 @@ pub(crate) struct SummaryDocument {
 impl Document for SummaryDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
         output.write_text(&page(output, &self.summary))
-    }
-}
-
-/// A path for people.
-pub(crate) fn path(path: &PathText) -> String {
-    match path {
-        PathText::Text(text) => clean(text),
-        PathText::Bytes { b64 } => format!("base64:{b64}"),
     }
 }
 
@@ -171,7 +163,7 @@ fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: 
     let most = if output.is_verbose() { usize::MAX } else { FILES };
     let _ = writeln!(text, "\n{}", bold(name));
     for line in all.take(most) {
-        let _ = writeln!(text, "  {}", format::clean(&line));
+        let _ = writeln!(text, "  {}", clean(&line));
     }
     if n > most {
         let _ = writeln!(text, "{}", dim(&format!("  and {} more: -v shows all", count((n - most) as u64))));

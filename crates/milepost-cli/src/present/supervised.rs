@@ -30,9 +30,9 @@ pub(crate) struct Summary {
     /// How many checkpoints this command has.
     checkpoints: u64,
     /// How many files were touched since the run began; null where nobody looked.
-    files_modified: Option<u64>,
+    pub(crate) files_modified: Option<u64>,
     /// The most memory it used, as far as was seen.
-    peak_rss: Option<u64>,
+    pub(crate) peak_rss: Option<u64>,
     #[serde(skip)]
     words: String,
 }
@@ -51,11 +51,6 @@ impl Summary {
             peak_rss: None,
             words: outcome.summary.clone(),
         }
-    }
-
-    /// Adds what was seen of the workspace and of memory.
-    pub(crate) fn seen(self, files_modified: Option<u64>, peak_rss: Option<u64>) -> Self {
-        Self { files_modified, peak_rss, ..self }
     }
 
     /// How it went, for people.
@@ -94,7 +89,7 @@ impl Reporter {
     pub(crate) fn new(output: &Output, run: &RunId, events: Option<File>) -> Self {
         // The command has the same streams: where one of them that it talks or listens on is a terminal, that is its own.
         let free = io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal();
-        let line = free && !output.json && !output.is_quiet();
+        let line = free && !output.json && !output.quiet;
         Self { output: output.clone(), run: run.clone(), events: events.map(Mutex::new), line }
     }
 
@@ -108,7 +103,7 @@ impl Reporter {
             };
             let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
-            let text = if self.output.colours_messages() { dim(&text) } else { text };
+            let text = if self.output.colours(&io::stderr()) { dim(&text) } else { text };
             // What the command says next stands over it.
             self.output.draw(&text);
         }
@@ -131,7 +126,7 @@ impl Reporter {
 
     fn clear(&self) {
         if self.line {
-            self.output.erase();
+            self.output.draw("");
         }
     }
 

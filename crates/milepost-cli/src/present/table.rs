@@ -18,7 +18,7 @@ pub(crate) fn table(output: &Output, header: &[&str]) -> Table {
     table.set_content_arrangement(ContentArrangement::Dynamic);
     // A terminal that does not know its width says 0.
     let width = table.width().map(|width| if width < NARROWEST { USUAL } else { width });
-    if output.colours() {
+    if output.colours(&std::io::stdout()) {
         table.enforce_styling();
     } else {
         table.force_no_tty();

@@ -1,20 +1,11 @@
-//! Tasks: a change of one, or the answer to a question about one.
+//! The answer to a question about a task.
 
 use milepost::model::{RunId, Task};
 use serde::Serialize;
 
-use super::saved::ChangeDocument;
-use super::{Document, Note, Output, Stream};
-use crate::command::task::TaskFields;
+use super::{Document, Note, Output};
 use crate::error::CommandError;
 use crate::error_advice::Exit;
-
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum TaskDocument {
-    Changed(ChangeDocument<TaskFields>),
-    Answer(TaskAnswer),
-}
 
 /// Whether a task has a status.
 #[derive(Serialize)]
@@ -26,42 +17,17 @@ pub(crate) struct TaskAnswer {
     pub(crate) task: Option<Task>,
 }
 
-impl Document for TaskDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
-        match self {
-            Self::Changed(document) => document.render(output),
-            Self::Answer(_) => Ok(()),
-        }
+impl Document for TaskAnswer {
+    fn render(&self, _: &Output) -> Result<(), CommandError> {
+        Ok(())
     }
 
     fn notes(&self) -> Vec<Note> {
-        match self {
-            Self::Changed(document) => document.notes(),
-            Self::Answer(answer) => {
-                let status = answer.task.as_ref().map_or("not known", Task::status);
-                vec![Note::Detail(format!("task {} of {} is {status}", answer.task_id, answer.run_id))]
-            }
-        }
-    }
-
-    fn change(&self) -> Option<String> {
-        match self {
-            Self::Changed(document) => document.change(),
-            Self::Answer(_) => None,
-        }
+        let status = self.task.as_ref().map_or("not known", Task::status);
+        vec![Note::Detail(format!("task {} of {} is {status}", self.task_id, self.run_id))]
     }
 
     fn error(&self) -> Option<CommandError> {
-        match self {
-            Self::Changed(document) => document.error(),
-            Self::Answer(answer) => (!answer.is).then_some(CommandError::ExitOnly(Exit::Nothing)),
-        }
-    }
-
-    fn stream(&self) -> Stream {
-        match self {
-            Self::Changed(document) => document.stream(),
-            Self::Answer(_) => Stream::Stdout,
-        }
+        (!self.is).then_some(CommandError::ExitOnly(Exit::Nothing))
     }
 }

@@ -20,13 +20,8 @@ const SHOWN: usize = 20;
 #[derive(Serialize)]
 pub(crate) struct ImportDocument {
     schema: &'static str,
-    imported: u64,
-    unchanged: u64,
-    format: Option<Format>,
-    runs: BTreeSet<RunId>,
-    replaced: u64,
-    skipped: Vec<SkippedFile>,
-    warnings: Vec<ImportNote>,
+    #[serde(flatten)]
+    report: ImportReport,
     lost_fields: [String; 0],
     dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,40 +42,28 @@ pub(crate) enum Patch {
 impl ImportDocument {
     /// `root` is where the project is checked out.
     pub(crate) fn new(report: ImportReport, patch: Patch, dry_run: bool, root: &Path) -> Self {
-        let distance = report.commit().as_deref().map(|commit| commit_distance(root, commit).to_string());
-        Self {
-            schema: "milepost.import/1",
-            imported: report.imported(),
-            unchanged: report.unchanged(),
-            format: report.format(),
-            runs: report.runs().iter().cloned().collect(),
-            replaced: report.replaced(),
-            skipped: report.skipped().clone(),
-            warnings: report.warnings().clone(),
-            lost_fields: [],
-            dry_run,
-            commit: report.commit().clone(),
-            distance,
-            patch,
-        }
+        let commit = report.commit().clone();
+        let distance = commit.as_deref().map(|commit| commit_distance(root, commit).to_string());
+        Self { schema: "milepost.import/1", report, lost_fields: [], dry_run, commit, distance, patch }
     }
 }
 
 impl Document for ImportDocument {
     fn render(&self, output: &Output) -> Result<(), CommandError> {
-        write_notes(output, &self.skipped, &self.warnings);
+        let report = &self.report;
+        write_notes(output, report.skipped(), report.warnings());
         let would = if self.dry_run { "would be imported" } else { "imported" };
-        let format = self.format.map_or(String::new(), |format| format!(" from {format}"));
-        let mut line = format!("{} {would}{format}", counted(self.imported, "checkpoint"));
-        if !self.runs.is_empty() {
-            line.push_str(&format!(" into {}", counted(self.runs.len() as u64, "run")));
+        let format = report.format().map_or(String::new(), |format| format!(" from {format}"));
+        let mut line = format!("{} {would}{format}", counted(report.imported(), "checkpoint"));
+        if !report.runs().is_empty() {
+            line.push_str(&format!(" into {}", counted(report.runs().len() as u64, "run")));
         }
-        if self.unchanged > 0 {
-            line.push_str(&format!(", {} there already", self.unchanged));
+        if report.unchanged() > 0 {
+            line.push_str(&format!(", {} there already", report.unchanged()));
         }
         output.write_text(&format!("{line}\n"))?;
-        if self.replaced > 0 {
-            let n = counted(self.replaced, "secret");
+        if report.replaced() > 0 {
+            let n = counted(report.replaced(), "secret");
             output.message(&format!("{n} replaced; `milepost show` says where"));
         }
         if let (Some(commit), Some(distance)) = (&self.commit, &self.distance) {
@@ -105,15 +88,16 @@ impl Document for ImportDocument {
     }
 
     fn change(&self) -> Option<String> {
-        (!self.dry_run).then(|| format!("{} imported", counted(self.imported, "checkpoint")))
+        (!self.dry_run).then(|| format!("{} imported", counted(self.report.imported(), "checkpoint")))
     }
 
     fn error(&self) -> Option<CommandError> {
-        let nothing = self.imported + self.unchanged == 0 && self.runs.is_empty();
+        let report = &self.report;
+        let nothing = report.imported() + report.unchanged() == 0 && report.runs().is_empty();
         // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
-        if let (Some(Format::Jsonl), Some(first)) = (self.format, self.skipped.first()) {
+        if let (Some(Format::Jsonl), Some(first)) = (report.format(), report.skipped().first()) {
             let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
-            let message = format!("{} left out", counted(self.skipped.len() as u64, "line"));
+            let message = format!("{} left out", counted(report.skipped().len() as u64, "line"));
             let exit = if nothing { Exit::Failed } else { Exit::Partly };
             return Some(CommandError::new(code, message).with_exit(exit));
         }
@@ -188,12 +172,7 @@ impl ExportDocument {
             skipped: report.skipped().clone(),
             warnings: report.warnings().clone(),
             lost_fields: report.lost_fields().clone(),
-            secrets: report
-                .secrets()
-                .clone()
-                .into_iter()
-                .map(|(path, rules)| Secret { path, rules })
-                .collect(),
+            secrets: report.secrets().iter().cloned().map(|(path, rules)| Secret { path, rules }).collect(),
             dry_run,
             path,
             events: report.events(),

@@ -11,7 +11,7 @@ use crate::model::CheckpointId;
 pub type Finding = Warning;
 
 /// What a check found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CheckReport {
     /// Violations of the format.
     pub errors: Vec<Finding>,

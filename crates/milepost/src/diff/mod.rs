@@ -12,6 +12,8 @@ use derive_getters::Getters;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
 use crate::model::{Body, FieldRole, LogLine, Member, PathText, RawJson, ValidationError};
 
 /// One value that is not the same.
@@ -26,6 +28,23 @@ pub struct FieldChange {
     pub(crate) after: Option<RawJson>,
 }
 
+impl Serialize for FieldChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Says what happened: a value that is null is not one that is absent.
+        let op = match (&self.before, &self.after) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            _ => "changed",
+        };
+        let mut members = serializer.serialize_struct("FieldChange", 4)?;
+        members.serialize_field("path", &self.path)?;
+        members.serialize_field("op", op)?;
+        members.serialize_field("before", &self.before)?;
+        members.serialize_field("after", &self.after)?;
+        members.end()
+    }
+}
+
 /// Files that one checkpoint speaks of and the other does not.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FileChanges {
@@ -36,7 +55,7 @@ pub struct FileChanges {
 }
 
 /// Everything that is not the same.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     /// Values, in the order of their members.
     pub changed: Vec<FieldChange>,

@@ -118,7 +118,7 @@ impl<'m> AgentSession<'m> {
         let has_checkpoint = state.row.count > 0;
         let is_due = has_checkpoint
             && kind == InterruptionKind::WaitingForUser
-            && self.milepost.is_due(&self.run, None)?;
+            && self.milepost.due_for(Some(&state), None) != Due::No;
         let interruption = Interruption { class: kind, at: self.milepost.now(), detail };
         match interruption_step(kind, recorded, has_checkpoint, is_due) {
             InterruptionStep::Save => {
@@ -134,11 +134,11 @@ impl<'m> AgentSession<'m> {
 
     /// Ends the session. A run in which nothing happened is removed; one with open tasks is paused.
     pub fn end(&self, save: Save, complete: impl FnOnce(Save) -> Result<Save, Error>) -> Result<(), Error> {
-        if !self.exists()? || self.milepost.abandon(&self.run)? {
+        let Some(state) = self.milepost.store.run(&self.run)? else { return Ok(()) };
+        if self.milepost.abandon_if_empty(&self.run, &state)? {
             return Ok(());
         }
-        let detail = self.milepost.run_detail(&self.run)?;
-        let status = end_status(detail.summary.record.as_deref().ok());
+        let status = end_status(state.row.record.as_deref().ok());
         self.milepost.finish(&self.run, status, complete(save)?)?;
         Ok(())
     }

@@ -9,13 +9,16 @@ use crate::store::{CheckpointEntry, Cursor, HeaderQuery, Row};
 use derive_getters::Getters;
 
 /// What changed between two checkpoints.
-#[derive(Getters, Debug, Clone)]
+#[derive(Getters, Debug, Clone, serde::Serialize)]
 pub struct Diff {
     /// The earlier one, or whichever was named first.
+    #[serde(skip)]
     pub(crate) from: CheckpointEntry,
     /// The other.
+    #[serde(skip)]
     pub(crate) to: CheckpointEntry,
     /// What they hold.
+    #[serde(flatten)]
     pub(crate) difference: Difference,
     /// How commands ended since `from`, oldest first; of another run or an earlier checkpoint, what `to` itself holds.
     pub(crate) outcomes: Vec<Outcome>,

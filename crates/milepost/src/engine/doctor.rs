@@ -10,7 +10,7 @@ use crate::store::{Maintenance, Part, Problem, ProblemKind, RunQuery, StoreError
 use crate::{Error, ReasonCode};
 
 /// Something that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnosis {
     /// The word for programs.
     pub reason_code: ReasonCode,
@@ -37,7 +37,7 @@ pub struct DoctorReport {
 pub const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_hours(24);
 
 /// A checkpoint that is dated in the future: a clock was wrong when it was made, or is wrong now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FutureCheckpoint {
     /// Its id.
     pub snapshot_id: CheckpointId,

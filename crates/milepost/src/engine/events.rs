@@ -6,14 +6,15 @@ use crate::model::{Event, RunId};
 use crate::store::{Damage, EventQuery};
 
 /// Events, and where to go on from.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct EventList {
     /// Oldest first.
     pub events: Vec<Event>,
-    /// What could not be read.
-    pub damaged: Vec<Damage>,
     /// The position after the last one.
     pub position: u64,
+    /// What could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<Damage>,
 }
 
 impl Milepost {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::ListedCheckpoint;
 
-/// What stands parent_link a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a checkpoint's link to its parent leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ParentLink {
     /// Its parent, in the list.
     Parent,
@@ -18,13 +19,15 @@ pub enum ParentLink {
 }
 
 /// A checkpoint's place in the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct LineageRow {
-    /// Which of the listed ones.
+    /// The index of the listed checkpoint.
+    #[serde(skip)]
     pub at: usize,
     /// How many times the line it belongs to has branched.
     pub depth: usize,
-    /// What stands parent_link it.
+    /// Where its link to its parent leads.
+    #[serde(rename = "lineage")]
     pub parent_link: ParentLink,
 }
 

@@ -1,9 +1,11 @@
 //! List: checkpoints newest first, by their headers alone.
 
 use derive_getters::Getters;
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use std::collections::HashMap;
 
 use super::Milepost;
+use super::show::source_details;
 use crate::Error;
 use crate::model::{RunId, RunRecord, Source, Status};
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
@@ -35,6 +37,30 @@ pub struct ListedCheckpoint {
     /// Whether it is completed.
     #[getter(copy)]
     pub(crate) completed: bool,
+}
+
+impl Serialize for ListedCheckpoint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let CheckpointEntry { header, marks } = &self.entry;
+        let mut members = serializer.serialize_struct("ListedCheckpoint", 15)?;
+        members.serialize_field("snapshot_id", &header.snapshot_id)?;
+        members.serialize_field("run_id", &header.run_id)?;
+        members.serialize_field("sequence", &header.sequence)?;
+        members.serialize_field("created_at", &header.created_at)?;
+        members.serialize_field("session_id", &header.session_id)?;
+        members.serialize_field("parent", &header.parent)?;
+        members.serialize_field("source", &header.source)?;
+        members.serialize_field("source_details", &source_details(&self.entry))?;
+        members.serialize_field("status", &header.status)?;
+        members.serialize_field("phase", &header.phase)?;
+        members.serialize_field("task_summary", &header.summary)?;
+        members.serialize_field("completed", &self.completed)?;
+        members.serialize_field("pinned", &marks.pinned)?;
+        members.serialize_field("tags", &marks.tags)?;
+        // The id that its brief gives itself, or that it had where it was imported from.
+        members.serialize_field("name", &header.imported_id)?;
+        members.end()
+    }
 }
 
 /// A list, and what could not be listed.

@@ -34,6 +34,7 @@ mod reference;
 mod report;
 mod request;
 pub(crate) mod resume;
+pub(crate) mod run_groups;
 pub(crate) mod run_options;
 mod runs;
 mod save;

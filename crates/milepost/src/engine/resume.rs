@@ -10,7 +10,7 @@ use crate::model::{
 use crate::owner::Liveness;
 use crate::redact::Redaction;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
-use crate::store::{Commit, WriteDecision};
+use crate::store::{Commit, StoredRun, WriteDecision};
 
 /// How long one who has taken a run over may take to open its own.
 const OPENING: std::time::Duration = std::time::Duration::from_secs(30);
@@ -73,25 +73,33 @@ impl Milepost {
     /// Every run as it stands, the last written first. No document is read.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
-        let runs = self.runs(&super::RunsQuery::default())?;
-        let policy = &self.settings.resume;
         let mut found = Vec::new();
-        for summary in runs {
+        for summary in self.runs(&super::RunsQuery::default())? {
             let Ok(record) = &summary.record else { continue };
-            let claimed_by = self.claimed_by(record)?;
-            let case = ResumeInput {
-                record,
-                outcomes: &[],
-                owner: summary.owner,
-                has_checkpoint: summary.checkpoints > 0,
-                taken: taken(claimed_by.as_ref()),
-                now: self.now(),
-            };
-            let mut decision = case.decide(policy, false);
-            decision.eligible &= !record.dismissed;
+            let (decision, claimed_by) = self.decide_by_record(&summary, record)?;
             found.push(ResumeCandidate { decision, claimed_by, summary });
         }
         Ok(found)
+    }
+
+    /// Whether a run may be continued as far as its record says, and the run that continues it.
+    pub(super) fn decide_by_record(
+        &self,
+        summary: &RunSummary,
+        record: &RunRecord,
+    ) -> Result<(ResumeDecision, Option<RunId>), Error> {
+        let claimed_by = self.claimed_by(record)?;
+        let case = ResumeInput {
+            record,
+            outcomes: &[],
+            owner: summary.owner,
+            has_checkpoint: summary.checkpoints > 0,
+            taken: taken(claimed_by.as_ref()),
+            now: self.now(),
+        };
+        let mut decision = case.decide(&self.settings.resume, false);
+        decision.eligible &= !record.dismissed;
+        Ok((decision, claimed_by))
     }
 
     /// Looks at one run: its newest intact checkpoint, and whether it may be continued from there.
@@ -239,7 +247,11 @@ impl Milepost {
     /// Removes a run in which nothing happened, and gives back what it had taken over. Says whether it did.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn abandon(&self, run: &RunId) -> Result<bool, Error> {
-        let Some(state) = self.store.run(run)? else { return Ok(false) };
+        self.store.run(run)?.map_or(Ok(false), |state| self.abandon_if_empty(run, &state))
+    }
+
+    /// The same of a run that was read already.
+    pub(super) fn abandon_if_empty(&self, run: &RunId, state: &StoredRun) -> Result<bool, Error> {
         if state.row.count > 0 || !state.items.is_empty() {
             return Ok(false);
         }

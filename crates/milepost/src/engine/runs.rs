@@ -7,6 +7,7 @@ use crate::model::{Outcome, RunId, RunRecord, Status};
 use crate::owner::Liveness;
 use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow};
 use derive_getters::Getters;
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 options! {
     /// Which runs to list.
@@ -42,6 +43,37 @@ impl RunSummary {
     /// Its record, where that is intact.
     pub fn intact(&self) -> Option<&RunRecord> {
         self.record.as_ref().ok().map(|record| &**record)
+    }
+}
+
+impl Serialize for RunSummary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.intact();
+        let mut members = serializer.serialize_struct("RunSummary", 17)?;
+        members.serialize_field("run_id", &self.run_id)?;
+        members.serialize_field("session_id", &record.and_then(|r| r.session.as_ref()).map(|s| &s.id))?;
+        members.serialize_field("title", &record.and_then(|r| r.title.as_ref()))?;
+        members.serialize_field("plan", &record.and_then(|r| r.plan.as_ref()))?;
+        members.serialize_field("parent", &record.and_then(|r| r.parent.as_ref()))?;
+        members.serialize_field("started_at", &record.map(|r| r.started_at))?;
+        members.serialize_field("updated_at", &record.map(|r| r.updated_at))?;
+        members.serialize_field("status", &record.map(|r| r.status))?;
+        members.serialize_field("profile", &record.map(|r| r.profile))?;
+        members.serialize_field("checkpoints", &self.checkpoints)?;
+        members.serialize_field("latest", &self.latest.as_ref().map(|entry| &entry.header.snapshot_id))?;
+        members.serialize_field("owner_alive", &self.owner.and_then(Liveness::as_bool))?;
+        members
+            .serialize_field("owner_pid", &record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid))?;
+        members.serialize_field("worktree", &record.and_then(|r| r.worktree.as_ref()))?;
+        members.serialize_field("branch", &record.and_then(|r| r.branch.as_ref()))?;
+        // Where it came from, if not from work that this store has seen.
+        if let Some(origin) = record.and_then(|r| r.origin.as_ref()) {
+            members.serialize_field("origin", origin)?;
+        }
+        if let Err(damage) = &self.record {
+            members.serialize_field("damage", &damage.to_string())?;
+        }
+        members.end()
     }
 }
 

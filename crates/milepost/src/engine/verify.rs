@@ -19,7 +19,7 @@ pub enum VerifyScope {
 }
 
 /// What was verified.
-#[derive(Getters, Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct VerifyReport {
     /// How many checkpoints were read.
     #[getter(copy)]

@@ -84,13 +84,14 @@ pub(crate) struct ResumeInput<'a> {
 }
 
 /// Whether a run may be continued, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct ResumeDecision {
     /// The reason: `resume_allowed`, or what stands against it.
     pub reason_code: ReasonCode,
     /// Why the run does not go on.
     pub class: InterruptionKind,
     /// How it stands.
+    #[serde(skip)]
     pub run_state: RunState,
     /// Whether it may be continued.
     pub eligible: bool,

@@ -69,18 +69,6 @@ fn shortened(why: &(impl Display + ?Sized)) -> String {
     why
 }
 
-/// An error with everything that caused it, on one line.
-pub fn error_chain(e: &dyn std::error::Error) -> String {
-    let mut text = e.to_string();
-    let mut source = e.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 /// A value behind a lock; one that a panic left is as good as any, since values are replaced whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())

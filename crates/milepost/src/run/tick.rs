@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Run, error_chain, lock};
+use super::{Run, lock};
 use crate::Error;
 use crate::engine::{Save, SaveCondition, Saved};
+use crate::error::error_chain;
 use crate::model::RawJson;
 use crate::trigger::Timer;
 

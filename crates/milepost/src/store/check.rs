@@ -1,7 +1,10 @@
 //! Checksums of everything stored beside bodies, and what is said when one does not fit.
 
-use crate::model::{CheckpointId, RunId, closed_enum};
 use derive_getters::Getters;
+use serde::{Serialize, Serializer};
+
+use crate::ReasonCode;
+use crate::model::{CheckpointId, RunId, closed_enum};
 
 closed_enum! {
     /// Which stored value is damaged.
@@ -36,23 +39,39 @@ pub enum DamageKind {
     Schema,
 }
 
+impl DamageKind {
+    fn reason_code(self) -> ReasonCode {
+        match self {
+            Self::Integrity => ReasonCode::CheckpointIntegrityMismatch,
+            Self::Schema => ReasonCode::CheckpointSchemaInvalid,
+        }
+    }
+}
+
+impl Serialize for DamageKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.reason_code().serialize(serializer)
+    }
+}
+
 /// A stored value that is not what was written.
-#[derive(Getters, Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{} is damaged: expected {expected}, found {found}", self.what())]
 pub struct Damage {
-    /// Which value.
-    #[getter(copy)]
-    pub(crate) part: Part,
-    /// How.
-    #[getter(copy)]
-    pub(crate) kind: DamageKind,
+    /// The checkpoint's id, where known.
+    pub(crate) snapshot_id: Option<CheckpointId>,
     /// The run, where known.
     pub(crate) run_id: Option<RunId>,
     /// The checkpoint's number, where known.
     #[getter(copy)]
     pub(crate) sequence: Option<u64>,
-    /// The checkpoint's id, where known.
-    pub(crate) snapshot_id: Option<CheckpointId>,
+    /// Which value.
+    #[getter(copy)]
+    pub(crate) part: Part,
+    /// How.
+    #[getter(copy)]
+    #[serde(rename = "reason_code")]
+    pub(crate) kind: DamageKind,
     /// What should be there.
     pub(crate) expected: String,
     /// What is there.
@@ -75,6 +94,11 @@ impl Damage {
             found: found.into(),
             because_of: None,
         }
+    }
+
+    /// The reason code of an error with this damage.
+    pub fn reason_code(&self) -> ReasonCode {
+        self.kind.reason_code()
     }
 
     /// Says where it is.

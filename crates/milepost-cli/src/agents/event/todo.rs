@@ -4,6 +4,7 @@
 use milepost::model::{Change, Item, Task, TaskChange, TaskStatus};
 use serde_json::Value;
 
+use super::text;
 use crate::agents::ToolNames;
 
 /// How a tool changes the list.
@@ -88,10 +89,6 @@ fn task_status(word: &str) -> TaskStatus {
         "cancelled" | "canceled" | "deleted" => TaskStatus::Skipped,
         _ => TaskStatus::Pending,
     }
-}
-
-fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
-    value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
 /// A number, given as one or as text. Longer ones would be no number of a list's.

@@ -1,6 +1,8 @@
 //! What is set up in one file of an agent's: entries in the user's settings, or a file that is all ours.
 //! In: the text of a file. Out: the text with or without our part, or why the file is left as it is. Reads no files.
 
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
 use super::edit::Document;
 use super::hooks::HookSettings;
 use super::json::{Dialect, SyntaxError};
@@ -46,6 +48,36 @@ pub(crate) enum InstallState {
     Stale(String),
     /// The user has something else in its place.
     Foreign(String),
+    /// The file cannot be read.
+    Invalid(String),
+}
+
+impl InstallState {
+    /// The name in documents and tables, and what there is to say about it.
+    pub(crate) fn name(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Absent => ("absent", None),
+            Self::Current => ("current", None),
+            Self::Stale(why) => ("stale", Some(why)),
+            Self::Foreign(what) => ("yours", Some(what)),
+            Self::Invalid(why) => ("invalid", Some(why)),
+        }
+    }
+
+    /// Whether the part exists and is ours.
+    pub(super) fn is_installed(&self) -> bool {
+        matches!(self, Self::Current | Self::Stale(_))
+    }
+}
+
+impl Serialize for InstallState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (state, message) = self.name();
+        let mut members = serializer.serialize_struct("InstallState", 2)?;
+        members.serialize_field("state", state)?;
+        members.serialize_field("message", &message)?;
+        members.end()
+    }
 }
 
 /// What an uninstall leaves of a file.

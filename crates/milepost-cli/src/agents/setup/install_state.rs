@@ -1,7 +1,7 @@
 //! Inspects how an agent is set up: every part in both scopes, what is stale, and what the user still has to do.
 //! In: an agent and folders. Out: the state of each part. Reads files and changes nothing.
 
-use std::path::PathBuf;
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use super::super::{Agent, Roots, Scope};
 use super::content::{InstallState, Part, Refusal};
@@ -14,38 +14,60 @@ use super::plan::{duplicate_hooks, read_text, resolve_links};
 pub(crate) struct Setup {
     pub(crate) agent: Agent,
     pub(crate) scope: Scope,
-    /// Each part, its file and its state; the error says why the file cannot be read.
-    pub(crate) parts: Vec<(Part, PathBuf, Result<InstallState, String>)>,
+    pub(crate) parts: Vec<PartState>,
     /// What the user still has to do.
     pub(crate) user_steps: Vec<String>,
+}
+
+/// A part, its file and its state.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct PartState {
+    pub(crate) part: Part,
+    pub(crate) path: String,
+    #[serde(flatten)]
+    pub(crate) state: InstallState,
 }
 
 impl Setup {
     /// Whether every part is as this version sets it up.
     pub(crate) fn is_current(&self) -> bool {
-        self.parts.iter().all(|(.., state)| *state == Ok(InstallState::Current))
+        self.states().all(|state| *state == InstallState::Current)
     }
 
     /// Whether any part of ours exists.
     pub(crate) fn is_installed(&self) -> bool {
-        self.parts.iter().any(|(.., s)| matches!(s, Ok(InstallState::Current | InstallState::Stale(_))))
+        self.states().any(InstallState::is_installed)
     }
 
     /// Whether a part of ours exists.
     pub(super) fn has(&self, part: Part) -> bool {
-        matches!(self.part(part), Some(Ok(InstallState::Current | InstallState::Stale(_))))
+        self.part(part).is_some_and(InstallState::is_installed)
     }
 
     /// Whether something is not as this version sets it up.
     pub(crate) fn is_stale(&self) -> bool {
-        let stale = |s: &Result<InstallState, String>| matches!(s, Ok(InstallState::Stale(_)));
-        let absent = |s: &Result<InstallState, String>| matches!(s, Ok(InstallState::Absent));
-        self.parts.iter().any(|(.., s)| stale(s))
-            || self.is_installed() && self.parts.iter().any(|(.., s)| absent(s))
+        self.states().any(|state| matches!(state, InstallState::Stale(_)))
+            || self.is_installed() && self.states().any(|state| *state == InstallState::Absent)
     }
 
-    pub(crate) fn part(&self, part: Part) -> Option<&Result<InstallState, String>> {
-        self.parts.iter().find(|(known, ..)| *known == part).map(|(.., state)| state)
+    pub(crate) fn part(&self, part: Part) -> Option<&InstallState> {
+        self.parts.iter().find(|known| known.part == part).map(|known| &known.state)
+    }
+
+    fn states(&self) -> impl Iterator<Item = &InstallState> {
+        self.parts.iter().map(|part| &part.state)
+    }
+}
+
+impl Serialize for Setup {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_struct("Setup", 5)?;
+        members.serialize_field("scope", &self.scope)?;
+        members.serialize_field("installed", &self.is_installed())?;
+        members.serialize_field("stale", &self.is_stale())?;
+        members.serialize_field("parts", &self.parts)?;
+        members.serialize_field("to_do", &self.user_steps)?;
+        members.end()
     }
 }
 
@@ -54,23 +76,23 @@ pub(crate) fn inspect(agent: Agent, scope: Scope, roots: &Roots) -> Setup {
     for target in (agent.targets)(roots, scope) {
         let text = resolve_links(&target.path).and_then(|path| read_text(&path));
         let found = text.clone().and_then(|text| target.content.install_state(text.as_deref()));
-        match found {
-            Ok(parts) => {
-                setup.parts.extend(parts.into_iter().map(|(part, s)| (part, target.path.clone(), Ok(s))));
-            }
-            Err(Refusal(why)) => {
-                let parts = target.content.parts().into_iter();
-                setup.parts.extend(parts.map(|part| (part, target.path.clone(), Err(why.clone()))));
-            }
-        }
+        let states = found.unwrap_or_else(|Refusal(why)| {
+            let parts = target.content.parts().into_iter();
+            parts.map(|part| (part, InstallState::Invalid(why.clone()))).collect()
+        });
+        let path = target.path.display().to_string();
+        setup.parts.extend(states.into_iter().map(|(part, state)| PartState {
+            part,
+            path: path.clone(),
+            state,
+        }));
         if let (Some(switch), Ok(Some(text))) = (agent.hook_switch, &text)
             && is_off(text, switch)
         {
-            let (switch, path) = (switch.join("."), target.path.display());
-            setup.user_steps.push(format!("hooks are off: set {switch} to true in {path}"));
+            setup.user_steps.push(format!("hooks are off: set {} to true in {path}", switch.join(".")));
         }
     }
-    setup.parts.sort_by_key(|(part, ..)| *part);
+    setup.parts.sort_by_key(|part| part.part);
     if setup.is_installed() {
         setup.user_steps.extend((agent.user_step)(scope).map(str::to_owned));
     }

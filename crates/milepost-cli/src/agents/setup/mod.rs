@@ -18,7 +18,7 @@ mod toml_server;
 use std::path::PathBuf;
 
 pub(crate) use self::apply::apply;
-pub(crate) use self::content::{Content, InstallState, Part};
+pub(crate) use self::content::{Content, Part};
 pub(super) use self::hooks::{HookSettings, hook_command};
 pub(crate) use self::install_state::{Setup, inspect, inspect_scopes};
 pub(super) use self::json::Dialect;

@@ -19,7 +19,7 @@ impl McpServer {
     pub(super) fn install(&self, document: &mut Document, prior: &mut PriorState) -> Result<(), Refusal> {
         let list = self.list;
         match self.install_state(document) {
-            InstallState::Current | InstallState::Foreign(_) => return Ok(()),
+            InstallState::Current | InstallState::Foreign(_) | InstallState::Invalid(_) => return Ok(()),
             InstallState::Stale(_) => {
                 if let Some(path) = document.find(&[list, NAME]) {
                     document.replace(&path, self.entry)?;

@@ -33,7 +33,9 @@ fn state_of(table: &Table) -> InstallState {
 pub(super) fn install(text: &str) -> Result<String, Refusal> {
     let before = parse(text)?;
     let clear = match state_of(&before) {
-        InstallState::Current | InstallState::Foreign(_) => return Ok(text.to_owned()),
+        InstallState::Current | InstallState::Foreign(_) | InstallState::Invalid(_) => {
+            return Ok(text.to_owned());
+        }
         InstallState::Stale(_) => uninstall(text)?,
         InstallState::Absent => text.to_owned(),
     };

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use milepost::brief::Brief;
-use milepost::internal::brief::CheckReport;
+use milepost::internal::brief::{CheckReport, Finding};
+use milepost::internal::error_chain;
 
 use crate::error::CommandError;
 use crate::input::read_text;
@@ -20,7 +21,7 @@ pub(super) fn execute(files: &[PathBuf]) -> Result<CheckDocument, CommandError> 
     if found.is_empty() {
         return Err(CommandError::usage("there is no .md file in there"));
     }
-    Ok(CheckDocument::new(&found))
+    Ok(CheckDocument::new(found))
 }
 
 fn check(file: &Path) -> CheckReport {
@@ -32,16 +33,8 @@ fn check(file: &Path) -> CheckReport {
 
 /// Why a file could not be read, as the only thing wrong with it.
 fn unreadable(error: &CommandError) -> CheckReport {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(e) = cause {
-        message = format!("{message}: {e}");
-        cause = e.source();
-    }
-    CheckReport {
-        errors: vec![milepost::internal::brief::Warning { section: None, message }],
-        warnings: Vec::new(),
-    }
+    let finding = Finding { section: None, message: error_chain(error) };
+    CheckReport { errors: vec![finding], warnings: Vec::new() }
 }
 
 /// Every Markdown file of a folder, by name.

@@ -48,17 +48,7 @@ pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocume
         .counter(counter)
         .full_command(source.command.clone());
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
-    Ok(FitDocument {
-        schema: "milepost.brief_fit/1",
-        markdown: fitted.markdown().clone(),
-        tokens: fitted.tokens(),
-        budget,
-        counter: fitted.counter().clone(),
-        omitted: fitted.omitted().clone(),
-        shrunk: fitted.shrunk(),
-        exceeds: fitted.exceeds(),
-        fallback: source.fallback(),
-    })
+    Ok(FitDocument { schema: "milepost.brief_fit/1", fitted, fallback: source.fallback() })
 }
 
 fn value(name: &str, source: ValidationError) -> Error {

@@ -3,7 +3,7 @@
 use super::source::Source;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::present::brief::{Finding, MergeDocument};
+use crate::present::brief::MergeDocument;
 
 pub(super) fn execute(
     previous: &str,
@@ -18,7 +18,7 @@ pub(super) fn execute(
     Ok(MergeDocument {
         schema: "milepost.brief_merge/1",
         markdown: merged.brief.markdown(),
-        warnings: merged.notes.iter().map(Finding::from).collect(),
+        warnings: merged.notes,
         fallbacks: [previous.fallback(), update.fallback()],
     })
 }

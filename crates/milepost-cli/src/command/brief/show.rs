@@ -4,7 +4,7 @@ use milepost::brief::TokenCounter;
 
 use super::source::Source;
 use crate::error::CommandError;
-use crate::present::brief::{Finding, Section, ShowDocument};
+use crate::present::brief::{Section, ShowDocument};
 
 pub(super) fn execute(source: &Source) -> Result<ShowDocument, CommandError> {
     let brief = &source.brief;
@@ -23,7 +23,7 @@ pub(super) fn execute(source: &Source) -> Result<ShowDocument, CommandError> {
         tokens: gauge.tokens(brief.text()),
         counter: gauge.name(),
         sections: sections.collect(),
-        warnings: brief.warnings().iter().map(Finding::from).collect(),
+        warnings: brief.warnings().to_vec(),
         fallback: source.fallback(),
     })
 }

@@ -2,20 +2,12 @@
 
 use milepost_mcp::arguments::{self as given, Input};
 
-use crate::command::complete::CompleteArgs;
-use crate::command::decide::DecideArgs;
-use crate::command::diff::DiffArgs;
 use crate::command::list::ListArgs;
 use crate::command::record::RecordArgs;
 use crate::command::save::SaveArgs;
-use crate::command::show::ShowArgs;
 use crate::command::step::StepArgs;
 use crate::error::CommandError;
 use crate::input::{Argument, Content};
-
-fn latest(reference: Option<String>) -> String {
-    reference.unwrap_or_else(|| "latest".to_owned())
-}
 
 impl From<given::Save> for SaveArgs {
     fn from(given: given::Save) -> Self {
@@ -56,24 +48,6 @@ impl TryFrom<given::List> for ListArgs {
     }
 }
 
-impl From<given::Show> for ShowArgs {
-    fn from(given: given::Show) -> Self {
-        Self { reference: latest(given.r#ref) }
-    }
-}
-
-impl From<given::Diff> for DiffArgs {
-    fn from(given: given::Diff) -> Self {
-        Self { from: given.from, to: given.to, exit_code: false }
-    }
-}
-
-impl From<given::Decide> for DecideArgs {
-    fn from(given: given::Decide) -> Self {
-        Self { text: given.text, supersedes: given.supersedes }
-    }
-}
-
 impl From<given::Record> for RecordArgs {
     fn from(given: given::Record) -> Self {
         Self {
@@ -97,11 +71,5 @@ impl From<given::Step> for StepArgs {
             ordinal: given.ordinal.map(Argument::Value),
             title: given.title,
         }
-    }
-}
-
-impl From<given::Complete> for CompleteArgs {
-    fn from(given: given::Complete) -> Self {
-        Self { reference: given.r#ref }
     }
 }

@@ -10,7 +10,11 @@ use serde_json::Value;
 
 use super::{resume, tasks};
 use crate::cli::Global;
+use crate::command::complete::CompleteArgs;
+use crate::command::decide::DecideArgs;
+use crate::command::diff::DiffArgs;
 use crate::command::runs::RunsArgs;
+use crate::command::show::ShowArgs;
 use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
 use crate::config::Config;
 use crate::context::{Audience, Context};
@@ -40,25 +44,12 @@ impl CommandHandler {
         Self { global, started: Mutex::default() }
     }
 
-    /// Executes a command that reads.
-    fn read<D: Document>(
-        &self,
-        run: Option<String>,
-        command: impl FnOnce(&Context<'_>) -> Result<D, CommandError>,
-    ) -> Result<Executed<D>, ToolError> {
-        self.execute(run, None, command)
+    /// The run that was started, for commands that write.
+    fn started(&self) -> Option<RunId> {
+        self.started.lock().ok().and_then(|started| started.clone())
     }
 
-    /// Executes a command that writes, to the run that was started unless one is named.
-    fn write<D: Document>(
-        &self,
-        run: Option<String>,
-        command: impl FnOnce(&Context<'_>) -> Result<D, CommandError>,
-    ) -> Result<Executed<D>, ToolError> {
-        let started = self.started.lock().ok().and_then(|started| started.clone());
-        self.execute(run, started, command)
-    }
-
+    /// Executes a command in the run that is named, else in the default one.
     fn execute<D: Document>(
         &self,
         run: Option<String>,
@@ -107,23 +98,45 @@ impl CommandHandler {
 impl ToolHandler for CommandHandler {
     fn call(&self, call: Call) -> Result<ToolOutput, ToolError> {
         match call {
-            Call::Save(a) => self.write(a.run.clone(), |c| save::execute((*a).into(), c))?.plain(),
-            Call::Decide(a) => self.write(a.run.clone(), |c| decide::execute(a.into(), c))?.plain(),
-            Call::Record(a) => self.write(a.run.clone(), |c| record::execute(a.into(), c))?.plain(),
-            Call::Step(a) => self.write(a.run.clone(), |c| step::execute(a.into(), c))?.plain(),
-            Call::Tasks(a) => self.write(a.run.clone(), |c| tasks::execute(a, c))?.recorded(),
-            Call::List(a) => self.read(a.run.clone(), |c| list::execute(a.try_into()?, c))?.recorded(),
-            Call::Show(a) => self.read(a.run.clone(), |c| show::execute(&a.into(), c))?.recorded(),
-            Call::Diff(a) => self.read(a.run.clone(), |c| diff::execute(&a.into(), c))?.recorded(),
-            Call::Complete(a) => self.read(a.run.clone(), |c| complete::execute(&a.into(), c))?.plain(),
-            Call::Resume(a) => self.resume(self.read(None, |c| resume::execute(&a, c))?),
-            Call::Runs => self.read(None, |c| runs::execute(RunsArgs::default(), c))?.plain(),
+            Call::Save(a) => {
+                self.execute(a.run.clone(), self.started(), |c| save::execute((*a).into(), c))?.plain()
+            }
+            Call::Decide(a) => {
+                let args = DecideArgs { text: a.text, supersedes: a.supersedes };
+                self.execute(a.run, self.started(), |c| decide::execute(args, c))?.plain()
+            }
+            Call::Record(a) => {
+                self.execute(a.run.clone(), self.started(), |c| record::execute(a.into(), c))?.plain()
+            }
+            Call::Step(a) => {
+                self.execute(a.run.clone(), self.started(), |c| step::execute(a.into(), c))?.plain()
+            }
+            Call::Tasks(a) => {
+                self.execute(a.run.clone(), self.started(), |c| tasks::execute(a, c))?.recorded()
+            }
+            Call::List(a) => {
+                self.execute(a.run.clone(), None, |c| list::execute(a.try_into()?, c))?.recorded()
+            }
+            Call::Show(a) => {
+                let args = ShowArgs { reference: a.r#ref.unwrap_or_else(|| "latest".to_owned()) };
+                self.execute(a.run, None, |c| show::execute(args, c))?.recorded()
+            }
+            Call::Diff(a) => {
+                let args = DiffArgs { from: a.from, to: a.to, exit_code: false };
+                self.execute(a.run, None, |c| diff::execute(args, c))?.recorded()
+            }
+            Call::Complete(a) => {
+                let args = CompleteArgs { reference: a.r#ref };
+                self.execute(a.run, None, |c| complete::execute(args, c))?.plain()
+            }
+            Call::Resume(a) => self.resume(self.execute(None, None, |c| resume::execute(&a, c))?),
+            Call::Runs => self.execute(None, None, |c| runs::execute(RunsArgs::default(), c))?.plain(),
             Call::Run(run) => {
                 let args = RunsArgs { run: Some(run), ..RunsArgs::default() };
-                self.read(None, |c| runs::execute(args, c))?.recorded()
+                self.execute(None, None, |c| runs::execute(args, c))?.recorded()
             }
             Call::LatestBrief => {
-                let executed = self.read(None, brief::latest)?;
+                let executed = self.execute(None, None, brief::latest)?;
                 let text = handover::wrapped(executed.document.markdown(), RecordOrigin::Own);
                 executed.with_text(text, RecordOrigin::Own)
             }

@@ -48,7 +48,7 @@ options! {
 }
 
 /// A brief that fits.
-#[derive(Getters, Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FittedBrief {
     /// The Markdown.
     pub(crate) markdown: String,

@@ -5,7 +5,7 @@ mod prepare;
 mod sealed;
 
 use derive_getters::Getters;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
@@ -57,19 +57,19 @@ pub enum ImportStage {
 }
 
 /// What was imported.
-#[derive(Getters, Debug, Default)]
+#[derive(Getters, Debug, Default, serde::Serialize)]
 pub struct ImportReport {
-    /// Its format.
-    #[getter(copy)]
-    pub(crate) format: Option<Format>,
     /// How many checkpoints are new.
     #[getter(copy)]
     pub(crate) imported: u64,
     /// How many were there already.
     #[getter(copy)]
     pub(crate) unchanged: u64,
+    /// Its format.
+    #[getter(copy)]
+    pub(crate) format: Option<Format>,
     /// The runs they are in.
-    pub(crate) runs: Vec<RunId>,
+    pub(crate) runs: BTreeSet<RunId>,
     /// How many secrets were replaced.
     #[getter(copy)]
     pub(crate) replaced: u64,
@@ -78,8 +78,10 @@ pub struct ImportReport {
     /// What was odd.
     pub(crate) warnings: Vec<ImportNote>,
     /// What a bundle brought that was not committed.
+    #[serde(skip)]
     pub(crate) patch: Option<Patch>,
     /// The commit that a bundle's work stood on.
+    #[serde(skip)]
     pub(crate) commit: Option<String>,
 }
 
@@ -99,11 +101,10 @@ pub fn preview_import(
             for one in &sealed.checkpoints {
                 let known = engine.map_or(Ok(false), |engine| engine.has(&one.body.snapshot_id))?;
                 report.count(known);
-                report.runs.push(one.body.run_id.clone());
+                report.runs.insert(one.body.run_id.clone());
             }
             report.patch = sealed.patch;
         }
-        report.runs.dedup();
         return Ok(report);
     }
     let found = interop::read(format, &import.path, progress)?;
@@ -114,7 +115,7 @@ pub fn preview_import(
         };
         let known = engine.map_or(Ok(HashSet::new()), |engine| engine.ids_of(&id))?;
         run.checkpoints.iter().for_each(|one| report.count(known.contains(&derived(run, one))));
-        report.runs.push(id);
+        report.runs.insert(id);
     }
     report.skipped = found.skipped;
     report.warnings.extend(found.warnings);
@@ -168,7 +169,7 @@ impl Milepost {
             }
             let origin = self.origin_of(import, "import");
             self.import_run(&id, run, continues, (redaction, &origin), &mut told, &mut report)?;
-            report.runs.push(id);
+            report.runs.insert(id);
         }
         Ok(report)
     }

@@ -2,6 +2,7 @@
 
 use derive_getters::Getters;
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::Error;
 use crate::model::{CheckpointId, RunId, RunRecord, closed_enum};
@@ -32,15 +33,15 @@ closed_enum! {
 }
 
 /// What becomes of one checkpoint, and why.
-#[derive(Getters, Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PruneStep {
+    /// Its id.
+    pub(crate) snapshot_id: CheckpointId,
     /// Its run.
     pub(crate) run_id: RunId,
     /// Its number within the run.
     #[getter(copy)]
     pub(crate) sequence: u64,
-    /// Its id.
-    pub(crate) snapshot_id: CheckpointId,
     /// When it was made.
     #[getter(copy)]
     pub(crate) created_at: Timestamp,
@@ -55,20 +56,18 @@ pub struct PruneStep {
 }
 
 /// Something that could not be done.
-#[derive(Getters, Debug)]
+#[derive(Getters, Debug, Serialize)]
 pub struct PruneFailure {
     /// In which run; `None` where it is no matter of one run.
     pub(crate) run_id: Option<RunId>,
     /// Why.
+    #[serde(flatten)]
     pub(crate) error: Error,
 }
 
 /// What was done, or would be.
-#[derive(Getters, Debug, Default)]
+#[derive(Getters, Debug, Default, Serialize)]
 pub struct PruneReport {
-    /// Whether nothing was changed.
-    #[getter(copy)]
-    pub(crate) dry_run: bool,
     /// How many checkpoints went.
     #[getter(copy)]
     pub(crate) removed: u64,
@@ -78,17 +77,22 @@ pub struct PruneReport {
     /// How many stay, compressed or not.
     #[getter(copy)]
     pub(crate) kept: u64,
-    /// Runs that went as a whole.
-    pub(crate) runs_removed: Vec<RunId>,
     /// Bytes that came back; in a plan, what the store holds for what goes.
     #[getter(copy)]
     pub(crate) bytes_freed: u64,
     /// Every checkpoint that could be read, run by run, oldest write first.
     pub(crate) plan: Vec<PruneStep>,
+    /// Whether nothing was changed.
+    #[getter(copy)]
+    pub(crate) dry_run: bool,
+    /// Runs that went as a whole.
+    pub(crate) runs_removed: Vec<RunId>,
     /// What could not be done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) failed: Vec<PruneFailure>,
     /// Bytes that the store takes, where that is still more than it may and no ended run is left to go.
     #[getter(copy)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) too_large: Option<u64>,
 }
 

@@ -16,6 +16,7 @@ use super::{Run, lock};
 use crate::Error;
 use crate::capture::{CaptureOptions, Process};
 use crate::engine::{Milepost, Reference, Save, Saved, Summary};
+use crate::error::error_chain;
 use crate::model::{Body, Profile, RunId, Status};
 use crate::store::StoreError;
 use crate::trigger::{Timer, TimerError};
@@ -208,7 +209,7 @@ impl Session {
             Ok(summary)
         });
         told.inspect_err(|e| {
-            let message = format!("stopped, but not summed up: {}", super::error_chain(e));
+            let message = format!("stopped, but not summed up: {}", error_chain(e));
             shared.listeners.tell(&SessionEvent::Failed { message });
         })
     }
@@ -313,7 +314,7 @@ impl Shared {
         match shared.save(&run, "interval", Run::save_by_timer) {
             Ok(saved) => shared.tell(saved),
             Err(e) => {
-                let message = super::error_chain(&e);
+                let message = error_chain(&e);
                 // Where even that cannot be written, those who listen know.
                 let _ = shared.mp.report(&shared.run, "session", &message, 1);
                 shared.listeners.tell(&SessionEvent::Failed { message });
