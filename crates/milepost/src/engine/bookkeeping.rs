@@ -1,11 +1,12 @@
 //! What a write does to its run's record: opening, sessions, what a checkpoint says about its run. Pure.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use super::{RunOptions, Settings};
 use crate::model::{
-    ClockReading, Event, EventType, Profile, RawJson, RecentCommit, RunId, RunRecord, Session, Status,
-    WriteToken,
+    CheckpointId, ClockReading, Event, EventType, Profile, RawJson, RecentCommit, RunId, RunRecord, Session,
+    Status, WriteToken,
 };
 use crate::seal::Header;
 use crate::store::RunView;
@@ -14,6 +15,19 @@ use crate::store::RunView;
 const RECENT: usize = 8;
 /// The session of callers that name none.
 pub(super) const NO_SESSION: &str = "unknown";
+
+/// An event of a run, about a checkpoint or the run itself.
+pub(super) fn event(
+    run: &RunId,
+    at: Timestamp,
+    kind: EventType,
+    about: Option<&CheckpointId>,
+    data: &serde_json::Value,
+) -> Event {
+    // A value can always be written as JSON.
+    let data = RawJson::of(data).unwrap_or_default();
+    Event { at, kind, run_id: run.clone(), snapshot_id: about.cloned(), data }
+}
 
 /// The record to go on with: the run's own, or a new one.
 pub(super) fn open_record(
@@ -25,18 +39,11 @@ pub(super) fn open_record(
     events: &mut Vec<Event>,
 ) -> RunRecord {
     let profile = run_options.profile.or(settings.profile);
-    let happened = |kind| Event {
-        at: now,
-        kind,
-        run_id: run.clone(),
-        snapshot_id: None,
-        data: RawJson::parse("{}").unwrap_or_default(),
-    };
     let mut record = match &view.record {
         Some(record) => record.clone(),
         None => {
             let mut record = RunRecord::new(run.clone(), profile.unwrap_or(Profile::Run), now);
-            events.push(happened(EventType::RunStarted));
+            events.push(event(run, now, EventType::RunStarted, None, &json!({})));
             record.parent.clone_from(&run_options.parent);
             record
         }
@@ -79,21 +86,33 @@ pub(super) fn begin_session(
     moment: &ClockReading,
     events: &mut Vec<Event>,
 ) {
+    next_session(record, id, moment.clone());
+    // The profile is said here as well, for a record that has to be rebuilt.
+    let data = json!({ "session_id": id, "profile": record.profile });
+    events.push(event(&record.run_id, moment.at, EventType::SessionStarted, None, &data));
+}
+
+fn next_session(record: &mut RunRecord, id: &str, started: ClockReading) {
     record.earlier_ms = record.total_ms();
     record.sessions = record.sessions.saturating_add(1);
-    record.session =
-        Some(Session { id: id.to_owned(), started: moment.clone(), elapsed_ms: 0, checkpoints: 0 });
-    // The profile is said here as well, for a record that has to be rebuilt.
-    if let Ok(data) = RawJson::of(&serde_json::json!({ "session_id": id, "profile": record.profile })) {
-        let run_id = record.run_id.clone();
-        events.push(Event {
-            at: moment.at,
-            kind: EventType::SessionStarted,
-            run_id,
-            snapshot_id: None,
-            data,
-        });
+    record.session = Some(Session { id: id.to_owned(), started, elapsed_ms: 0, checkpoints: 0 });
+}
+
+/// Enters the session of a checkpoint that was saved earlier or elsewhere; its start follows from the elapsed time.
+pub(super) fn enter_past_session(record: &mut RunRecord, id: &str, created_at: Timestamp, elapsed_ms: u64) {
+    if record.session.as_ref().is_none_or(|session| session.id != id) {
+        let at = started_at(created_at, elapsed_ms);
+        next_session(record, id, ClockReading { at, boot_id: None, uptime_ms: None });
     }
+    if let Some(session) = &mut record.session {
+        session.elapsed_ms = session.elapsed_ms.max(elapsed_ms);
+    }
+}
+
+/// When a session began in which so many milliseconds had passed at a time.
+pub(super) fn started_at(time: Timestamp, elapsed_ms: u64) -> Timestamp {
+    let elapsed = SignedDuration::from_millis(i64::try_from(elapsed_ms).unwrap_or(0));
+    time.checked_sub(elapsed).unwrap_or(time)
 }
 
 /// What a checkpoint is among those of its run.
@@ -124,6 +143,11 @@ pub(super) fn record_checkpoint(record: &mut RunRecord, header: &Header, now: Ti
     if let Some(session) = &mut record.session {
         session.checkpoints = session.checkpoints.saturating_add(1);
     }
+}
+
+/// Whether a commit is among those that a run remembers: then its reply was lost.
+pub(super) fn is_committed(record: &RunRecord, token: &WriteToken) -> bool {
+    record.recent.iter().any(|recent| recent.token == *token)
 }
 
 /// Adds a commit to those that a run remembers.

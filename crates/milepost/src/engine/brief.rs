@@ -1,6 +1,7 @@
 //! Brief: the Markdown of a checkpoint. Its own where it has one; else made of facts, carried forward from the newest
 //! brief before it in its run.
 
+use super::lookup::PAGE;
 use super::{Milepost, Reference, RunAssessment};
 use crate::Error;
 use crate::brief::{Brief, BriefFacts, compose, compose_update};
@@ -22,9 +23,6 @@ pub struct CheckpointBrief {
     pub fell_back_from: Vec<Damage>,
 }
 
-/// Rows read at a time while looking for a brief.
-const PAGE: usize = 256;
-
 impl Milepost {
     /// The brief of a checkpoint, as it was saved or made of what is known.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
@@ -35,27 +33,18 @@ impl Milepost {
         manifests: &[Manifest],
     ) -> Result<CheckpointBrief, Error> {
         let shown = self.show(reference, run)?;
-        let body = self.body_of(&shown.entry, &shown.verified)?;
-        if let Some(markdown) = body.brief {
-            let (entry, fell_back_from) = (shown.entry, shown.fell_back_from);
-            return Ok(CheckpointBrief {
-                entry,
-                markdown,
-                composed: false,
-                carried_from: None,
-                fell_back_from,
-            });
-        }
-        let before = self.brief_before(&shown.entry)?;
-        let facts = Named { id: body.snapshot_id.to_string(), created: body.created_at };
-        let (markdown, carried_from) = self.made(&facts, &body, before, manifests)?;
-        Ok(CheckpointBrief {
-            entry: shown.entry,
-            markdown,
-            composed: true,
-            carried_from,
-            fell_back_from: shown.fell_back_from,
-        })
+        let mut body = self.body_of(&shown.entry, &shown.verified)?;
+        let saved = body.brief.take();
+        let composed = saved.is_none();
+        let (markdown, carried_from) = match saved {
+            Some(markdown) => (markdown, None),
+            None => {
+                let before = self.brief_before(&shown.entry)?;
+                self.compose_brief(body.snapshot_id.to_string(), body.created_at, &body, before, manifests)?
+            }
+        };
+        let fell_back_from = shown.fell_back_from;
+        Ok(CheckpointBrief { entry: shown.entry, markdown, composed, carried_from, fell_back_from })
     }
 
     /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
@@ -88,8 +77,8 @@ impl Milepost {
             Some(own) => Some((shown.entry.clone(), own)),
             None => self.brief_before(&shown.entry)?,
         };
-        let named = Named { id: body.snapshot_id.to_string(), created: body.created_at };
-        Ok(self.made(&named, &body, before, manifests)?.0)
+        let id = body.snapshot_id.to_string();
+        Ok(self.compose_brief(id, body.created_at, &body, before, manifests)?.0)
     }
 
     /// A new brief that continues a checkpoint: its brief carried forward, or one made of facts, under a new id.
@@ -103,40 +92,41 @@ impl Milepost {
         let shown = self.show(reference, run)?;
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
         let now = self.clock.now();
-        let named = Named { id: fresh_id(now), created: now };
+        let new_id = fresh_id(now);
         let (markdown, carried_from) = match body.brief.take() {
             Some(own) => {
                 let previous = Brief::parse(own);
                 let id = &shown.entry.header.snapshot_id;
                 let parent = previous.id().map_or_else(|| id.to_string(), str::to_owned);
                 let facts =
-                    BriefFacts { id: named.id, created: now, parent: Some(parent), ..BriefFacts::default() };
+                    BriefFacts { id: new_id, created: now, parent: Some(parent), ..BriefFacts::default() };
                 let update = Brief::parse(compose_update(&facts));
                 (previous.merge(&update).brief.markdown(), Some(shown.entry.clone()))
             }
             None => {
                 let before = self.brief_before(&shown.entry)?;
-                self.made(&named, &body, before, manifests)?
+                self.compose_brief(new_id, now, &body, before, manifests)?
             }
         };
         let fell_back_from = shown.fell_back_from;
         Ok(CheckpointBrief { entry: shown.entry, markdown, composed: true, carried_from, fell_back_from })
     }
 
-    /// A brief out of facts, on top of the newest one before it.
-    fn made(
+    /// Composes a brief from facts, on top of the newest one before it.
+    fn compose_brief(
         &self,
-        named: &Named,
+        id: String,
+        created: jiff::Timestamp,
         body: &Body,
         before: Option<(CheckpointEntry, String)>,
         manifests: &[Manifest],
     ) -> Result<(String, Option<CheckpointEntry>), Error> {
-        let record = self.store.run(&body.run_id)?.and_then(|state| state.row.record.ok());
-        let own = named.id == body.snapshot_id.as_str();
-        let parent = if own { body.parent.as_ref() } else { Some(&body.snapshot_id) };
+        let record = self.record_of(&body.run_id)?;
+        let is_own = id == body.snapshot_id.as_str();
+        let parent = if is_own { body.parent.as_ref() } else { Some(&body.snapshot_id) };
         let mut facts = BriefFacts {
-            id: named.id.clone(),
-            created: named.created,
+            id,
+            created,
             parent: parent.map(ToString::to_string),
             body: Some(body),
             record: record.as_deref(),
@@ -155,30 +145,21 @@ impl Milepost {
 
     /// The newest brief before a checkpoint in its run that can be read.
     fn brief_before(&self, entry: &CheckpointEntry) -> Result<Option<(CheckpointEntry, String)>, Error> {
-        let mut after = Some(Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp });
-        loop {
-            let run = Some(&entry.header.run_id);
-            let rows = self.store.headers(&HeaderQuery::default().run(run).after(after).limit(PAGE))?;
-            let last_page = rows.len() < PAGE;
-            after = rows.last().map(Row::cursor);
-            for earlier in rows.into_iter().filter_map(Row::intact).filter(|entry| entry.header.holds_brief) {
-                match self.body_if_there(&earlier) {
-                    Ok(Some(Body { brief: Some(markdown), .. })) => return Ok(Some((earlier, markdown))),
-                    Ok(_) | Err(Error::Damaged(_) | Error::Newer { .. }) => {}
-                    Err(e) => return Err(e),
-                }
+        let after = Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp };
+        let query = HeaderQuery::default().run(&entry.header.run_id).after(after);
+        for row in self.rows(query, PAGE) {
+            let Row::Intact(earlier) = row? else { continue };
+            if !earlier.header.holds_brief {
+                continue;
             }
-            if last_page {
-                return Ok(None);
+            match self.body_if_there(&earlier) {
+                Ok(Some(Body { brief: Some(markdown), .. })) => return Ok(Some((earlier, markdown))),
+                Ok(_) | Err(Error::Damaged(_) | Error::Newer { .. }) => {}
+                Err(e) => return Err(e),
             }
         }
+        Ok(None)
     }
-}
-
-/// What a brief is called, and when it was made.
-struct Named {
-    id: String,
-    created: jiff::Timestamp,
 }
 
 /// An id for a brief that nobody has saved yet.

@@ -136,11 +136,6 @@ impl Milepost {
         }
     }
 
-    /// A run's record; `None` also where it is damaged, which the next write repairs.
-    fn record_of(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
-        Ok(self.store.run(run)?.and_then(|stored| stored.row.record.ok()))
-    }
-
     /// What the next capture of a run is joined with; `known` are the run's captures, where they were read already.
     pub(super) fn earlier_captures(
         &self,

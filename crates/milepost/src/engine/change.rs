@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::compose::{check_outcome, check_phase};
+use super::compose::{check_field_size, check_outcome, check_phase};
 use super::{Milepost, Save, Saved};
 use crate::model::{
     Change, ContextChange, ContextDigest, Criterion, CriterionChange, Decision, Item, JsonPath, LogLine,
@@ -84,7 +84,7 @@ pub(super) fn resolve(
             check_phase(phase, record.profile)?;
         }
         working.apply(item.clone(), &mut outcomes);
-        check_field_size(&item, &working, limits)?;
+        check_item_size(&item, &working, limits)?;
         items.push(item);
     }
     Ok(())
@@ -96,7 +96,7 @@ fn resolve_change(change: &Change, working: &WorkingState, now: Timestamp) -> Re
         Change::Task(TaskChange { id, status, title }) => {
             Item::Task(Task::changed(&working.tasks, id, *status, title.as_deref())?)
         }
-        Change::Criterion(change) => Item::Criterion(changed_criterion(change, working)?),
+        Change::Criterion(change) => Item::Criterion(changed_criterion(change, working)),
         Change::Step(change) => Item::Step(changed_step(change, working)?),
         Change::Context(change) => Item::Context(changed_context(change, working)),
         Change::Note(text) => Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() }),
@@ -108,7 +108,7 @@ fn resolve_change(change: &Change, working: &WorkingState, now: Timestamp) -> Re
     })
 }
 
-fn changed_criterion(change: &CriterionChange, working: &WorkingState) -> Result<Criterion, Error> {
+fn changed_criterion(change: &CriterionChange, working: &WorkingState) -> Criterion {
     let known = working.criteria.iter().find(|criterion| criterion.id == change.id).cloned();
     let mut criterion = known.unwrap_or_else(|| Criterion {
         id: change.id.clone(),
@@ -120,7 +120,7 @@ fn changed_criterion(change: &CriterionChange, working: &WorkingState) -> Result
     if let Some(subject) = &change.subject {
         criterion.subject.clone_from(subject);
     }
-    Ok(criterion)
+    criterion
 }
 
 /// A step as it now is. It ends only once it has begun; to leave one out it need not have.
@@ -185,19 +185,15 @@ fn check_id(id: &str, path: &str) -> Result<(), ValidationError> {
 
 /// Refuses a text that says nothing, or too much.
 fn check_text(text: &str, path: &str, limits: &SizeLimits) -> Result<(), ValidationError> {
-    let size = text.len() as u64;
-    let message = if text.trim().is_empty() {
-        "a text must not be empty".to_owned()
-    } else if limits.field > 0 && size > limits.field {
-        format!("{size} bytes, over the limit of {} for one field", limits.field)
-    } else {
-        return Ok(());
-    };
-    Err(ValidationError { path: path.to_owned(), message })
+    if text.trim().is_empty() {
+        let message = "a text must not be empty".to_owned();
+        return Err(ValidationError { path: path.to_owned(), message });
+    }
+    check_field_size(text, &path, limits)
 }
 
 /// Refuses what would make a field larger than a save may bring it.
-fn check_field_size(item: &Item, working: &WorkingState, limits: &SizeLimits) -> Result<(), ValidationError> {
+fn check_item_size(item: &Item, working: &WorkingState, limits: &SizeLimits) -> Result<(), ValidationError> {
     let (path, raw) = match item {
         Item::Task(_) | Item::Todo(_) => ("/tasks", RawJson::of(&working.tasks)?),
         Item::Criterion(_) => ("/criteria", RawJson::of(&working.criteria)?),
@@ -206,10 +202,5 @@ fn check_field_size(item: &Item, working: &WorkingState, limits: &SizeLimits) ->
         Item::Outcome(outcome) => ("/command_outcomes", RawJson::of(outcome)?),
         Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => return Ok(()),
     };
-    let size = raw.get().len() as u64;
-    if limits.field > 0 && size > limits.field {
-        let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
-        return Err(ValidationError { path: path.to_owned(), message });
-    }
-    Ok(())
+    check_field_size(raw.get(), &path, limits)
 }

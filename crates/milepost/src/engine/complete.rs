@@ -1,20 +1,16 @@
 //! Complete: a checkpoint and the earlier ones of its run are done; completing the newest ends the run.
 
 use super::Milepost;
-use super::bookkeeping::remember_commit;
+use super::bookkeeping::{event, is_committed, remember_commit};
 use super::list::is_completed;
 use crate::Error;
-use crate::model::{CheckpointId, Event, EventType, RawJson, Status, WriteToken};
-use crate::store::{
-    CheckpointEntry, CheckpointFilter, Commit, Cursor, HeaderQuery, Row, StoreError, WriteDecision,
-};
+use crate::model::{CheckpointId, EventType, Status, WriteToken};
+use crate::store::{CheckpointEntry, Commit, Row, StoreError, WriteDecision};
 
 impl Milepost {
     /// Completes a checkpoint and the earlier ones of its run, and gives the ids of those that were not yet. Of several
     /// who complete it at the same time, one is given the ids; for the others there is nothing left.
     pub fn complete(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointId>, Error> {
-        let run = &entry.header.run_id;
-        let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(entry.header.sequence));
         let mut entry = entry.clone();
         loop {
             match self.complete_as_seen(&entry) {
@@ -22,7 +18,7 @@ impl Milepost {
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}
                 done => return done,
             }
-            let now = self.store.headers(&query)?.into_iter().find_map(Row::intact);
+            let now = self.row_at(&entry.header.run_id, entry.header.sequence)?.and_then(Row::intact);
             entry = now.ok_or_else(|| Error::NotFound { reference: entry.header.snapshot_id.to_string() })?;
         }
     }
@@ -43,7 +39,7 @@ impl Milepost {
             };
             ended = view.latest.as_ref().is_some_and(|latest| latest.header.sequence == sequence);
             // A commit of this call whose reply was lost: what it completed is known.
-            if record.recent.iter().any(|r| r.token == token) {
+            if is_committed(&record, &token) {
                 return WriteDecision::NoChange;
             }
             // Others may have completed some of them since they were looked at.
@@ -52,13 +48,8 @@ impl Milepost {
             if completed.is_empty() && (!ended || record.status == Status::Completed) {
                 return WriteDecision::NoChange;
             }
-            let event = |kind| Event {
-                at: now,
-                kind,
-                run_id: run.clone(),
-                snapshot_id: Some(entry.header.snapshot_id.clone()),
-                data: RawJson::of(&serde_json::json!({ "completed": completed.len() })).unwrap_or_default(),
-            };
+            let data = serde_json::json!({ "completed": completed.len() });
+            let event = |kind| event(run, now, kind, Some(&entry.header.snapshot_id), &data);
             let mut events = vec![event(EventType::CheckpointCompleted)];
             record.completed_through = record.completed_through.max(sequence);
             record.updated_at = now;
@@ -90,22 +81,18 @@ impl Milepost {
 
     /// Checkpoints up to and including `entry` that are not completed, oldest first.
     fn incomplete_through(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointEntry>, Error> {
-        const PAGE: usize = 512;
         let run = &entry.header.run_id;
-        let record = self.store.run(run)?.and_then(|state| state.row.record.ok());
+        let record = self.record_of(run)?;
         let mut found = Vec::new();
-        let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
-        loop {
-            let query = HeaderQuery::default().run(run).after(after).limit(PAGE);
-            let rows = self.store.headers(&query)?;
-            let last_page = rows.len() < PAGE;
-            after = rows.last().map(Row::cursor);
-            let good = rows.into_iter().filter_map(Row::intact);
-            found.extend(good.filter(|e| !is_completed(record.as_deref(), e)));
-            if last_page {
-                found.reverse();
-                return Ok(found);
+        for earlier in self.entries(run) {
+            let earlier = earlier?;
+            if earlier.header.sequence > entry.header.sequence {
+                break;
+            }
+            if !is_completed(record.as_deref(), &earlier) {
+                found.push(earlier);
             }
         }
+        Ok(found)
     }
 }

@@ -218,16 +218,26 @@ pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Validat
     Ok(())
 }
 
+/// Refuses the text of a field that is too large.
+pub(super) fn check_field_size(
+    text: &str,
+    path: &dyn std::fmt::Display,
+    limits: &SizeLimits,
+) -> Result<(), ValidationError> {
+    let size = text.len() as u64;
+    if limits.field > 0 && size > limits.field {
+        let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
+        return Err(ValidationError { path: path.to_string(), message });
+    }
+    Ok(())
+}
+
 /// Refuses a draft whose fields are too large; nothing is ever cut off. What capture saw has bounds of its own.
 pub(super) fn check_limits(draft: &Draft, limits: &SizeLimits) -> Result<(), ValidationError> {
     let mut total = 0;
     for (name, raw) in draft.caller_fields()?.iter() {
-        let size = raw.get().len() as u64;
-        if limits.field > 0 && size > limits.field {
-            let message = format!("{size} bytes, over the limit of {} for one field", limits.field);
-            return Err(ValidationError::at(&JsonPath::Root.key(name), message));
-        }
-        total += size;
+        check_field_size(raw.get(), &JsonPath::Root.key(name), limits)?;
+        total += raw.get().len() as u64;
     }
     if limits.checkpoint > 0 && total > limits.checkpoint {
         let message =

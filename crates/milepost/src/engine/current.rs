@@ -30,8 +30,8 @@ impl Milepost {
     /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here. A run that
     /// came from elsewhere is meant only by its name: what it says of its session and folder is a stranger's.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn current_run(&self, asker: &Caller) -> Result<RunResolution, Error> {
-        if let Some(run) = &asker.named {
+    pub(crate) fn current_run(&self, caller: &Caller) -> Result<RunResolution, Error> {
+        if let Some(run) = &caller.named {
             return Ok(RunResolution::Run(run.clone()));
         }
         let rows = self.store.runs(&RunQuery::default())?;
@@ -42,7 +42,7 @@ impl Milepost {
             // What came from elsewhere is joined only by name.
             .filter(|record| record.is_open() && !record.is_foreign())
             .collect();
-        if let Some(session) = asker.session.as_deref().filter(|s| !s.is_empty()) {
+        if let Some(session) = caller.session.as_deref().filter(|s| !s.is_empty()) {
             let of_session = open.iter().find(|r| r.session.as_ref().is_some_and(|s| s.id == session));
             if let Some(record) = of_session {
                 return Ok(RunResolution::Run(record.run_id.clone()));
@@ -64,14 +64,14 @@ impl Milepost {
         }
         // A run whose owner is dead was interrupted: it is resumed, not joined by accident.
         let gone = |r: &RunRecord| matches!(self.liveness(r), Some(Liveness::Dead | Liveness::PresumedDead));
-        let here: Vec<RunId> = open
+        let open_here: Vec<RunId> = open
             .iter()
-            .filter(|r| r.place() == asker.worktree.as_ref() && !gone(r))
+            .filter(|r| r.place() == caller.worktree.as_ref() && !gone(r))
             .map(|r| r.run_id.clone())
             .collect();
-        match here.as_slice() {
+        match open_here.as_slice() {
             [only] => Ok(RunResolution::Run(only.clone())),
-            _ => Ok(RunResolution::Unclear(here)),
+            _ => Ok(RunResolution::Unclear(open_here)),
         }
     }
 }

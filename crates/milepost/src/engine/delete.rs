@@ -20,7 +20,7 @@ pub struct DeleteReport {
 impl Milepost {
     /// Removes a run. A run whose owner is alive is removed too: asking is the caller's part.
     pub fn delete(&self, run: &RunId) -> Result<DeleteReport, Error> {
-        let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
+        let state = self.stored_run(run)?;
         let before = self.store.info()?.bytes;
         let ours = self.points_into(run);
         self.store.delete_run(run, None)?;

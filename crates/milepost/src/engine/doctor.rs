@@ -49,6 +49,12 @@ pub struct FutureCheckpoint {
     pub created_at: Timestamp,
 }
 
+impl Diagnosis {
+    fn new(reason_code: ReasonCode, message: String, fix: &str, fixed: bool) -> Self {
+        Self { reason_code, message, fix: fix.to_owned(), fixed }
+    }
+}
+
 impl DoctorReport {
     /// How many problems were mended.
     pub fn fixed(&self) -> usize {
@@ -102,14 +108,12 @@ impl Milepost {
                     matches!(part, Part::Run | Part::Wal)
                         || (named > 0 && !fix && matches!(part, Part::Header | Part::Marks))
                 };
+                let fix =
+                    "restore this checkpoint from a backup, or delete it with its run; the others are intact";
                 for damage in damaged.into_iter().filter(|d| !repeated(d.part)) {
-                    report.problems.push(Diagnosis {
-                        reason_code: Error::Damaged(Box::new(damage.clone())).reason(),
-                        message: damage.to_string(),
-                        fix: "restore this checkpoint from a backup, or delete it with its run; the others are intact"
-                            .into(),
-                        fixed: false,
-                    });
+                    let message = damage.to_string();
+                    let reason = Error::Damaged(Box::new(damage)).reason();
+                    report.problems.push(Diagnosis::new(reason, message, fix, false));
                 }
             }
             Err(Error::Store(StoreError::Damaged(_))) if pages => return Ok(report),
@@ -124,8 +128,8 @@ impl Milepost {
         let limit = self.now().saturating_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         let mut future = Vec::new();
         for row in self.store.runs(&RunQuery::default())? {
-            self.each_entry(&row.run_id, &mut |entry| {
-                let header = entry.header;
+            for entry in self.entries(&row.run_id) {
+                let header = entry?.header;
                 if header.created_at > limit {
                     future.push(FutureCheckpoint {
                         snapshot_id: header.snapshot_id,
@@ -134,7 +138,7 @@ impl Milepost {
                         created_at: header.created_at,
                     });
                 }
-            })?;
+            }
         }
         Ok(future)
     }
@@ -149,31 +153,21 @@ impl Milepost {
         let (refused, unsigned) =
             taken.map(|report| (report.refused, report.unsigned.len())).unwrap_or_default();
         if unsigned > 0 {
-            report.problems.push(Diagnosis {
-                reason_code: ReasonCode::StoreUntrusted,
-                message: format!("without your signature in {}: {unsigned}", outbox.folder().display()),
-                fix: "`milepost trust --outbox` shows them and asks".into(),
-                fixed: false,
-            });
+            let message = format!("without your signature in {}: {unsigned}", outbox.folder().display());
+            let fix = "`milepost trust --outbox` shows them and asks";
+            report.problems.push(Diagnosis::new(ReasonCode::StoreUntrusted, message, fix, false));
         }
         for (file, why) in &refused {
-            report.problems.push(Diagnosis {
-                reason_code: ReasonCode::CheckpointSchemaInvalid,
-                message: format!("{} cannot be taken in: {why}", file.display()),
-                fix: "remove the file if what it holds is not needed".into(),
-                fixed: false,
-            });
+            let message = format!("{} cannot be taken in: {why}", file.display());
+            let fix = "remove the file if what it holds is not needed";
+            report.problems.push(Diagnosis::new(ReasonCode::CheckpointSchemaInvalid, message, fix, false));
         }
         if refused.len() + unsigned == waiting {
             return;
         }
-        report.problems.push(Diagnosis {
-            reason_code: ReasonCode::CheckpointAtomicWriteFailed,
-            message: format!("waiting in {}: {waiting}", outbox.folder().display()),
-            fix: "the next command that can write the store takes in what it can; `milepost doctor --fix` names the rest"
-                .into(),
-            fixed,
-        });
+        let message = format!("waiting in {}: {waiting}", outbox.folder().display());
+        let fix = "the next command that can write the store takes in what it can; `milepost doctor --fix` names the rest";
+        report.problems.push(Diagnosis::new(ReasonCode::CheckpointAtomicWriteFailed, message, fix, fixed));
     }
 }
 
@@ -192,5 +186,5 @@ fn diagnosis(problem: Problem, left: &[Problem], fix: bool) -> Diagnosis {
         }
         (_, false) => "nothing can be done from here",
     };
-    Diagnosis { reason_code, message: problem.message, fix: remedy.into(), fixed }
+    Diagnosis::new(reason_code, problem.message, remedy, fixed)
 }

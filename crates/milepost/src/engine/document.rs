@@ -4,12 +4,11 @@
 //! In: entries and rows of lists. Out: verified documents, `None` for what was removed, damage.
 
 use super::Milepost;
+use super::lookup::intact;
 use crate::Error;
 use crate::model::Body;
 use crate::seal::{Header, SealError, Verified};
-use crate::store::{
-    CheckpointEntry, CheckpointFilter, Damage, DamageKind, HeaderQuery, Part, Row, StoreError,
-};
+use crate::store::{CheckpointEntry, Damage, DamageKind, Part, Row, StoreError};
 
 /// How often a lookup is repeated when what it found was removed before it was read.
 const LOOKUPS: usize = 64;
@@ -44,10 +43,7 @@ impl Milepost {
     /// The checkpoint of a row with its document; `None` if it was removed since it was listed. Whoever goes through a
     /// list reads by this.
     pub(super) fn read_row(&self, row: Row) -> Result<Option<(CheckpointEntry, Verified)>, Error> {
-        let entry = match row {
-            Row::Intact(entry) => entry,
-            Row::Damaged { damage, .. } => return Err(Error::Damaged(Box::new(damage))),
-        };
+        let entry = intact(row)?;
         match self.read(&entry) {
             Err(e) if is_removed(&e) => Ok(None),
             read => Ok(Some((entry, read?))),
@@ -88,10 +84,7 @@ impl Milepost {
         let header = &entry.header;
         verified.body().map_err(|e| match e {
             SealError::Newer { .. } => newer(header, e),
-            other => {
-                let damage = Damage::integrity(Part::Body, "a checkpoint", other.to_string());
-                damaged(header, Damage { kind: DamageKind::Schema, ..damage })
-            }
+            other => invalid(header, "a checkpoint", other.to_string()),
         })
     }
 
@@ -100,14 +93,7 @@ impl Milepost {
         let bytes = match self.store.body(&header.run_id, header.sequence) {
             Ok(bytes) => bytes,
             Err(StoreError::Damaged(damage)) if damage.part != Part::Pages => {
-                let because_of = damage.because_of;
-                return Err(match damaged(header, *damage) {
-                    Error::Damaged(mut damage) => {
-                        damage.because_of = because_of;
-                        Error::Damaged(damage)
-                    }
-                    other => other,
-                });
+                return Err(damaged(header, *damage));
             }
             Err(e) => return Err(e.into()),
         };
@@ -115,14 +101,8 @@ impl Milepost {
             SealError::Mismatch { expected, found } => {
                 damaged(header, Damage::integrity(Part::Body, expected, found))
             }
-            SealError::Unsealed(why) => {
-                let damage = Damage::integrity(Part::Body, "a sealed document", why);
-                damaged(header, Damage { kind: DamageKind::Schema, ..damage })
-            }
-            SealError::Content(invalid) => {
-                let damage = Damage::integrity(Part::Body, "a checkpoint", invalid.to_string());
-                damaged(header, Damage { kind: DamageKind::Schema, ..damage })
-            }
+            SealError::Unsealed(why) => invalid(header, "a sealed document", why.to_string()),
+            SealError::Content(why) => invalid(header, "a checkpoint", why.to_string()),
             SealError::Newer { .. } => newer(header, e),
         })
     }
@@ -130,9 +110,7 @@ impl Milepost {
     /// Whether the store still lists the checkpoint of a header. A run that was deleted and made again gives its numbers
     /// out anew, to checkpoints with other ids.
     fn is_listed(&self, header: &Header) -> Result<bool, Error> {
-        let find = CheckpointFilter::Sequence(header.sequence);
-        let query = HeaderQuery::default().run(&header.run_id).find(find);
-        Ok(self.store.headers(&query)?.into_iter().any(|row| match row {
+        Ok(self.row_at(&header.run_id, header.sequence)?.is_some_and(|row| match row {
             Row::Intact(entry) => entry.header.snapshot_id == header.snapshot_id,
             Row::Damaged { .. } => true,
         }))
@@ -154,6 +132,13 @@ fn damaged(header: &Header, damage: Damage) -> Error {
     Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
 }
 
-fn newer(header: &Header, source: SealError) -> Error {
+/// The error for a document that is not of the form it should be.
+fn invalid(header: &Header, expected: &str, found: String) -> Error {
+    let damage = Damage::integrity(Part::Body, expected, found);
+    damaged(header, Damage { kind: DamageKind::Schema, ..damage })
+}
+
+/// The error for a document of a newer format.
+pub(super) fn newer(header: &Header, source: SealError) -> Error {
     Error::Newer { run: header.run_id.clone(), sequence: header.sequence, source }
 }

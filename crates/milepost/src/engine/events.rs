@@ -20,10 +20,8 @@ pub struct EventList {
 impl Milepost {
     /// Lists events after a position, the newest `limit` of them; 0 for all.
     pub fn events(&self, run: Option<&RunId>, after: u64, limit: usize) -> Result<EventList, Error> {
-        if let Some(run) = run
-            && self.store.run(run)?.is_none()
-        {
-            return Err(Error::NoRun(run.to_string()));
+        if let Some(run) = run {
+            self.stored_run(run)?;
         }
         let page = self.store.events(&EventQuery::default().run(run).after(after).limit(limit))?;
         Ok(EventList {

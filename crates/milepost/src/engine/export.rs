@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::Milepost;
+use super::document::newer;
 use super::list::is_completed;
 use crate::Error;
 use crate::fs::atomic;
@@ -15,7 +16,7 @@ use crate::interop::{
 };
 use crate::model::RunId;
 use crate::redact::AllowList;
-use crate::store::{CheckpointEntry, EventQuery, HeaderQuery, Row, StoreError};
+use crate::store::{CheckpointEntry, HeaderQuery, Row, StoreError};
 
 options! {
     /// What to export.
@@ -80,16 +81,13 @@ impl Milepost {
         progress: &mut interop::Progress<'_>,
     ) -> Result<ExportReport, Error> {
         let mut report = ExportReport::default();
-        let state = self.store.run(&what.run)?.ok_or_else(|| Error::NoRun(what.run.to_string()))?;
+        let state = self.stored_run(&what.run)?;
         let record = state.row.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
         let checkpoints = self.held(what, &record, &mut report, progress)?;
-        let events: Vec<_> = if what.only.is_some() {
-            Vec::new()
-        } else {
-            let page = self.store.events(&EventQuery::default().run(&what.run))?;
-            page.events.into_iter().map(|(_, event)| event).collect()
+        let (events, items) = match what.only {
+            Some(_) => (Vec::new(), Vec::new()),
+            None => (self.events_of(&what.run)?, state.items),
         };
-        let items = if what.only.is_some() { Vec::new() } else { state.items };
         report.exported = checkpoints.len() as u64;
         let run = ExportRun { record: &record, checkpoints: &checkpoints, events: &events, items: &items };
         match what.format {
@@ -144,13 +142,8 @@ impl Milepost {
                     }
                 }
                 Ok(Some((entry, verified))) => {
-                    let newer = |source| Error::Newer {
-                        run: what.run.clone(),
-                        sequence: entry.header.sequence,
-                        source,
-                    };
                     held.push(ExportCheckpoint {
-                        body: verified.body().map_err(newer)?,
+                        body: verified.body().map_err(|e| newer(&entry.header, e))?,
                         completed: is_completed(Some(record), &entry),
                         document: verified.bytes().to_vec(),
                         marks: entry.marks,

@@ -23,7 +23,7 @@ impl Milepost {
                 Err(e) => return Err(e),
             };
             if let Some(found) = newest_failure(detail.pending_outcomes, &mut passed) {
-                return Ok(found.not_in(&passed));
+                return Ok(Some(found).filter(|outcome| !passed.contains(&outcome.name)));
             }
             let query = HeaderQuery::default().run(&run).limit(CHECKPOINTS);
             for entry in self.store.headers(&query)?.into_iter().filter_map(Row::intact) {
@@ -33,7 +33,7 @@ impl Milepost {
                     Err(e) => return Err(e),
                 };
                 if let Some(found) = newest_failure(body.command_outcomes, &mut passed) {
-                    return Ok(found.not_in(&passed));
+                    return Ok(Some(found).filter(|outcome| !passed.contains(&outcome.name)));
                 }
             }
             let parent = detail.summary.record.ok().and_then(|record| record.parent.clone());
@@ -48,20 +48,11 @@ impl Milepost {
     }
 }
 
-/// A failure, whatever came after it.
-struct Failure(Outcome);
-
-impl Failure {
-    fn not_in(self, passed: &[String]) -> Option<Outcome> {
-        (!passed.contains(&self.0.name)).then_some(self.0)
-    }
-}
-
 /// The newest failure of some outcomes; names of those that passed after it are added to `passed`.
-fn newest_failure(outcomes: Vec<Outcome>, passed: &mut Vec<String>) -> Option<Failure> {
+fn newest_failure(outcomes: Vec<Outcome>, passed: &mut Vec<String>) -> Option<Outcome> {
     for outcome in outcomes.into_iter().rev() {
         match outcome.result {
-            OutcomeResult::Fail => return Some(Failure(outcome)),
+            OutcomeResult::Fail => return Some(outcome),
             OutcomeResult::Pass => passed.push(outcome.name),
             OutcomeResult::Warn => {}
         }

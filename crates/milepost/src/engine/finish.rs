@@ -16,9 +16,7 @@ impl Milepost {
                 },
             });
         }
-        if self.store.run(run)?.is_none() {
-            return Err(Error::NoRun(run.to_string()));
-        }
+        self.stored_run(run)?;
         let mut save = save.status(status);
         save.last_of_session = true;
         let source = if status == Status::Failed { Source::ErrorBoundary } else { Source::Manual };

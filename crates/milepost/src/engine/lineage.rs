@@ -8,13 +8,13 @@ use super::ListedCheckpoint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParentLink {
-    /// Its parent, in the list.
+    /// Its parent is in the list.
     Parent,
-    /// Nothing: it continues no other.
+    /// It has no parent.
     Root,
-    /// A parent that is not in the list.
+    /// Its parent is not in the list.
     Missing,
-    /// One of its own descendants.
+    /// Its parent is itself or one of its descendants.
     Cycle,
 }
 

@@ -3,8 +3,10 @@
 use derive_getters::Getters;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::Milepost;
+use super::lookup::PAGE;
 use super::show::source_details;
 use crate::Error;
 use crate::model::{RunId, RunRecord, Source, Status};
@@ -72,33 +74,11 @@ pub struct CheckpointList {
     pub damaged: Vec<Damage>,
 }
 
-/// Rows read at a time.
-const PAGE: usize = 256;
-/// Rows read at a time where all are wanted.
-const MANY: usize = 2048;
-
 impl Milepost {
-    /// Gives every intact entry of a run, oldest first.
-    pub(super) fn each_entry(&self, run: &RunId, each: &mut dyn FnMut(CheckpointEntry)) -> Result<(), Error> {
-        let mut after = None;
-        loop {
-            let query = HeaderQuery::default().run(run).after(after).limit(MANY).oldest_first(true);
-            let rows = self.store.headers(&query)?;
-            let last_page = rows.len() < MANY;
-            after = rows.last().map(Row::cursor);
-            rows.into_iter().filter_map(Row::intact).for_each(&mut *each);
-            if last_page {
-                return Ok(());
-            }
-        }
-    }
-
     /// Lists checkpoints, newest first.
     pub fn list(&self, query: &ListQuery) -> Result<CheckpointList, Error> {
-        if let Some(run) = &query.run
-            && self.store.run(run)?.is_none()
-        {
-            return Err(Error::NoRun(run.to_string()));
+        if let Some(run) = &query.run {
+            self.stored_run(run)?;
         }
         let filtered = query.completed.is_some()
             || query.source.is_some()
@@ -107,31 +87,21 @@ impl Milepost {
         let page = if filtered || query.limit == 0 { PAGE } else { query.limit.min(PAGE) };
         let mut listing = CheckpointList::default();
         let mut completions = Completions::default();
-        let mut after = None;
-        loop {
-            let rows = self
-                .store
-                .headers(&HeaderQuery::default().run(query.run.as_ref()).after(after).limit(page))?;
-            let last_page = rows.len() < page;
-            after = rows.last().map(Row::cursor);
-            for row in rows {
-                match row {
-                    Row::Damaged { damage, .. } => listing.damaged.push(damage),
-                    Row::Intact(entry) => {
-                        let completed = completions.of(self, &entry)?;
-                        if query.accepts(&entry, completed) {
-                            listing.checkpoints.push(ListedCheckpoint { entry, completed });
-                        }
+        for row in self.rows(HeaderQuery::default().run(query.run.as_ref()).limit(page), PAGE) {
+            match row? {
+                Row::Damaged { damage, .. } => listing.damaged.push(damage),
+                Row::Intact(entry) => {
+                    let completed = completions.of(self, &entry)?;
+                    if query.accepts(&entry, completed) {
+                        listing.checkpoints.push(ListedCheckpoint { entry, completed });
                     }
                 }
-                if query.limit > 0 && listing.checkpoints.len() == query.limit {
-                    return Ok(listing);
-                }
             }
-            if last_page {
-                return Ok(listing);
+            if query.limit > 0 && listing.checkpoints.len() == query.limit {
+                break;
             }
         }
+        Ok(listing)
     }
 }
 
@@ -157,13 +127,10 @@ impl Completions {
             return Ok(completed);
         }
         let run = &entry.header.run_id;
-        let through = match self.0.get(run) {
-            Some(through) => *through,
-            None => {
-                let record = engine.store.run(run)?.and_then(|state| state.row.record.ok());
-                let through = record.map_or(0, |record| record.completed_through);
-                self.0.insert(run.clone(), through);
-                through
+        let through = match self.0.entry(run.clone()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => {
+                *unknown.insert(engine.record_of(run)?.map_or(0, |record| record.completed_through))
             }
         };
         Ok(entry.header.sequence <= through)

@@ -1,10 +1,11 @@
 //! Mark: pins and tags, which retention respects.
 
 use super::Milepost;
+use super::bookkeeping::event;
+use super::lookup::intact;
 use crate::Error;
-use crate::model::{Event, EventType, Marks, RawJson, ValidationError};
-use crate::redact::Redaction;
-use crate::store::{CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, Row, StoreError, WriteDecision};
+use crate::model::{EventType, Marks, ValidationError};
+use crate::store::{CheckpointEntry, Commit, StoreError, WriteDecision};
 
 options! {
     /// What to change.
@@ -37,26 +38,19 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
 impl Milepost {
     /// Changes the marks of a checkpoint and gives them back.
     pub fn mark(&self, entry: &CheckpointEntry, change: &MarkChange) -> Result<Marks, Error> {
-        let change = &if self.settings.redaction == Redaction::On {
-            let allow = &self.settings.redaction_allow;
-            let (tag, _) = allow.redact_value(change.tag.clone(), "tags")?;
-            let (untag, _) = allow.redact_value(change.untag.clone(), "tags")?;
-            MarkChange { pin: change.pin, tag, untag }
-        } else {
-            change.clone()
+        let change = &MarkChange {
+            pin: change.pin,
+            tag: self.redact(change.tag.clone(), "tags")?,
+            untag: self.redact(change.untag.clone(), "tags")?,
         };
         for tag in &change.tag {
             check_tag(tag)?;
         }
         let run = &entry.header.run_id;
         let sequence = entry.header.sequence;
+        let missing = || Error::NotFound { reference: entry.header.snapshot_id.to_string() };
         loop {
-            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
-            let current = match self.store.headers(&query)?.into_iter().next() {
-                Some(Row::Intact(entry)) => entry,
-                Some(Row::Damaged { damage, .. }) => return Err(Error::Damaged(Box::new(damage))),
-                None => return Err(Error::NotFound { reference: entry.header.snapshot_id.to_string() }),
-            };
+            let current = intact(self.row_at(run, sequence)?.ok_or_else(missing)?)?;
             let marks = changed(&current.marks, change);
             if marks == current.marks {
                 return Ok(marks);
@@ -70,22 +64,15 @@ impl Milepost {
                 record.marks_changed = record.marks_changed.saturating_add(1);
                 let mut commit = Commit::new(record);
                 commit.marks.push((sequence, marks.clone()));
-                commit.events.push(Event {
-                    at: now,
-                    kind: EventType::CheckpointMarked,
-                    run_id: run.clone(),
-                    snapshot_id: Some(entry.header.snapshot_id.clone()),
-                    data: RawJson::of(&serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags }))
-                        .unwrap_or_default(),
-                });
+                let data = serde_json::json!({ "pinned": marks.pinned, "tags": marks.tags });
+                let id = Some(&entry.header.snapshot_id);
+                commit.events.push(event(run, now, EventType::CheckpointMarked, id, &data));
                 WriteDecision::Commit(Box::new(commit))
             });
             match done {
                 Ok(_) if gone => return Err(Error::NoRun(run.to_string())),
                 // It may have been pruned between the look and the write; from now on it would not be.
-                Ok(_) if self.store.headers(&query)?.is_empty() => {
-                    return Err(Error::NotFound { reference: entry.header.snapshot_id.to_string() });
-                }
+                Ok(_) if self.row_at(run, sequence)?.is_none() => return Err(missing()),
                 Ok(_) => return Ok(marks),
                 // Somebody else was faster, or our own reply was lost: what is there now decides.
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}

@@ -24,6 +24,7 @@ mod finish;
 pub(crate) mod import;
 pub(crate) mod lineage;
 mod list;
+mod lookup;
 mod mark;
 pub(crate) mod outbox;
 pub(crate) mod pointer;
@@ -74,15 +75,19 @@ pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine
 pub use transfer::{CompareReport, CopyProgress, CopyReport};
 pub use verify::{VerifyReport, VerifyScope};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::Error;
 use crate::clock::{Clock, SystemClock};
 use crate::model::{
-    ClockReading, KeepCount, Profile, Retention, RunId, SizeLimits, StoreLimits, ValidationError,
+    ClockReading, Event, KeepCount, Profile, Retention, RunId, RunRecord, SizeLimits, StoreLimits,
+    ValidationError,
 };
 use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
 use crate::store::project_paths::ProjectPaths;
-use crate::store::{Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, WriteDecision};
+use crate::store::{Commit, Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, WriteDecision};
 
 options! {
     /// What an engine decides by.
@@ -306,6 +311,43 @@ impl Milepost {
                 other => return Ok(other?),
             }
             tries += 1;
+        }
+    }
+}
+
+impl Milepost {
+    /// Changes the record of a run in one write, with the events that `change` returns; `None` changes nothing. Returns
+    /// whether the run has a record.
+    fn update_record(
+        &self,
+        run: &RunId,
+        mut change: impl FnMut(&mut RunRecord) -> Option<Vec<Event>>,
+    ) -> Result<bool, Error> {
+        let mut found = false;
+        self.write(run, &mut |view| {
+            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
+            found = true;
+            let Some(events) = change(&mut record) else { return WriteDecision::NoChange };
+            let mut commit = Commit::new(record);
+            commit.events = events;
+            WriteDecision::Commit(Box::new(commit))
+        })?;
+        Ok(found)
+    }
+
+    /// The value without secrets, if the settings say so.
+    fn redact<T: Serialize + DeserializeOwned>(&self, value: T, name: &str) -> Result<T, Error> {
+        match self.settings.redaction {
+            Redaction::On => Ok(self.settings.redaction_allow.redact_value(value, name)?.0),
+            Redaction::Off => Ok(value),
+        }
+    }
+
+    /// As the function `check_run_name`, if the settings say that secrets are replaced.
+    fn check_run_name(&self, run: &RunId) -> Result<(), Error> {
+        match self.settings.redaction {
+            Redaction::On => check_run_name(run, &self.settings.redaction_allow),
+            Redaction::Off => Ok(()),
         }
     }
 }

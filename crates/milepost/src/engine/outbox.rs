@@ -232,17 +232,15 @@ impl Outbox {
         if self.check_links().is_err() {
             return Ok(found);
         }
-        match fs::read_dir(&self.folder) {
+        let entries = match fs::read_dir(&self.folder) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
-            Err(e) => return Err(e),
-            Ok(entries) => {
-                for entry in entries {
-                    let path = entry?.path();
-                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    if name.starts_with("cp_") && name.ends_with(".json") {
-                        found.push(path);
-                    }
-                }
+            entries => entries?,
+        };
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with("cp_") && name.ends_with(".json") {
+                found.push(path);
             }
         }
         // Ids begin with the time.
@@ -293,29 +291,28 @@ impl Outbox {
         })?;
         let mut left = TOTAL_LIMIT;
         for file in waiting {
-            let (run, save) = match self.read(&file, &mut left) {
-                Ok(entry) if !entry.signed && !accepted.contains(&entry.checksum) => {
-                    report.unsigned.push(file);
-                    continue;
-                }
-                Ok(entry) => (entry.run, entry.save),
+            let entry = match self.read(&file, &mut left) {
+                Ok(entry) => entry,
                 Err(why) => {
                     report.refused.push((file, why));
                     continue;
                 }
             };
-            match engine.save(&run, save) {
-                Ok(saved) => report.saved.push(saved),
+            if !entry.signed && !accepted.contains(&entry.checksum) {
+                report.unsigned.push(file);
+                continue;
+            }
+            match engine.save(&entry.run, entry.save) {
+                Ok(saved) => {
+                    report.saved.push(saved);
+                    // Removed too late is saved under an id that is known already, and so once.
+                    let _ = fs::remove_file(&file);
+                }
                 Err(
                     e @ (Error::Schema(_) | Error::Id(_) | Error::Value { .. } | Error::StepNotBegun { .. }),
-                ) => {
-                    report.refused.push((file, e.to_string()));
-                    continue;
-                }
+                ) => report.refused.push((file, e.to_string())),
                 Err(e) => return Err(e),
             }
-            // Removed too late is saved under an id that is known already, and so once.
-            let _ = fs::remove_file(&file);
         }
         if self.check_links().is_ok() {
             let _ = fs::remove_dir(&self.folder);
@@ -390,13 +387,10 @@ fn waiting(text: &str) -> Result<(RunId, Save), String> {
         tags: waiting.tags,
         last_of_session: waiting.last_of_session,
         changes: waiting.changes,
-        interruption: None,
         capture: seen.map(|seen| Box::new(WorkspaceCapture::from(seen))),
-        complete_phase: false,
         redaction: waiting.redaction,
-        only_new: false,
-        condition: None,
         promised: Some((waiting.snapshot_id, waiting.created_at)),
+        ..Save::default()
     };
     Ok((waiting.run_id, save))
 }

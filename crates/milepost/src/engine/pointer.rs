@@ -2,6 +2,7 @@
 //! What it has to name is decided from the store while the file is locked, so that of several savers whoever comes last
 //! writes what is newest. Programs that edit the file without a lock lose nothing.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -64,7 +65,7 @@ impl Milepost {
             // Who deletes a run sees to the pointer.
             let Some(state) = self.store.run(run)? else { return Ok(PointerUpdate::Keep) };
             let Some(Row::Intact(latest)) = state.row.latest.clone() else { return Ok(PointerUpdate::Keep) };
-            let named = named.map(|id| self.named(id)).transpose()?.flatten();
+            let named = named.map(|id| self.row_of(id)).transpose()?.flatten();
             if let Some(Row::Intact(named)) = named
                 && named.header.stamp > latest.header.stamp.max(stamp)
             {
@@ -79,7 +80,7 @@ impl Milepost {
 
     /// Clears the pointer if it names a checkpoint of this run, which was just completed and was not saved into since.
     pub(super) fn clear_pointer_to_run(&self, run: &RunId) {
-        self.change_pointer(|named| match named.map(|id| self.named(id)).transpose()?.flatten() {
+        self.change_pointer(|named| match named.map(|id| self.row_of(id)).transpose()?.flatten() {
             Some(Row::Intact(named)) if named.header.run_id == *run => {
                 let completed = self.store.run(run)?.is_some_and(|state| is_completed(&state.row));
                 Ok(if completed { PointerUpdate::Clear } else { PointerUpdate::Keep })
@@ -91,7 +92,7 @@ impl Milepost {
     /// Clears the pointer if it names a checkpoint that is not there.
     pub(super) fn clear_dangling_pointer(&self) {
         self.change_pointer(|named| match named {
-            Some(id) if self.named(id)?.is_none() => Ok(PointerUpdate::Clear),
+            Some(id) if self.row_of(id)?.is_none() => Ok(PointerUpdate::Clear),
             _ => Ok(PointerUpdate::Keep),
         });
     }
@@ -123,12 +124,6 @@ impl Milepost {
         let query = HeaderQuery::default().run(run).find(CheckpointFilter::Id(id.as_str()));
         let rows = self.store.headers(&query).ok()?;
         rows.into_iter().find_map(Row::intact).map(|entry| entry.header.sequence)
-    }
-
-    /// The row of a checkpoint, if it is there.
-    fn named(&self, id: &CheckpointId) -> Result<Option<Row>, StoreError> {
-        let query = HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())).limit(1);
-        Ok(self.store.headers(&query)?.into_iter().next())
     }
 }
 
@@ -243,31 +238,6 @@ enum Spot {
     Absent { at: usize, members: bool, missing: usize },
 }
 
-/// Members of an object, each with its text in place.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl<'de> serde::de::Visitor<'de> for Visit {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    members.push(entry);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Visit)
-    }
-}
-
 /// The id that a file's text holds.
 fn id_in(text: &str, key: &[String]) -> Option<CheckpointId> {
     let Ok(Spot::Value(range)) = locate(text, key) else { return None };
@@ -276,21 +246,22 @@ fn id_in(text: &str, key: &[String]) -> Option<CheckpointId> {
 
 fn locate(text: &str, key: &[String]) -> Result<Spot, String> {
     strict::check(text.as_bytes()).map_err(|e| e.to_string())?;
-    let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    let offset = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
     let mut object = text;
     for (depth, name) in key.iter().enumerate() {
-        let members: Members<'_> = serde_json::from_str(object)
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(object)
             .map_err(|_| format!("{} is not an object", key[..depth].join(".")))?;
-        let Some((_, value)) = members.0.iter().find(|(n, _)| n == name) else {
-            let (at, filled) = match members.0.last() {
-                Some((_, last)) => (place(last.get()) + last.get().len(), true),
-                None => (place(object) + object.find('{').unwrap_or(0) + 1, false),
+        let Some(value) = members.get(name) else {
+            let ends = members.values().map(|value| offset(value.get()) + value.get().len());
+            let (at, filled) = match ends.max() {
+                Some(end) => (end, true),
+                None => (offset(object) + object.find('{').unwrap_or(0) + 1, false),
             };
             return Ok(Spot::Absent { at, members: filled, missing: key.len() - depth });
         };
         object = value.get();
     }
-    Ok(Spot::Value(place(object)..place(object) + object.len()))
+    Ok(Spot::Value(offset(object)..offset(object) + object.len()))
 }
 
 fn edit(text: &str, key: &[String], value: &str) -> Result<String, String> {

@@ -2,12 +2,10 @@
 //! Title, owner and place are said nowhere else and are lost; everything a checkpoint or an event holds is not.
 
 use super::Milepost;
-use super::bookkeeping::update_latest;
+use super::bookkeeping::{enter_past_session, event, update_latest};
 use crate::Error;
-use crate::model::{
-    ClockReading, Event, EventType, Profile, RawJson, RunId, RunRecord, Session, Status, WorkingState,
-};
-use crate::store::{CheckpointEntry, Commit, EventQuery, WriteDecision};
+use crate::model::{EventType, Profile, RunId, RunRecord, Status, WorkingState};
+use crate::store::{CheckpointEntry, Commit, WriteDecision};
 
 /// What the event of a session's start says about the run.
 #[derive(serde::Deserialize)]
@@ -19,20 +17,14 @@ impl Milepost {
     /// Writes a run's record anew, if it is damaged.
     pub(super) fn rebuild_record(&self, run: &RunId) -> Result<(), Error> {
         let record = self.record_from_checkpoints(run)?;
-        let event = Event {
-            at: self.now(),
-            kind: EventType::RunRebuilt,
-            run_id: run.clone(),
-            snapshot_id: None,
-            data: RawJson::parse("{}").unwrap_or_default(),
-        };
+        let rebuilt = event(run, self.now(), EventType::RunRebuilt, None, &serde_json::json!({}));
         self.store.write(run, &mut |view| {
             // Whoever wrote meanwhile has rebuilt it.
             if view.record.is_some() {
                 return WriteDecision::NoChange;
             }
             let mut commit = Commit::new(record.clone());
-            commit.events.push(event.clone());
+            commit.events.push(rebuilt.clone());
             WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
@@ -42,7 +34,9 @@ impl Milepost {
         let now = self.now();
         // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
         let mut record = RunRecord::new(run.clone(), Profile::Brief, now);
-        self.each_entry(run, &mut |entry| self.add_entry(&mut record, &entry))?;
+        for entry in self.entries(run) {
+            self.add_entry(&mut record, &entry?);
+        }
         match self.newest_intact(Some(run), |_| true) {
             Ok(newest) => {
                 if let Ok(body) = newest.verified.body() {
@@ -54,7 +48,7 @@ impl Milepost {
             Err(Error::Damaged(_) | Error::NotFound { .. }) => {}
             Err(e) => return Err(e),
         }
-        for (_, event) in self.store.events(&EventQuery::default().run(run))?.events {
+        for event in self.events_of(run)? {
             if event.kind == EventType::CheckpointCompleted
                 && let Some(through) = event.snapshot_id.as_ref().and_then(|id| self.sequence_of(id, run))
             {
@@ -78,18 +72,8 @@ impl Milepost {
         record.started_at = record.started_at.min(header.created_at);
         record.updated_at = header.created_at;
         record.heartbeat = Some(header.created_at);
-        let same = record.session.as_ref().is_some_and(|s| s.id == header.session_id);
-        if !same {
-            record.earlier_ms = record.total_ms();
-            record.sessions = record.sessions.saturating_add(1);
-            let elapsed = jiff::SignedDuration::from_millis(i64::try_from(header.elapsed_ms).unwrap_or(0));
-            let at = header.created_at.checked_sub(elapsed).unwrap_or(header.created_at);
-            let started = ClockReading { at, boot_id: None, uptime_ms: None };
-            record.session =
-                Some(Session { id: header.session_id.clone(), started, elapsed_ms: 0, checkpoints: 0 });
-        }
+        enter_past_session(record, &header.session_id, header.created_at, header.elapsed_ms);
         if let Some(session) = &mut record.session {
-            session.elapsed_ms = session.elapsed_ms.max(header.elapsed_ms);
             session.checkpoints += 1;
         }
     }

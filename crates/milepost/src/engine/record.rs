@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::bookkeeping::{enter_session, open_record, remember_commit};
+use super::bookkeeping::{enter_session, is_committed, open_record, remember_commit};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::{Due, Milepost, RunOptions, change};
@@ -43,7 +43,7 @@ impl Milepost {
             if view.count > 0 {
                 due = Due::of(view.latest.as_ref(), record.profile, moment.at);
             }
-            if record.recent.iter().any(|r| r.token == token) {
+            if is_committed(&record, &token) {
                 return WriteDecision::NoChange;
             }
             let full = view.waiting + changes.len() as u64 > MAX_PENDING;

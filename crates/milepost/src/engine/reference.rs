@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::Milepost;
+use super::lookup::intact;
 use crate::Error;
 use crate::model::{CheckpointId, RunId};
 use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row};
@@ -63,11 +64,8 @@ impl Milepost {
                 self.store.headers(&query)?.into_iter().nth(limit - 1).ok_or_else(missing)
             }
             Reference::Numbered(run, number) => {
-                if self.store.run(run)?.is_none() {
-                    return Err(Error::NoRun(run.to_string()));
-                }
-                let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(*number));
-                self.store.headers(&query)?.into_iter().next().ok_or_else(missing)
+                self.stored_run(run)?;
+                self.row_at(run, *number)?.ok_or_else(missing)
             }
             Reference::Name(name) => {
                 for find in
@@ -92,10 +90,7 @@ impl Milepost {
 
     /// Looks an intact checkpoint up.
     pub fn find(&self, reference: &Reference, run: Option<&RunId>) -> Result<CheckpointEntry, Error> {
-        match self.locate(reference, run)? {
-            Row::Intact(entry) => Ok(entry),
-            Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
-        }
+        intact(self.locate(reference, run)?)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Report: something went wrong beside the work, as an event of the run.
 
 use super::Milepost;
-use super::bookkeeping::remember_commit;
+use super::bookkeeping::{event, is_committed, remember_commit};
 use crate::Error;
-use crate::model::{Event, EventType, RawJson, RunId, WriteToken};
+use crate::model::{EventType, RunId, WriteToken};
 use crate::redact::Redaction;
-use crate::store::{Commit, WriteDecision};
 
 impl Milepost {
     /// Adds an event that says what failed; nothing where the run is not there.
@@ -17,22 +16,13 @@ impl Milepost {
             .then(|| self.settings.redaction_allow.redact_text(message))
             .flatten();
         let message = clean.as_deref().unwrap_or(message);
-        let data = RawJson::of(&serde_json::json!({ "what": what, "message": message, "times": times }))?;
-        self.write(run, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
-            if record.recent.iter().any(|r| r.token == token) {
-                return WriteDecision::NoChange;
+        let data = serde_json::json!({ "what": what, "message": message, "times": times });
+        self.update_record(run, |record| {
+            if is_committed(record, &token) {
+                return None;
             }
-            remember_commit(&mut record, &token, 0, false);
-            let mut commit = Commit::new(record);
-            commit.events.push(Event {
-                at: now,
-                kind: EventType::Error,
-                run_id: run.clone(),
-                snapshot_id: None,
-                data: data.clone(),
-            });
-            WriteDecision::Commit(Box::new(commit))
+            remember_commit(record, &token, 0, false);
+            Some(vec![event(run, now, EventType::Error, None, &data)])
         })?;
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::{RunOptions, Settings, compose};
 use crate::capture::WorkspaceCapture;
@@ -103,15 +104,11 @@ impl Save {
             replaced += redact_changes(&mut self.changes, allow)?;
         }
         if !self.tags.is_empty() {
-            let (tags, more) = allow.redact_value(std::mem::take(&mut self.tags), "tags")?;
-            self.tags = tags;
-            replaced += more;
+            replaced += redact_in_place(&mut self.tags, "tags", allow)?;
         }
-        let (interruption, more) = allow.redact_value(self.interruption.take(), "interruption")?;
-        (self.interruption, replaced) = (interruption, replaced + more);
-        let (run_options, more) = allow.redact_value(std::mem::take(&mut self.run_options), "run_options")?;
-        self.run_options = run_options;
-        Ok(replaced + more)
+        replaced += redact_in_place(&mut self.interruption, "interruption", allow)?;
+        replaced += redact_in_place(&mut self.run_options, "run_options", allow)?;
+        Ok(replaced)
     }
 
     /// Says what the work is about.
@@ -253,13 +250,23 @@ impl Save {
 
 /// Replaces the secrets in changes; says how many there were.
 pub(super) fn redact_changes(changes: &mut Vec<Change>, allow: &AllowList) -> Result<u64, Error> {
-    let (mut new, replaced) = allow.redact_value(std::mem::take(changes), "changes")?;
-    for change in &mut new {
+    let replaced = redact_in_place(changes, "changes", allow)?;
+    for change in changes {
         if let Change::Item(Item::Outcome(outcome)) = change {
             trim_summary(outcome);
         }
     }
-    *changes = new;
+    Ok(replaced)
+}
+
+/// Replaces the secrets in a value; says how many there were.
+pub(super) fn redact_in_place<T: Serialize + DeserializeOwned + Default>(
+    value: &mut T,
+    name: &str,
+    allow: &AllowList,
+) -> Result<u64, Error> {
+    let (clean, replaced) = allow.redact_value(std::mem::take(value), name)?;
+    *value = clean;
     Ok(replaced)
 }
 

@@ -1,16 +1,17 @@
 //! Resume: which runs stopped and why, whether one may be continued, and continuing it. Looking changes nothing.
 
+use serde_json::json;
+
+use super::bookkeeping::event;
 use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun};
 use crate::Error;
 use crate::ReasonCode;
 use crate::model::{
-    CheckpointId, Claim, Event, EventType, Interruption, Outcome, RawJson, RunId, RunRecord, ValidationError,
-    WorkingState,
+    CheckpointId, Claim, Event, EventType, Interruption, Outcome, RunId, RunRecord, WorkingState,
 };
 use crate::owner::Liveness;
-use crate::redact::Redaction;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
-use crate::store::{Commit, StoredRun, WriteDecision};
+use crate::store::StoredRun;
 
 /// How long one who has taken a run over may take to open its own.
 const OPENING: std::time::Duration = std::time::Duration::from_secs(30);
@@ -144,7 +145,10 @@ impl Milepost {
         loop {
             let from = self.assess(run, take_over)?;
             let (true, Some(shown)) = (from.decision.eligible, &from.shown) else {
-                self.record_resume_event(run, EventType::ResumeRefused, &from.decision, &by_run)?;
+                let (kind, at) = (EventType::ResumeRefused, self.now());
+                self.update_record(run, |record| {
+                    Some(vec![resume_event(record, kind, &from.decision, &by_run, at)])
+                })?;
                 return Err(from.refusal());
             };
             let parent = shown.entry.header.snapshot_id.clone();
@@ -187,42 +191,32 @@ impl Milepost {
     ) -> Result<Option<Hold>, Error> {
         let now = self.now();
         let mut hold = None;
-        self.write(run, &mut |view| {
+        self.update_record(run, |record| {
             hold = None;
-            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
             if record.claim.as_ref().is_some_and(|claim| claim.by_run == *by_run) {
                 hold = Some(Hold { attempts: record.attempts, anew: false });
-                return WriteDecision::NoChange;
+                return None;
             }
             if record.claim != judged.claim || record.owner != judged.owner || record.status != judged.status
             {
-                return WriteDecision::NoChange;
+                return None;
             }
             // One that never began has used nothing up.
             record.attempts = record.attempts.saturating_add(u64::from(record.claim.is_none()));
             record.attempted_at = Some(now);
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
             hold = Some(Hold { attempts: record.attempts, anew: true });
-            let Ok(event) = resume_event(run, EventType::Resumed, decision, by_run, record.attempts, now)
-            else {
-                return WriteDecision::NoChange;
-            };
-            let mut commit = Commit::new(record);
-            commit.events.push(event);
-            WriteDecision::Commit(Box::new(commit))
+            Some(vec![resume_event(record, EventType::Resumed, decision, by_run, now)])
         })?;
         Ok(hold)
     }
 
     /// Lets go of a run that another had taken.
     fn release_claim(&self, run: &RunId, by_run: &RunId) -> Result<(), Error> {
-        self.write(run, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
-            if record.claim.take_if(|claim| claim.by_run == *by_run).is_none() {
-                return WriteDecision::NoChange;
-            }
+        self.update_record(run, |record| {
+            record.claim.take_if(|claim| claim.by_run == *by_run)?;
             record.attempts = record.attempts.saturating_sub(1);
-            WriteDecision::Commit(Box::new(Commit::new(record)))
+            Some(Vec::new())
         })?;
         Ok(())
     }
@@ -269,63 +263,32 @@ impl Milepost {
     /// No longer offers a run. Saving into it, or opening it again, offers it anew.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn dismiss(&self, run: &RunId) -> Result<(), Error> {
-        self.update_record(run, EventType::Dismissed, serde_json::json!({}), |record| record.dismissed = true)
+        self.change_record(run, EventType::Dismissed, &json!({}), |record| record.dismissed = true)
     }
 
     /// Notes why a run does not go on; the next thing that is recorded takes it back.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
-        let (interruption, _) = match self.settings.redaction {
-            Redaction::On => {
-                self.settings.redaction_allow.redact_value(interruption.clone(), "interruption")?
-            }
-            Redaction::Off => (interruption.clone(), 0),
-        };
-        let data = serde_json::json!({ "class": interruption.class, "detail": interruption.detail });
-        self.update_record(run, EventType::Interrupted, data, |record| {
+        let interruption = self.redact(interruption.clone(), "interruption")?;
+        let data = json!({ "class": interruption.class, "detail": interruption.detail });
+        self.change_record(run, EventType::Interrupted, &data, |record| {
             record.interruption = Some(interruption.clone());
         })
     }
 
-    fn update_record(
+    fn change_record(
         &self,
         run: &RunId,
         kind: EventType,
-        data: serde_json::Value,
+        data: &serde_json::Value,
         change: impl Fn(&mut RunRecord),
     ) -> Result<(), Error> {
-        let event =
-            Event { at: self.now(), kind, run_id: run.clone(), snapshot_id: None, data: RawJson::of(&data)? };
-        let mut known = false;
-        self.write(run, &mut |view| {
-            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
-            known = true;
-            change(&mut record);
-            let mut commit = Commit::new(record);
-            commit.events.push(event.clone());
-            WriteDecision::Commit(Box::new(commit))
-        })?;
-        if known { Ok(()) } else { Err(Error::NoRun(run.to_string())) }
-    }
-
-    fn record_resume_event(
-        &self,
-        run: &RunId,
-        kind: EventType,
-        decision: &ResumeDecision,
-        by_run: &RunId,
-    ) -> Result<(), Error> {
         let now = self.now();
-        self.write(run, &mut |view| {
-            let Some(record) = view.record.clone() else { return WriteDecision::NoChange };
-            let Ok(event) = resume_event(run, kind, decision, by_run, record.attempts, now) else {
-                return WriteDecision::NoChange;
-            };
-            let mut commit = Commit::new(record);
-            commit.events.push(event);
-            WriteDecision::Commit(Box::new(commit))
+        let found = self.update_record(run, |record| {
+            change(record);
+            Some(vec![event(run, now, kind, None, data)])
         })?;
-        Ok(())
+        if found { Ok(()) } else { Err(Error::NoRun(run.to_string())) }
     }
 }
 
@@ -371,18 +334,17 @@ fn taken(by: Option<&RunId>) -> ClaimState {
 }
 
 fn resume_event(
-    run: &RunId,
+    record: &RunRecord,
     kind: EventType,
     decision: &ResumeDecision,
     by_run: &RunId,
-    attempts: u64,
     at: jiff::Timestamp,
-) -> Result<Event, ValidationError> {
-    let data = serde_json::json!({
+) -> Event {
+    let data = json!({
         "by_run": by_run,
         "class": decision.class,
         "reason_code": decision.reason_code,
-        "attempts": attempts,
+        "attempts": record.attempts,
     });
-    Ok(Event { at, kind, run_id: run.clone(), snapshot_id: None, data: RawJson::of(&data)? })
+    event(&record.run_id, at, kind, None, &data)
 }

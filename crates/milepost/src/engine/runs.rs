@@ -90,7 +90,7 @@ impl Milepost {
     /// Lists runs, newest write first.
     pub fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Error> {
         let mut rows = self.store.runs(&RunQuery::default())?;
-        // A write that only kept house does not move a run.
+        // A write of maintenance alone does not move a run.
         rows.sort_by_key(|row| std::cmp::Reverse(last_write(row)));
         let mut found: Vec<_> = rows.into_iter().map(|row| self.summarise(row)).collect();
         found.retain(|run| match &run.record {
@@ -108,7 +108,7 @@ impl Milepost {
 
     /// Reads one run in full.
     pub fn run_detail(&self, run: &RunId) -> Result<RunDetail, Error> {
-        let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
+        let state = self.stored_run(run)?;
         let mut summary = self.summarise(state.row);
         let mut pending_outcomes = Vec::new();
         if let Ok(record) = &mut summary.record {

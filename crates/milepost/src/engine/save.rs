@@ -4,16 +4,17 @@ use derive_getters::Getters;
 use std::path::PathBuf;
 
 use jiff::{RoundMode, TimestampRound, Unit};
+use serde_json::json;
 
-use super::bookkeeping::{NO_SESSION, enter_session, open_record, record_checkpoint, remember_commit};
+use super::bookkeeping::{NO_SESSION, enter_session, event, open_record, record_checkpoint, remember_commit};
 use super::compose::{self, CheckpointContext};
 use super::{Milepost, Save, Settings, capture, change};
 use crate::Error;
 use crate::capture::WorkspaceCapture;
 use crate::clock::elapsed_ms;
 use crate::model::{
-    CaptureHistory, CheckpointId, ClockReading, Event, EventType, Marks, RawJson, RunId, Source, Status,
-    ValidationError, Workspace, WriteToken,
+    CaptureHistory, CheckpointId, ClockReading, Event, EventType, Marks, RunId, Source, Status, Workspace,
+    WriteToken,
 };
 use crate::redact::{self, Redaction};
 use crate::retain::{self, CoalesceDecision, RunFacts, Trigger};
@@ -56,6 +57,25 @@ pub struct Saved {
     pub(crate) replaced: u64,
 }
 
+impl Saved {
+    /// A checkpoint of its own that has no further consequences.
+    fn new(snapshot_id: CheckpointId, run_id: RunId, sequence: u64, source: Source, status: Status) -> Self {
+        Self {
+            snapshot_id,
+            run_id,
+            sequence,
+            coalesced: false,
+            source,
+            status,
+            file: None,
+            pruned: Vec::new(),
+            touched: None,
+            pointer_error: None,
+            replaced: 0,
+        }
+    }
+}
+
 /// What the decision needs beside the run: everything that is not pure was done before.
 struct Request<'a> {
     run: &'a RunId,
@@ -66,6 +86,12 @@ struct Request<'a> {
     settings: &'a Settings,
     redaction: Redaction,
     capture: Option<JoinedCapture<'a>>,
+}
+
+impl Request<'_> {
+    fn event(&self, kind: EventType, about: Option<&CheckpointId>, data: &serde_json::Value) -> Event {
+        event(self.run, self.moment.at, kind, about, data)
+    }
 }
 
 /// A capture whose files are joined with those of earlier ones.
@@ -183,21 +209,14 @@ impl Milepost {
 
     /// The checkpoint that an earlier try of this save has written.
     fn find_own_commit(&self, id: &CheckpointId) -> Result<Saved, Error> {
-        let rows = self.store.headers(&HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())))?;
-        match rows.into_iter().next() {
-            Some(Row::Intact(entry)) => Ok(Saved {
-                snapshot_id: entry.header.snapshot_id,
-                run_id: entry.header.run_id,
-                sequence: entry.header.sequence,
-                coalesced: false,
-                source: entry.header.source,
-                status: entry.header.status,
-                file: None,
-                pruned: Vec::new(),
-                touched: None,
-                pointer_error: None,
-                replaced: 0,
-            }),
+        match self.row_of(id)? {
+            Some(Row::Intact(CheckpointEntry { header, .. })) => Ok(Saved::new(
+                header.snapshot_id,
+                header.run_id,
+                header.sequence,
+                header.source,
+                header.status,
+            )),
             _ => Err(Error::NotFound { reference: id.to_string() }),
         }
     }
@@ -228,19 +247,8 @@ fn plan_commit(
     let source = save.draft.source.unwrap_or(Source::Manual);
     let standing = view.record.as_ref().filter(|_| save.condition.is_some()).map(|record| record.status);
     let status = save.draft.status.or(standing).unwrap_or(Status::InProgress);
-    let mut saved = Saved {
-        snapshot_id: request.id.clone(),
-        run_id: request.run.clone(),
-        sequence: view.slot.sequence(),
-        coalesced: false,
-        source,
-        status,
-        file: None,
-        pruned: Vec::new(),
-        touched: save.draft.workspace.as_ref().and_then(count_touched),
-        pointer_error: None,
-        replaced: 0,
-    };
+    let mut saved = Saved::new(request.id.clone(), request.run.clone(), view.slot.sequence(), source, status);
+    saved.touched = save.draft.workspace.as_ref().and_then(count_touched);
     let mut events = Vec::new();
     let mut record = open_record(view, request.run, &save.run_options, request.settings, now, &mut events);
     if let Some(done) = record.recent.iter().find(|r| r.token == request.token) {
@@ -330,32 +338,27 @@ fn plan_commit(
             let header = sealed.header();
             let sequence = header.sequence;
             record_checkpoint(&mut commit.record, header, now);
-            let mut data = serde_json::json!({ "sequence": sequence, "source": source, "status": status });
+            let mut data = json!({ "sequence": sequence, "source": source, "status": status });
             if let Some(phase) = &phase {
                 data["phase"] = phase.name.clone().into();
                 data["phase_number"] = phase.number.into();
             }
-            let data = data.to_string();
-            events.push(event(EventType::CheckpointCreated, request, Some(&request.id), &data)?);
+            let about = |kind, data: serde_json::Value| request.event(kind, Some(&request.id), &data);
+            events.push(about(EventType::CheckpointCreated, data));
             if status.is_terminal() {
-                let data = format!("{{\"status\":\"{status}\"}}");
-                events.push(event(EventType::RunFinished, request, Some(&request.id), &data)?);
+                events.push(about(EventType::RunFinished, json!({ "status": status })));
             }
             if save.last_of_session {
-                let data = serde_json::json!({ "session_id": session_id }).to_string();
-                events.push(event(EventType::SessionStopped, request, Some(&request.id), &data)?);
+                events.push(about(EventType::SessionStopped, json!({ "session_id": session_id })));
             }
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, add_marks(Marks::default(), save)));
             }
-            plan_pruning(
-                (view.count, &details.oldest),
-                request,
-                sequence,
-                &mut commit,
-                &mut saved,
-                &mut events,
-            )?;
+            let pruned = plan_pruning(view.count, &details.oldest, request, sequence, &mut commit);
+            if !pruned.is_empty() {
+                events.push(request.event(EventType::Pruned, None, &json!({ "removed": pruned })));
+            }
+            saved.pruned = pruned;
             commit.puts.push(sealed);
         }
         (fold, Some(latest)) => {
@@ -367,8 +370,8 @@ fn plan_commit(
             saved.sequence = latest.header.sequence;
             saved.coalesced = true;
             if fold == CoalesceDecision::AppendSource {
-                let data = format!("{{\"sequence\":{},\"source\":\"{source}\"}}", saved.sequence);
-                events.push(event(EventType::CheckpointCoalesced, request, Some(&saved.snapshot_id), &data)?);
+                let data = json!({ "sequence": saved.sequence, "source": source });
+                events.push(request.event(EventType::CheckpointCoalesced, Some(&saved.snapshot_id), &data));
             }
         }
     }
@@ -384,21 +387,6 @@ fn count_touched(workspace: &Workspace) -> Option<u64> {
     (count > 0 || !silent).then_some(count)
 }
 
-fn event(
-    kind: EventType,
-    request: &Request<'_>,
-    id: Option<&CheckpointId>,
-    data: &str,
-) -> Result<Event, ValidationError> {
-    Ok(Event {
-        at: request.moment.at,
-        kind,
-        run_id: request.run.clone(),
-        snapshot_id: id.cloned(),
-        data: RawJson::parse(data)?,
-    })
-}
-
 fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     marks.pinned |= save.pin;
     for tag in &save.tags {
@@ -410,15 +398,14 @@ fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     marks
 }
 
-/// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at.
+/// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at. Returns the removed ids.
 fn plan_pruning(
-    (count, oldest): (u64, &[CheckpointEntry]),
+    count: u64,
+    oldest: &[CheckpointEntry],
     request: &Request<'_>,
     newest: u64,
     commit: &mut Commit,
-    saved: &mut Saved,
-    events: &mut Vec<Event>,
-) -> Result<(), Error> {
+) -> Vec<CheckpointId> {
     let record = &commit.record;
     let facts = RunFacts {
         count: count + 1,
@@ -432,13 +419,8 @@ fn plan_pruning(
     let retention = request.settings.retention(record.profile);
     let oldest: Vec<_> = oldest.iter().map(RetentionEntry::of).collect();
     let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
-    for (entry, _) in oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep) {
-        commit.drops.push(entry.sequence);
-        saved.pruned.push(entry.snapshot_id);
-    }
-    if !saved.pruned.is_empty() {
-        let data = serde_json::json!({ "removed": saved.pruned }).to_string();
-        events.push(event(EventType::Pruned, request, None, &data)?);
-    }
-    Ok(())
+    let removed = oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep);
+    let (drops, ids) = removed.map(|(entry, _)| (entry.sequence, entry.snapshot_id)).unzip();
+    commit.drops = drops;
+    ids
 }

@@ -2,11 +2,12 @@
 
 use super::Milepost;
 use super::list::is_completed;
+use super::lookup::PAGE;
 use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
 use crate::seal::Verified;
-use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 use derive_getters::Getters;
 
 /// A checkpoint whose seal was checked.
@@ -55,30 +56,22 @@ impl Milepost {
         wanted: &dyn Fn(&CheckpointEntry) -> bool,
     ) -> Result<(CheckpointEntry, Verified, Vec<Damage>), Error> {
         let mut damaged = Vec::new();
-        let mut after: Option<Cursor> = None;
-        loop {
-            // Nearly always the first row is good, so rows come one by one at first.
-            let limit = if after.is_none() { 1 } else { 16 };
-            let rows = self.store.headers(&HeaderQuery::default().run(run).after(after).limit(limit))?;
-            if rows.is_empty() {
-                return Err(match damaged.into_iter().next() {
-                    Some(damage) => Error::Damaged(Box::new(damage)),
-                    None => Error::NotFound { reference: "latest".into() },
-                });
-            }
-            after = rows.last().map(Row::cursor);
-            for row in rows {
-                match row {
-                    Row::Damaged { damage, .. } => damaged.push(damage),
-                    Row::Intact(entry) if !wanted(&entry) => {}
-                    Row::Intact(entry) => match self.read(&entry) {
-                        Ok(verified) => return Ok((entry, verified, damaged)),
-                        Err(Error::Damaged(damage)) => damaged.push(*damage),
-                        Err(e) => return Err(e),
-                    },
-                }
+        // Nearly always the first row is good.
+        for row in self.rows(HeaderQuery::default().run(run).limit(1), PAGE) {
+            match row? {
+                Row::Damaged { damage, .. } => damaged.push(damage),
+                Row::Intact(entry) if !wanted(&entry) => {}
+                Row::Intact(entry) => match self.read(&entry) {
+                    Ok(verified) => return Ok((entry, verified, damaged)),
+                    Err(Error::Damaged(damage)) => damaged.push(*damage),
+                    Err(e) => return Err(e),
+                },
             }
         }
+        Err(match damaged.into_iter().next() {
+            Some(damage) => Error::Damaged(Box::new(damage)),
+            None => Error::NotFound { reference: "latest".into() },
+        })
     }
 
     fn shown(
@@ -87,7 +80,7 @@ impl Milepost {
         verified: Verified,
         fell_back_from: Vec<Damage>,
     ) -> Result<ShownCheckpoint, Error> {
-        let record = self.store.run(&entry.header.run_id)?.and_then(|state| state.row.record.ok());
+        let record = self.record_of(&entry.header.run_id)?;
         let completed = is_completed(record.as_deref(), &entry);
         Ok(ShownCheckpoint { entry, completed, verified, fell_back_from })
     }

@@ -1,12 +1,11 @@
 //! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
-use super::bookkeeping::{NO_SESSION, begin_session, open_record, remember_commit};
+use super::bookkeeping::{NO_SESSION, begin_session, is_committed, open_record, remember_commit};
 use super::{ContinueOptions, RunOptions};
 use crate::Error;
 use crate::model::{Owner, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
-use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
 /// A run to open.
@@ -42,39 +41,33 @@ impl Milepost {
 
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
     pub(crate) fn start_holding(&self, mut start: StartOptions, locked: bool) -> Result<StartedRun, Error> {
-        if self.settings.redaction == Redaction::On {
-            let allow = &self.settings.redaction_allow;
-            start.run_id.as_ref().map_or(Ok(()), |run| super::check_run_name(run, allow))?;
-            start.run_options = allow.redact_value(start.run_options, "run_options")?.0;
-            start.session_id = allow.redact_value(start.session_id, "session_id")?.0;
-        }
+        start.run_id.as_ref().map_or(Ok(()), |run| self.check_run_name(run))?;
+        start.run_options = self.redact(start.run_options, "run_options")?;
+        start.session_id = self.redact(start.session_id, "session_id")?;
         let moment = self.read_clock();
         let run = start.run_id.clone().unwrap_or_else(|| RunId::generate(moment.at));
         let token = WriteToken::generate();
         loop {
             // Judging a process is not pure, so it happens before the write, which then insists on the same owner.
             let judged = self.judge_owner(&run, locked)?;
-            let mut moved = false;
-            let mut taken = false;
-            let mut done = None;
+            let mut started = None;
             self.write(&run, &mut |view| {
+                started = None;
                 let mut events = Vec::new();
                 let mut record =
                     open_record(view, &run, &start.run_options, &self.settings, moment.at, &mut events);
-                if record.recent.iter().any(|r| r.token == token) {
-                    done = Some((record, view.count > 0));
+                if is_committed(&record, &token) {
+                    started = Some(Ok(StartedRun { record, rejoined: view.count > 0 }));
                     return WriteDecision::NoChange;
                 }
-                taken = start.only_new && view.record.is_some();
-                if taken {
+                let rejoined = view.record.is_some();
+                if start.only_new && rejoined {
+                    started = Some(Err(Error::RunExists(run.clone())));
                     return WriteDecision::NoChange;
                 }
                 if view.record.as_ref().and_then(|r| r.owner.as_ref()) != judged.as_ref() {
-                    moved = true;
                     return WriteDecision::NoChange;
                 }
-                moved = false;
-                let rejoined = view.record.is_some();
                 if let (0, Some(from)) = (view.count, &start.continuing) {
                     record.parent = Some(from.parent.clone());
                     record.working = from.working.clone();
@@ -82,9 +75,9 @@ impl Milepost {
                 }
                 record.owner.clone_from(&start.run_options.owner);
                 if rejoined {
-                    let place = &start.run_options.location;
-                    if place.branch.is_some() {
-                        record.branch.clone_from(&place.branch);
+                    let branch = &start.run_options.location.branch;
+                    if branch.is_some() {
+                        record.branch.clone_from(branch);
                     }
                     record.status = Status::InProgress;
                     record.ended_at = None;
@@ -97,16 +90,14 @@ impl Milepost {
                 record.updated_at = moment.at;
                 record.heartbeat = Some(moment.at);
                 remember_commit(&mut record, &token, 0, false);
-                done = Some((record.clone(), rejoined));
+                started = Some(Ok(StartedRun { record: record.clone(), rejoined }));
                 let mut commit = Commit::new(record);
                 commit.events = events;
                 WriteDecision::Commit(Box::new(commit))
             })?;
-            if taken {
-                return Err(Error::RunExists(run));
-            }
-            if let Some((record, rejoined)) = done.filter(|_| !moved) {
-                return Ok(StartedRun { record, rejoined });
+            // Without an answer the owner has changed meanwhile.
+            if let Some(started) = started {
+                return started;
             }
         }
     }

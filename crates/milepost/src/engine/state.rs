@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::Milepost;
+use super::document::newer;
+use super::lookup::PAGE;
 use super::reference::Reference;
 use crate::Error;
 use crate::fs::atomic;
@@ -79,19 +81,18 @@ impl Milepost {
         }
     }
 
+    /// The checkpoint itself if it holds a state, or else the nearest one before it that does.
     fn holder(&self, entry: CheckpointEntry) -> Result<CheckpointEntry, Error> {
-        let run = entry.header.run_id.clone();
-        let mut after = Some(Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX });
-        loop {
-            let rows = self.store.headers(&HeaderQuery::default().run(&run).after(after).limit(64))?;
-            after = rows.last().map(Row::cursor);
-            if rows.is_empty() {
-                return Err(Error::NoState { reference: entry.header.snapshot_id.to_string() });
-            }
-            if let Some(found) = rows.into_iter().filter_map(Row::intact).find(|e| e.header.holds_state) {
+        let through = Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX };
+        let query = HeaderQuery::default().run(&entry.header.run_id).after(through);
+        for row in self.rows(query, PAGE) {
+            if let Row::Intact(found) = row?
+                && found.header.holds_state
+            {
                 return Ok(found);
             }
         }
+        Err(Error::NoState { reference: entry.header.snapshot_id.to_string() })
     }
 
     /// Writes a state into a file, and nothing else anywhere. Gives the path that the file's earlier content went to.
@@ -116,7 +117,7 @@ impl Milepost {
             Ok(bytes) if bytes == state.state.get().as_bytes() => return Ok(None),
             Ok(bytes) => Some(bytes),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
-            Err(source) => return Err(Error::File { path: to.to_owned(), what: "written", source }),
+            Err(e) => return Err(written(e)),
         };
         let kept = match before {
             Some(_) if !how.force => {
@@ -144,10 +145,8 @@ fn state_in(
     verified: &Verified,
     fell_back_from: Vec<Damage>,
 ) -> Result<CheckpointState, Error> {
-    let newer =
-        |source| Error::Newer { run: entry.header.run_id.clone(), sequence: entry.header.sequence, source };
-    let mut fields = verified.fields().map_err(newer)?;
-    let body = verified.body().map_err(newer)?;
+    let mut fields = verified.fields().map_err(|e| newer(&entry.header, e))?;
+    let body = verified.body().map_err(|e| newer(&entry.header, e))?;
     let redacted = body.redacted.unwrap_or_default().pointers;
     Ok(CheckpointState {
         state: fields.take("state").unwrap_or_default(),

@@ -3,10 +3,11 @@
 use derive_getters::Getters;
 use std::collections::{BTreeSet, HashMap};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Milepost;
+use super::bookkeeping::started_at;
 use crate::Error;
 use crate::model::{
     Body, CheckpointId, GitFacts, Outcome, OutcomeResult, PathText, RunId, RunRecord, Source, Status,
@@ -147,16 +148,15 @@ impl Milepost {
     /// Sums a run up. Reads every checkpoint of it; what is damaged is named and left out, and what is removed meanwhile
     /// is not counted.
     pub fn summary(&self, run: &RunId) -> Result<Summary, Error> {
-        let state = self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))?;
+        let state = self.stored_run(run)?;
         let mut summary = Summary::empty(run);
         let record = state.row.record.ok();
         summary.status = record.as_ref().map(|record| record.status);
         summary.peak_rss = record.as_ref().and_then(|record| record.captures.peak_rss);
-        let mut entries = Vec::new();
-        self.each_entry(run, &mut |entry| entries.push(entry))?;
         let mut files = BTreeSet::new();
         let mut counts: HashMap<PathText, u64> = HashMap::new();
-        for entry in &entries {
+        for entry in self.entries(run) {
+            let entry = &entry?;
             let body = match self.body_if_there(entry) {
                 Ok(None) => continue,
                 Ok(body) => body,
@@ -184,8 +184,7 @@ impl Milepost {
 
     /// The bodies of a run's checkpoints from a number on, oldest first. What is removed meanwhile is left out.
     pub fn bodies(&self, run: &RunId, first: u64) -> Result<Vec<Body>, Error> {
-        let mut entries = Vec::new();
-        self.each_entry(run, &mut |entry| entries.push(entry))?;
+        let entries = self.entries(run).collect::<Result<Vec<_>, _>>()?;
         let wanted = entries.iter().filter(|entry| entry.header.sequence >= first);
         wanted.filter_map(|entry| self.body_if_there(entry).transpose()).collect()
     }
@@ -250,12 +249,11 @@ impl Summary {
             session.session_id == header.session_id && session.total_duration <= header.elapsed_ms
         });
         if !goes_on {
-            let lasted = SignedDuration::from_millis(i64::try_from(header.elapsed_ms).unwrap_or(0));
             self.sessions.push(SessionSummary {
                 session_id: header.session_id.clone(),
                 total: 0,
                 total_duration: 0,
-                started_at: header.created_at.checked_sub(lasted).unwrap_or(header.created_at),
+                started_at: started_at(header.created_at, header.elapsed_ms),
                 last_at: header.created_at,
                 first: header.sequence,
                 last: header.sequence,

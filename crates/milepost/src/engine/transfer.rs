@@ -3,17 +3,18 @@
 
 use derive_getters::Getters;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::Peekable;
 
 use super::Milepost;
+use super::lookup::Rows;
 use crate::Error;
 use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
-    CheckpointEntry, CheckpointFilter, Commit, Cursor, EventQuery, HeaderQuery, Row, RunQuery, RunRow,
-    StoreError, WriteDecision,
+    CheckpointEntry, Commit, EventQuery, HeaderQuery, Row, RunQuery, RunRow, StoreError, WriteDecision,
 };
 
-/// How many checkpoints go into one transaction, and how many are looked at readers in each run.
+/// How many checkpoints go into one transaction, and how many rows are read at a time.
 const BATCH: usize = 64;
 
 /// How many checkpoints were copied, and how many were there already.
@@ -50,30 +51,21 @@ pub struct CompareReport {
     pub(crate) differences: Vec<(String, String)>,
 }
 
-/// The checkpoints of a run, oldest first, a few at a time.
-struct RowReader {
-    run: RunId,
-    rows: std::collections::VecDeque<Row>,
-    after: Option<Cursor>,
-    done: bool,
+/// A run to copy, and those of its checkpoints that are left, oldest first.
+struct RunReader<'a> {
+    record: RunRecord,
+    rows: Peekable<Rows<'a>>,
 }
 
-impl RowReader {
-    fn new(run: RunId) -> Self {
-        Self { run, rows: Default::default(), after: None, done: false }
+impl RunReader<'_> {
+    /// The stamp of the next checkpoint. 0 for one that cannot be read, so that its error comes first.
+    fn next_stamp(&mut self) -> Option<u64> {
+        self.rows.peek().map(stamp)
     }
+}
 
-    fn fill(&mut self, engine: &Milepost) -> Result<(), StoreError> {
-        if !self.rows.is_empty() || self.done {
-            return Ok(());
-        }
-        let query = HeaderQuery::default().run(&self.run).oldest_first(true).after(self.after).limit(BATCH);
-        let rows = engine.store.headers(&query)?;
-        self.done = rows.len() < BATCH;
-        self.after = rows.last().map(Row::cursor).or(self.after);
-        self.rows.extend(rows);
-        Ok(())
-    }
+fn stamp(row: &Result<Row, StoreError>) -> u64 {
+    row.as_ref().map_or(0, |row| row.cursor().stamp)
 }
 
 impl Milepost {
@@ -88,67 +80,59 @@ impl Milepost {
         let mut report = CopyReport::default();
         let mut rows = self.store.runs(&RunQuery::default())?;
         rows.reverse();
-        let mut readers: Vec<RowReader> = Vec::new();
-        let mut records: BTreeMap<RunId, RunRecord> = BTreeMap::new();
+        let mut readers = Vec::new();
         for row in &rows {
             report.runs += 1;
             match &row.record {
                 Ok(record) => {
                     let mut record = portable(record);
                     record.origin = record.origin.or_else(|| origin.cloned());
-                    records.insert(row.run_id.clone(), record);
-                    readers.push(RowReader::new(row.run_id.clone()));
+                    readers.push(RunReader { record, rows: self.rows_of(&row.run_id).peekable() });
                 }
                 Err(damage) => report.skipped.push((row.run_id.to_string(), damage.to_string())),
             }
         }
         // Always the checkpoint that was written first of those that are left, over all runs.
         let mut queue = BTreeSet::new();
-        for (at, run) in readers.iter_mut().enumerate() {
-            run.fill(self)?;
-            queue.extend(run.rows.front().map(|row| (row.cursor().stamp, at)));
+        for (at, reader) in readers.iter_mut().enumerate() {
+            queue.extend(reader.next_stamp().map(|stamp| (stamp, at)));
         }
         let mut seen = 0;
         while let Some((_, at)) = queue.pop_first() {
             let until = queue.first().map_or(u64::MAX, |(stamp, _)| *stamp);
             let mut batch = Vec::new();
-            let run = &mut readers[at];
-            while batch.len() < BATCH {
-                run.fill(self)?;
-                let Some(row) = run.rows.front() else { break };
-                if row.cursor().stamp > until {
-                    break;
-                }
-                let Some(row) = run.rows.pop_front() else { break };
+            let reader = &mut readers[at];
+            while batch.len() < BATCH
+                && let Some(row) = reader.rows.next_if(|row| stamp(row) <= until)
+            {
                 seen += 1;
                 progress(seen);
-                match self.read_row(row) {
-                    Ok(read) => batch.extend(read),
+                match self.read_row(row?) {
+                    Ok(read) => batch.extend(read.map(|(entry, verified)| (verified, entry.marks))),
                     Err(e @ (Error::Damaged(_) | Error::Newer { .. })) => {
-                        report.skipped.push((run.run.to_string(), e.to_string()));
+                        report.skipped.push((reader.record.run_id.to_string(), e.to_string()));
                     }
                     Err(e) => return Err(e),
                 }
             }
-            run.fill(self)?;
-            queue.extend(run.rows.front().map(|row| (row.cursor().stamp, at)));
-            let record = &records[&run.run];
-            let batch = batch.into_iter().map(|(entry, verified)| (verified, entry.marks)).collect();
-            to.copy_checkpoints(record, batch, &mut report.count)?;
+            queue.extend(reader.next_stamp().map(|stamp| (stamp, at)));
+            to.copy_checkpoints(&reader.record, batch, &mut report.count)?;
         }
         // What is about whole runs comes last, in the order in which they were written.
-        for row in &rows {
-            if let Some(record) = records.get(&row.run_id) {
-                let items = self.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default();
-                let events = self.store.events(&EventQuery::default().run(&row.run_id))?;
-                to.copy_run_record(
-                    record,
-                    items,
-                    events.events.into_iter().map(|(_, event)| event).collect(),
-                )?;
-            }
+        for RunReader { record, .. } in &readers {
+            let items = self.items_of(&record.run_id)?;
+            to.copy_run_record(record, items, self.events_of(&record.run_id)?)?;
         }
         Ok(report)
+    }
+
+    fn rows_of<'a>(&'a self, run: &'a RunId) -> Rows<'a> {
+        self.rows(HeaderQuery::default().run(run).oldest_first(true), BATCH)
+    }
+
+    /// What was recorded in a run since its newest checkpoint.
+    fn items_of(&self, run: &RunId) -> Result<Vec<Item>, Error> {
+        Ok(self.store.run(run)?.map(|state| state.items).unwrap_or_default())
     }
 
     /// Takes checkpoints in as they are, each under its own number.
@@ -162,8 +146,7 @@ impl Milepost {
         let mut fresh = Vec::new();
         for (verified, marks) in batch {
             let body = verified.body().map_err(|e| content(&e))?;
-            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(body.sequence));
-            match self.store.headers(&query)?.into_iter().next() {
+            match self.row_at(run, body.sequence)? {
                 Some(Row::Intact(there)) if there.header.checksum == verified.checksum() => {
                     count.unchanged += 1;
                     if there.marks != marks && marks.revision > there.marks.revision {
@@ -290,17 +273,10 @@ impl Milepost {
             if row.count != there.count {
                 differ(name.clone(), &format!("{} checkpoints here, {} there", row.count, there.count));
             }
-            let events = |engine: &Milepost| -> Result<Vec<Event>, Error> {
-                let page = engine.store.events(&EventQuery::default().run(&row.run_id))?;
-                Ok(page.events.into_iter().map(|(_, event)| event).collect())
-            };
-            if values(&events(self)?) != values(&events(other)?) {
+            if values(&self.events_of(&row.run_id)?) != values(&other.events_of(&row.run_id)?) {
                 differ(name.clone(), "the events differ");
             }
-            let items = |engine: &Milepost| -> Result<Vec<Item>, Error> {
-                Ok(engine.store.run(&row.run_id)?.map(|state| state.items).unwrap_or_default())
-            };
-            if values(&items(self)?) != values(&items(other)?) {
+            if values(&self.items_of(&row.run_id)?) != values(&other.items_of(&row.run_id)?) {
                 differ(name.clone(), "what waits for the next checkpoint differs");
             }
             self.compare_run(other, &row.run_id, &mut report, progress)?;
@@ -318,10 +294,8 @@ impl Milepost {
         report: &mut CompareReport,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Error> {
-        let mut readers = RowReader::new(run.clone());
-        loop {
-            readers.fill(self)?;
-            let Some(row) = readers.rows.pop_front() else { return Ok(()) };
+        for row in self.rows_of(run) {
+            let row = row?;
             let sequence = row.cursor().sequence;
             let mut differ =
                 |how: &str| report.differences.push((format!("{run}@{sequence}"), how.to_owned()));
@@ -338,9 +312,7 @@ impl Milepost {
             };
             report.checked += 1;
             progress(report.checked);
-            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
-            let row = other.store.headers(&query)?.into_iter().next();
-            let (there, copy) = match row.map(|row| other.read_row(row)) {
+            let (there, copy) = match other.row_at(run, sequence)?.map(|row| other.read_row(row)) {
                 Some(Ok(Some(read))) => read,
                 Some(Err(Error::Damaged(_))) => {
                     differ("is damaged there");
@@ -362,6 +334,7 @@ impl Milepost {
                 differ("the document differs");
             }
         }
+        Ok(())
     }
 }
 

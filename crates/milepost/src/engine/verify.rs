@@ -1,6 +1,7 @@
 //! Verify: reads everything and names what is not as it was written.
 
 use super::Milepost;
+use super::lookup::PAGE;
 use super::reference::Reference;
 use crate::Error;
 use crate::model::RunId;
@@ -28,9 +29,6 @@ pub struct VerifyReport {
     pub(crate) damaged: Vec<Damage>,
 }
 
-/// Rows read at a time.
-const PAGE: usize = 256;
-
 impl Milepost {
     /// Verifies; `progress` is called with the number of checkpoints read so far.
     pub fn verify(&self, scope: &VerifyScope, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
@@ -41,9 +39,7 @@ impl Milepost {
                 while !self.verify_row(self.locate(reference, run.as_ref())?, &mut report)? {}
             }
             VerifyScope::Run(run) => {
-                if self.store.run(run)?.is_none() {
-                    return Err(Error::NoRun(run.to_string()));
-                }
+                self.stored_run(run)?;
                 self.verify_run(run, &mut report, progress)?;
             }
             VerifyScope::Store => {
@@ -75,19 +71,11 @@ impl Milepost {
             report.damaged.extend(state.row.record.err());
             report.damaged.extend(state.damaged);
         }
-        let mut after = None;
-        loop {
-            let rows = self.store.headers(&HeaderQuery::default().run(run).after(after).limit(PAGE))?;
-            let last_page = rows.len() < PAGE;
-            after = rows.last().map(Row::cursor);
-            for row in rows {
-                self.verify_row(row, report)?;
-                progress(report.checked);
-            }
-            if last_page {
-                return Ok(());
-            }
+        for row in self.rows(HeaderQuery::default().run(run), PAGE) {
+            self.verify_row(row?, report)?;
+            progress(report.checked);
         }
+        Ok(())
     }
 
     /// Verifies a row and counts it. Says whether it was there: one that was removed since it was listed is not.

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::{Inner, Run};
+use crate::Error;
 use crate::engine::{Milepost, RunOptions, Save, Saved, StartOptions};
 use crate::model::{Profile, RunId, Task};
 use crate::owner;
 use crate::owner::lock::{self, OwnerLock};
-use crate::{Error, engine::RunDetail};
 
 /// A run to be opened.
 #[derive(Debug, Clone)]
@@ -105,13 +105,10 @@ impl RunBuilder {
         let taken = mp.owners.as_ref().map(|folder| lock::acquire(folder, &id));
         let lock = match taken {
             Some(Ok(None)) => {
-                let detail = known(&mp, &id)?;
-                let record = detail.as_ref().and_then(|detail| detail.summary.record.as_ref().ok());
                 // Held by another handle of this process: the record alone would let it pass.
-                let ours =
-                    record.and_then(|r| r.owner.as_ref()).filter(|owner| owner::is_this_process(owner));
-                if let Some(owner) = ours {
-                    return Err(mp.owned_by(&id, owner));
+                let owner = mp.record_of(&id)?.and_then(|record| record.owner);
+                if let Some(owner) = owner.filter(owner::is_this_process) {
+                    return Err(mp.owned_by(&id, &owner));
                 }
                 None
             }
@@ -137,13 +134,5 @@ impl Run {
         let pid = std::process::id();
         let (done, lock) = (Mutex::new(done), Mutex::new(lock));
         Self { inner: Arc::new(Inner { mp, id, pid, rejoined, state: Mutex::new(None), done, lock }) }
-    }
-}
-
-fn known(mp: &Milepost, id: &RunId) -> Result<Option<RunDetail>, Error> {
-    match mp.run_detail(id) {
-        Ok(detail) => Ok(Some(detail)),
-        Err(Error::NoRun(_)) => Ok(None),
-        Err(e) => Err(e),
     }
 }

@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -111,9 +110,8 @@ pub struct TimerGuard {
 }
 
 impl TimerGuard {
-    fn start(ticker: Arc<Mutex<Ticker>>, interval: Duration) -> Result<Self, Error> {
-        let timer = Timer::every(interval, move || drop(lock(&ticker).tick()))?;
-        Ok(Self { timer })
+    fn start(mut ticker: Ticker, interval: Duration) -> Result<Self, Error> {
+        Ok(Self { timer: Timer::every(interval, move || drop(ticker.tick()))? })
     }
 
     /// Ends the timer and waits for a tick that is under way. As often as one likes.
@@ -161,7 +159,7 @@ impl Autosave {
 
     /// Starts the timer. An interval of 0 is refused.
     pub fn start(self) -> Result<TimerGuard, Error> {
-        TimerGuard::start(Arc::new(Mutex::new(self.ticker)), self.interval)
+        TimerGuard::start(self.ticker, self.interval)
     }
 }
 
@@ -190,6 +188,6 @@ impl Heartbeat {
 
     /// Starts the timer. An interval of 0 is refused.
     pub fn start(self) -> Result<TimerGuard, Error> {
-        TimerGuard::start(Arc::new(Mutex::new(self.ticker)), self.interval)
+        TimerGuard::start(self.ticker, self.interval)
     }
 }

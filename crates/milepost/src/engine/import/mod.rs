@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
 use self::sealed::write_sealed;
-use super::bookkeeping::{record_checkpoint, remember_commit};
+use super::bookkeeping::{is_committed, record_checkpoint, remember_commit};
 use super::{Milepost, RunLocation};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignData, ForeignRun, Format, ImportNote, SkippedFile};
@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::redact::{AllowList, Redaction};
 use crate::seal;
-use crate::store::{CheckpointFilter, Commit, HeaderQuery, WriteDecision};
+use crate::store::{Commit, WriteDecision};
 use crate::{Error, ReasonCode};
 
 /// How many checkpoints go into one transaction.
@@ -99,7 +99,10 @@ pub fn preview_import(
         report.skipped = found.skipped;
         for sealed in all {
             for one in &sealed.checkpoints {
-                let known = engine.map_or(Ok(false), |engine| engine.has(&one.body.snapshot_id))?;
+                let known = match engine {
+                    Some(engine) => engine.row_of(&one.body.snapshot_id)?.is_some(),
+                    None => false,
+                };
                 report.count(known);
                 report.runs.insert(one.body.run_id.clone());
             }
@@ -202,19 +205,8 @@ impl Milepost {
         RunOrigin { kind: kind.to_owned(), from: from.to_string_lossy().into_owned(), at: self.now() }
     }
 
-    fn has(&self, id: &CheckpointId) -> Result<bool, Error> {
-        let query = HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())).limit(1);
-        Ok(!self.store.headers(&query)?.is_empty())
-    }
-
     fn ids_of(&self, run: &RunId) -> Result<HashSet<CheckpointId>, Error> {
-        let mut ids = HashSet::new();
-        if self.store.run(run)?.is_some() {
-            self.each_entry(run, &mut |entry| {
-                ids.insert(entry.header.snapshot_id);
-            })?;
-        }
-        Ok(ids)
+        self.entries(run).map(|entry| Ok(entry?.header.snapshot_id)).collect()
     }
 
     /// The run here for a run there: the one it was imported into before, or one that is nobody's.
@@ -268,19 +260,14 @@ impl Milepost {
         for one in &foreign.checkpoints {
             let mut name = derived(&foreign, one);
             names.insert(one.id.clone(), name.clone());
+            // An id of this program's own may be in this store already, in the run that it was exported from.
+            if !known.contains(&name) && name.as_str() == one.id && self.row_of(&name)?.is_some() {
+                name = made(&foreign, one);
+            }
             if known.contains(&name) {
                 report.unchanged += 1;
                 parent = Some(name);
                 continue;
-            }
-            // An id of this program's own may be in this store already, in the run that it was exported from.
-            if name.as_str() == one.id && self.has(&name)? {
-                name = made(&foreign, one);
-                if known.contains(&name) {
-                    report.unchanged += 1;
-                    parent = Some(name);
-                    continue;
-                }
             }
             match prepared(&mut record, &foreign, one, &name, parent.clone(), redaction) {
                 Ok((one, replaced)) => {
@@ -306,16 +293,15 @@ impl Milepost {
         finish(&mut record, &foreign, redaction)?;
         let events = if fresh { happened(id, &foreign, &record, &names, redaction)? } else { Vec::new() };
         report.imported += ready.len() as u64;
-        let mut batches = ready.chunks(BATCH).peekable();
-        let mut events = Some(events);
-        loop {
-            let batch = batches.next().unwrap_or_default();
-            self.put(id, &record, &foreign, batch, events.take().unwrap_or_default())?;
+        // A run without checkpoints is one batch with none.
+        let (first, rest) = ready.split_at(ready.len().min(BATCH));
+        self.put(id, &record, &foreign, first, events)?;
+        told(first.len());
+        for batch in rest.chunks(BATCH) {
+            self.put(id, &record, &foreign, batch, Vec::new())?;
             told(batch.len());
-            if batches.peek().is_none() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     /// Writes some checkpoints of a run in one transaction.
@@ -332,7 +318,7 @@ impl Milepost {
         self.write(id, &mut |view| {
             failed = None;
             let mut record = view.record.clone().unwrap_or_else(|| finished.clone());
-            if record.recent.iter().any(|recent| recent.token == token) {
+            if is_committed(&record, &token) {
                 return WriteDecision::NoChange;
             }
             let mut puts = Vec::new();
@@ -348,13 +334,10 @@ impl Milepost {
                     }
                 };
                 let header = sealed.header();
-                let at = header.created_at;
-                record_checkpoint(&mut record, header, at);
-                if let Some(completed) = one.completed {
-                    marks.push((
-                        header.sequence,
-                        Marks { revision: 1, completed: Some(completed), ..Marks::default() },
-                    ));
+                record_checkpoint(&mut record, header, header.created_at);
+                if one.completed.is_some() {
+                    let imported = Marks { revision: 1, completed: one.completed, ..Marks::default() };
+                    marks.push((header.sequence, imported));
                 }
                 puts.push(sealed);
                 slot = slot.next();

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
+use serde_json::json;
+
+use super::super::bookkeeping::{NO_SESSION, enter_past_session, event};
 use super::super::check_run_name;
 use super::super::compose::{self, CheckpointContext};
+use super::super::request::redact_in_place;
 use crate::Error;
 use crate::interop::{ForeignCheckpoint, ForeignRun, safe_file_name};
 use crate::model::{
-    CheckpointId, ClockReading, Event, EventType, JsonPath, RawJson, RawObject, RunId, RunRecord, Session,
-    WorkingState,
+    CheckpointId, Event, EventType, JsonPath, RawJson, RawObject, RunId, RunRecord, WorkingState,
 };
 use crate::redact::{self, AllowList};
 use crate::seal::Unsealed;
@@ -111,8 +114,8 @@ pub(super) fn prepared(
         (draft, replaced) = allow.redact_draft(draft)?;
     }
     let session =
-        draft.session_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| "unknown".to_owned());
-    note_session(record, &session, one);
+        draft.session_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| NO_SESSION.to_owned());
+    enter_past_session(record, &session, one.created_at, one.elapsed_ms);
     record.working = WorkingState::default();
     let status = draft.status.unwrap_or(crate::model::Status::InProgress);
     let frame = CheckpointContext {
@@ -138,21 +141,6 @@ pub(super) fn prepared(
     Ok((Ready { unsealed, number: one.number, completed: one.completed }, replaced))
 }
 
-fn note_session(record: &mut RunRecord, id: &str, one: &ForeignCheckpoint) {
-    let same = record.session.as_ref().is_some_and(|session| session.id == id);
-    if !same {
-        record.earlier_ms = record.total_ms();
-        record.sessions = record.sessions.saturating_add(1);
-        let ago = jiff::SignedDuration::from_millis(i64::try_from(one.elapsed_ms).unwrap_or_default());
-        let at = one.created_at.checked_sub(ago).unwrap_or(one.created_at);
-        let started = ClockReading { at, boot_id: None, uptime_ms: None };
-        record.session = Some(Session { id: id.to_owned(), started, elapsed_ms: 0, checkpoints: 0 });
-    }
-    if let Some(session) = &mut record.session {
-        session.elapsed_ms = session.elapsed_ms.max(one.elapsed_ms);
-    }
-}
-
 /// How the run stands after its newest checkpoint, where the format says more about it.
 pub(super) fn finish(
     record: &mut RunRecord,
@@ -167,10 +155,10 @@ pub(super) fn finish(
     }
     record.working.log.extend(run.log.iter().cloned());
     if let Some(allow) = redaction {
-        record.title = allow.redact_value(record.title.take(), "title")?.0;
-        record.plan = allow.redact_value(record.plan.take(), "plan")?.0;
-        record.working = allow.redact_value(std::mem::take(&mut record.working), "working")?.0;
-        record.extra = allow.redact_value(std::mem::take(&mut record.extra), "extra")?.0;
+        redact_in_place(&mut record.title, "title", allow)?;
+        redact_in_place(&mut record.plan, "plan", allow)?;
+        redact_in_place(&mut record.working, "working", allow)?;
+        redact_in_place(&mut record.extra, "extra", allow)?;
     }
     Ok(())
 }
@@ -183,21 +171,21 @@ pub(super) fn happened(
     names: &HashMap<String, CheckpointId>,
     redaction: Option<&AllowList>,
 ) -> Result<Vec<Event>, Error> {
-    let event = |at, kind, snapshot_id, data| Event { at, kind, run_id: id.clone(), snapshot_id, data };
-    let begun = serde_json::json!({ "imported": run.format.as_str(), "id": run.id });
-    let session = record.session.as_ref().map_or("unknown", |session| session.id.as_str());
-    let entered = serde_json::json!({ "session_id": session, "profile": record.profile });
+    let begun = json!({ "imported": run.format.as_str(), "id": run.id });
+    let session = record.session.as_ref().map_or(NO_SESSION, |session| session.id.as_str());
+    let entered = json!({ "session_id": session, "profile": record.profile });
     let mut events = vec![
-        event(record.started_at, EventType::RunStarted, None, RawJson::of(&begun)?),
-        event(record.started_at, EventType::SessionStarted, None, RawJson::of(&entered)?),
+        event(id, record.started_at, EventType::RunStarted, None, &begun),
+        event(id, record.started_at, EventType::SessionStarted, None, &entered),
     ];
     for one in &run.events {
-        let about = one.about.as_ref().and_then(|name| names.get(name)).cloned();
-        events.push(event(one.at, one.kind, about, one.data.clone()));
+        let snapshot_id = one.about.as_ref().and_then(|name| names.get(name)).cloned();
+        let (at, kind, data) = (one.at, one.kind, one.data.clone());
+        events.push(Event { at, kind, run_id: id.clone(), snapshot_id, data });
     }
     if let Some(allow) = redaction {
         for event in &mut events {
-            event.data = allow.redact_value(event.data.clone(), "data")?.0;
+            redact_in_place(&mut event.data, "data", allow)?;
         }
     }
     Ok(events)

@@ -7,7 +7,7 @@ use super::super::transfer::{CopyProgress, content, portable};
 use super::super::{Milepost, RunLocation};
 use crate::Error;
 use crate::interop::SkippedFile;
-use crate::interop::sealed::{SealedCheckpoint, SealedRun as Parcel};
+use crate::interop::sealed::{SealedCheckpoint, SealedRun};
 use crate::model::{Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::Verified;
 
@@ -27,47 +27,47 @@ pub(super) struct Written {
 /// itself.
 pub(super) fn write_sealed(
     engine: &Milepost,
-    parcel: Parcel,
+    sealed: SealedRun,
     origin: &RunOrigin,
-    here: &RunLocation,
+    location: &RunLocation,
 ) -> Result<Written, Error> {
     let mut written = Written::default();
     let mut by_run: BTreeMap<RunId, Vec<SealedCheckpoint>> = BTreeMap::new();
-    for one in parcel.checkpoints {
+    for one in sealed.checkpoints {
         by_run.entry(one.body.run_id.clone()).or_default().push(one);
     }
-    if let Some(head) = &parcel.head {
+    if let Some(head) = &sealed.head {
         by_run.entry(head.run.run_id.clone()).or_default();
     }
     for (run, mut all) in by_run {
         all.sort_by_key(|one| one.body.sequence);
         let known = engine.store.run(&run)?;
-        let mut record = match &parcel.head {
+        let mut record = match &sealed.head {
             Some(head) if head.run.run_id == run => portable(&head.run),
             _ => made(&run, &all)?,
         };
         record.origin = Some(origin.clone());
         for batch in all.chunks(BATCH) {
             match engine.copy_checkpoints(&record, documents(batch), &mut written.count) {
-                Err(Error::Conflict { .. }) if parcel.head.is_none() => {
+                Err(Error::Conflict { .. }) if sealed.head.is_none() => {
                     take_one_by_one(engine, &record, batch, &mut written)?;
                 }
                 taken => taken?,
             }
         }
         // A run that went on here keeps its own record.
-        if parcel.head.is_some() && known.is_none() {
-            let mine: Vec<_> = parcel.events.iter().filter(|event| event.run_id == run).cloned().collect();
+        if sealed.head.is_some() && known.is_none() {
+            let mine: Vec<_> = sealed.events.iter().filter(|event| event.run_id == run).cloned().collect();
             // Who worked on it, and where, is on another machine; it goes on here.
             record.owner = None;
             let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
             record.extra.set("bundle", crate::model::RawJson::of(&there)?);
-            if here.project.is_some() {
-                record.project.clone_from(&here.project);
-                record.worktree.clone_from(&here.worktree);
-                record.user.clone_from(&here.user);
+            if location.project.is_some() {
+                record.project.clone_from(&location.project);
+                record.worktree.clone_from(&location.worktree);
+                record.user.clone_from(&location.user);
             }
-            engine.copy_run_record(&record, parcel.items.clone(), mine)?;
+            engine.copy_run_record(&record, sealed.items.clone(), mine)?;
         }
         written.runs.push(run);
     }
@@ -105,8 +105,8 @@ fn made(run: &RunId, all: &[SealedCheckpoint]) -> Result<RunRecord, Error> {
         let record = record
             .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
         let slot = crate::store::Slot::issue(body.sequence, 0);
-        let sealed = document.clone().into_sealed(&slot).map_err(|e| content(&e))?;
-        record_checkpoint(record, sealed.header(), body.created_at);
+        let checkpoint = document.clone().into_sealed(&slot).map_err(|e| content(&e))?;
+        record_checkpoint(record, checkpoint.header(), body.created_at);
         record.updated_at = body.created_at;
     }
     record.ok_or_else(|| Error::NoRun(run.to_string()))

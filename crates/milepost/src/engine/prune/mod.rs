@@ -11,11 +11,10 @@ use jiff::Timestamp;
 
 pub use self::report::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
 use self::report::{bytes_freed, step_for};
+use super::bookkeeping::event;
 use super::{Milepost, Saved};
 use crate::Error;
-use crate::model::{
-    Event, EventType, KeepCount, MaintenanceState, Profile, RawJson, Retention, RunId, RunRecord,
-};
+use crate::model::{EventType, KeepCount, MaintenanceState, Profile, Retention, RunId, RunRecord};
 use crate::owner::Liveness;
 use crate::retain::{self, EndedRun, Reason, RunFacts};
 use crate::store::{
@@ -302,9 +301,8 @@ impl Milepost {
         unchanged: impl Fn(&RunRecord) -> bool,
     ) -> Result<Option<Receipt>, Error> {
         let named: Vec<_> = batch.iter().take(NAMED).map(|step| &step.snapshot_id).collect();
-        let data = RawJson::of(&serde_json::json!({ "removed": named, "count": batch.len() }))?;
-        let event =
-            Event { at: self.now(), kind: EventType::Pruned, run_id: run.clone(), snapshot_id: None, data };
+        let data = serde_json::json!({ "removed": named, "count": batch.len() });
+        let pruned = event(run, self.now(), EventType::Pruned, None, &data);
         let mut moved = false;
         let receipt = self.write(run, &mut |view| {
             moved = !view.record.as_ref().is_some_and(&unchanged);
@@ -320,7 +318,7 @@ impl Milepost {
             let mut commit = Commit::new(record);
             let drops = batch.iter().map(|step| step.sequence);
             commit.drops = drops.filter(|sequence| !protected.contains(sequence)).collect();
-            commit.events.push(event.clone());
+            commit.events.push(pruned.clone());
             WriteDecision::Commit(Box::new(commit))
         })?;
         Ok((!moved).then_some(receipt))

@@ -1,0 +1,97 @@
+//! Lookups that several verbs share: a run that must exist, its record, its rows page by page, one row.
+//! In: ids and queries. Out: what the store has, or the error that names what is missing. Reads no documents.
+
+use super::Milepost;
+use crate::Error;
+use crate::model::{CheckpointId, Event, RunId, RunRecord};
+use crate::store::{
+    CheckpointEntry, CheckpointFilter, EventQuery, HeaderQuery, Row, Store, StoreError, StoredRun,
+};
+
+/// Rows in a page where the first ones may be enough.
+pub(super) const PAGE: usize = 256;
+/// Rows in a page where all are wanted.
+const LARGE_PAGE: usize = 2048;
+
+impl Milepost {
+    /// A run that must exist.
+    pub(super) fn stored_run(&self, run: &RunId) -> Result<StoredRun, Error> {
+        self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))
+    }
+
+    /// A run's record; `None` also where it is damaged, which the next write repairs.
+    pub(crate) fn record_of(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
+        Ok(self.store.run(run)?.and_then(|stored| stored.row.record.ok()))
+    }
+
+    /// The events of a run, oldest first.
+    pub(super) fn events_of(&self, run: &RunId) -> Result<Vec<Event>, Error> {
+        let page = self.store.events(&EventQuery::default().run(run))?;
+        Ok(page.events.into_iter().map(|(_, event)| event).collect())
+    }
+
+    /// The row of a run's checkpoint with this number.
+    pub(super) fn row_at(&self, run: &RunId, sequence: u64) -> Result<Option<Row>, StoreError> {
+        let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
+        Ok(self.store.headers(&query)?.into_iter().next())
+    }
+
+    /// The row of the checkpoint with this id, in any run.
+    pub(super) fn row_of(&self, id: &CheckpointId) -> Result<Option<Row>, StoreError> {
+        let query = HeaderQuery::default().find(CheckpointFilter::Id(id.as_str())).limit(1);
+        Ok(self.store.headers(&query)?.into_iter().next())
+    }
+
+    /// All rows of a query, read `page_size` at a time. A limit of the query is the size of the first page.
+    pub(super) fn rows<'a>(&'a self, query: HeaderQuery<'a>, page_size: usize) -> Rows<'a> {
+        let query = query.limit(if query.limit == 0 { page_size } else { query.limit });
+        Rows { store: self.store(), query, page_size, page: Vec::new().into_iter(), is_last_page: false }
+    }
+
+    /// Every intact entry of a run, oldest first.
+    pub(super) fn entries<'a>(
+        &'a self,
+        run: &'a RunId,
+    ) -> impl Iterator<Item = Result<CheckpointEntry, StoreError>> + 'a {
+        let rows = self.rows(HeaderQuery::default().run(run).oldest_first(true), LARGE_PAGE);
+        rows.filter_map(|row| row.map(Row::intact).transpose())
+    }
+}
+
+/// The rows of a query, read page by page. Ends after the first error.
+pub(super) struct Rows<'a> {
+    store: &'a dyn Store,
+    query: HeaderQuery<'a>,
+    page_size: usize,
+    page: std::vec::IntoIter<Row>,
+    is_last_page: bool,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Result<Row, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.len() == 0 && !self.is_last_page {
+            let rows = match self.store.headers(&self.query) {
+                Ok(rows) => rows,
+                Err(e) => {
+                    self.is_last_page = true;
+                    return Some(Err(e));
+                }
+            };
+            self.is_last_page = rows.len() < self.query.limit;
+            self.query.after = rows.last().map(Row::cursor);
+            self.query.limit = self.page_size;
+            self.page = rows.into_iter();
+        }
+        self.page.next().map(Ok)
+    }
+}
+
+/// The entry of an intact row.
+pub(super) fn intact(row: Row) -> Result<CheckpointEntry, Error> {
+    match row {
+        Row::Intact(entry) => Ok(entry),
+        Row::Damaged { damage, .. } => Err(Error::Damaged(Box::new(damage))),
+    }
+}
