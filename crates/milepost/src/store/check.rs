@@ -1,5 +1,6 @@
 //! Checksums of everything stored beside bodies, and what is said when one does not fit.
 
+use data_encoding::HEXLOWER;
 use derive_getters::Getters;
 use serde::{Serialize, Serializer};
 
@@ -131,6 +132,17 @@ impl Damage {
         }
         text
     }
+}
+
+/// A text and its checksum on one line.
+pub(crate) fn checksummed_line(part: Part, name: &[u8], text: &str) -> String {
+    format!("{text} {}\n", HEXLOWER.encode(&checksum(part, &[name], text.as_bytes())))
+}
+
+/// The text of a line that `checksummed_line` made; `None` if it is not what was written.
+pub(crate) fn parse_checksummed_line<'a>(part: Part, name: &[u8], line: &'a str) -> Option<&'a str> {
+    let (text, found) = line.rsplit_once(' ')?;
+    (HEXLOWER.encode(&checksum(part, &[name], text.as_bytes())) == found).then_some(text)
 }
 
 /// The checksum of a stored value, bound to what it is and where it stands.

@@ -40,11 +40,6 @@ pub(crate) fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Packs a document as the difference to `base`.
-pub(crate) fn against(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
-    pack(document, base)
-}
-
 /// Unpacks a frame; `base` is what it was packed against, empty for a whole one.
 pub(crate) fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let damaged = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
@@ -80,7 +75,8 @@ thread_local! {
 /// Up to this size together, the window that goes with the level reaches over document and base.
 const NEAR: usize = 384 * 1024;
 
-fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
+/// Packs a document as the difference to `base`; whole if that is empty.
+pub(crate) fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let mut frame = Vec::with_capacity(PREFIX + zstd_safe::compress_bound(document.len()));
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(document.len()));
     if document.len() + base.len() <= NEAR {
@@ -131,7 +127,7 @@ mod tests {
         let old = text(1, 64 * 1024);
         let mut new = old.clone();
         new[30_000..33_200].copy_from_slice(&text(2, 3_200));
-        let frame = against(&old, &new).unwrap();
+        let frame = pack(&old, &new).unwrap();
         assert!(frame.len() < 3_500, "{}", frame.len());
         assert_eq!(unpack(&frame, &new).unwrap(), old);
     }
@@ -141,7 +137,7 @@ mod tests {
         let old = text(1, 3 << 20);
         let mut new = old.clone();
         new[5..25].copy_from_slice(&text(2, 20));
-        let frame = against(&old, &new).unwrap();
+        let frame = pack(&old, &new).unwrap();
         assert!(frame.len() < 2_000, "{}", frame.len());
         assert_eq!(unpack(&frame, &new).unwrap(), old);
     }
@@ -152,7 +148,7 @@ mod tests {
                        base in proptest::collection::vec(any::<u8>(), 0..3000)) {
             prop_assert_eq!(unpack(&whole(&document).unwrap(), &[]).unwrap(), document.clone());
             prop_assert_eq!(unpack(&newest(&document).unwrap(), &[]).unwrap(), document.clone());
-            prop_assert_eq!(unpack(&against(&document, &base).unwrap(), &base).unwrap(), document);
+            prop_assert_eq!(unpack(&pack(&document, &base).unwrap(), &base).unwrap(), document);
         }
 
         #[test]

@@ -207,24 +207,19 @@ fn is_still_there(url: &StoreUrl, id: &StoreId) -> bool {
 /// Trusts a store from now on. A copy, or a store without an id, gets an id of its own.
 pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
     let url = url.resolved();
-    let known = match read_id(&url)? {
-        Some(id) => state.record(&id)?.map(|record| (id.clone(), Some(record))).or(Some((id, None))),
-        None => None,
-    };
-    let (id, before) = match known {
-        Some((id, None)) => (id, None),
-        Some((id, Some(record))) if record.store == url.to_string() => (id, Some(record)),
-        Some((id, Some(record))) => {
-            let before = record.store.parse::<StoreUrl>();
-            match before.is_ok_and(|before| is_still_there(&before, &id)) {
-                true => (write_id(&url)?, None),
-                false => (id, Some(record)),
-            }
-        }
-        None => (write_id(&url)?, None),
+    let found = read_id(&url)?;
+    let record = found.as_ref().map(|id| state.record(id)).transpose()?.flatten();
+    // A store that is still where its record says is another one: this one is its copy.
+    let is_copy = record.as_ref().is_some_and(|record| {
+        let before = record.store.parse::<StoreUrl>();
+        record.store != url.to_string() && before.is_ok_and(|before| is_still_there(&before, &record.id))
+    });
+    let (id, projects) = match found {
+        Some(id) if !is_copy => (id, record.map(|record| record.projects).unwrap_or_default()),
+        _ => (write_id(&url)?, Default::default()),
     };
     let mut record = StoreRecord::new(id, url.to_string(), now());
-    record.projects = before.map(|record| record.projects).unwrap_or_default();
+    record.projects = projects;
     state.write_record(&record)?;
     Ok(record)
 }

@@ -1,7 +1,7 @@
-//! Turn-taking between writers of any process: lock `turn`, lock `write`, unlock `turn`, work, unlock `write`.
-//! The one who waits for `write` holds `turn`. Those who wait for `turn` stand in a line: the kernel wakes all waiters of
-//! a lock at once, and whoever runs first has it, so each holds a place of its own and waits for the place before.
-//! A process that dies lets go of its locks. A stopped holder ends in a deadline, not in a hang.
+//! A fair lock between writers of any process: lock `next`, lock `write`, unlock `next`, work, unlock `write`.
+//! Whoever waits for `write` holds `next`. Those who wait for `next` form a queue: the kernel wakes all waiters of a lock
+//! at once and lets any of them have it, so each holds a ticket file of its own and waits for the ticket before.
+//! A process that dies releases its locks. A stopped holder ends in a deadline, not in a hang.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -73,7 +73,7 @@ impl Waiter {
 /// The two lock files of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct FairLock {
-    turn: PathBuf,
+    next: PathBuf,
     write: PathBuf,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct FairLockGuard {
     _write: File,
 }
 
-/// Why there is no turn.
+/// Why the lock was not acquired.
 #[derive(Debug)]
 pub(crate) enum LockError {
     /// Somebody held it too long.
@@ -94,79 +94,79 @@ pub(crate) enum LockError {
 
 impl FairLock {
     /// Names the lock files; they are made when first needed.
-    pub(crate) fn new(turn: PathBuf, write: PathBuf) -> Self {
-        Self { turn, write }
+    pub(crate) fn new(next: PathBuf, write: PathBuf) -> Self {
+        Self { next, write }
     }
 
-    /// Waits for its turn, at most `wait`.
+    /// Waits for the lock, at most `wait`.
     pub(crate) fn acquire(&self, wait: Duration) -> Result<FairLockGuard, LockError> {
         let start = Instant::now();
-        let mut file = open(&self.turn)?;
-        let turn = if tail_ticket(&mut file) == 0 && try_lock(&file, &self.turn)? {
+        let mut file = open(&self.next)?;
+        let next = if tail_ticket(&mut file) == 0 && try_lock(&file, &self.next)? {
             file
         } else {
             self.wait_in_queue(start, wait)?
         };
         let write = lock(&self.write, start, wait)?;
-        drop(turn);
+        drop(next);
         Ok(FairLockGuard { _write: write })
     }
 
-    /// Takes a place at the end of the line and gives it up with `turn` in hand.
+    /// Takes a ticket at the end of the queue and returns it once `next` is locked.
     fn wait_in_queue(&self, start: Instant, wait: Duration) -> Result<File, LockError> {
-        let beside = |suffix: &dyn std::fmt::Display| {
-            let mut name = self.turn.as_os_str().to_owned();
+        let sibling = |suffix: &dyn std::fmt::Display| {
+            let mut name = self.next.as_os_str().to_owned();
             name.push(format!(".{suffix}"));
             PathBuf::from(name)
         };
-        let place = |number: u64| beside(&(number % PLACES));
-        let mut line = open(&self.turn)?;
-        let list = lock(&beside(&"line"), start, wait)?;
-        let number = tail_ticket(&mut line) + 1;
-        set_tail_ticket(&mut line, number);
-        let mine = open(&place(number))?;
-        // Taken where the line is longer than there are places: then it is one of several who have this one.
-        let _ = try_lock(&mine, &self.turn)?;
-        drop(list);
-        if number > 1 {
+        let ticket_file = |ticket: u64| sibling(&(ticket % TICKET_FILES));
+        let mut counter = open(&self.next)?;
+        let queue = lock(&sibling(&"line"), start, wait)?;
+        let ticket = tail_ticket(&mut counter) + 1;
+        set_tail_ticket(&mut counter, ticket);
+        let held = open(&ticket_file(ticket))?;
+        // Already locked if the queue is longer than there are files: then several tickets share this one.
+        let _ = try_lock(&held, &self.next)?;
+        drop(queue);
+        if ticket > 1 {
             let left = wait.saturating_sub(start.elapsed());
-            match lock(&place(number - 1), Instant::now(), QUEUE_TIMEOUT.min(left)) {
+            match lock(&ticket_file(ticket - 1), Instant::now(), QUEUE_TIMEOUT.min(left)) {
                 Ok(_) | Err(LockError::Busy(_)) => {}
                 Err(e) => return Err(e),
             }
         }
-        let turn = lock(&self.turn, start, wait)?;
-        let list = lock(&beside(&"line"), start, wait)?;
-        if tail_ticket(&mut line) == number {
-            set_tail_ticket(&mut line, 0);
+        let next = lock(&self.next, start, wait)?;
+        let queue = lock(&sibling(&"line"), start, wait)?;
+        if tail_ticket(&mut counter) == ticket {
+            set_tail_ticket(&mut counter, 0);
         }
-        drop((list, mine));
-        Ok(turn)
+        drop((queue, held));
+        Ok(next)
     }
 
-    /// Takes the turn only if nobody else wants it.
+    /// Acquires the lock only if nobody else wants it.
     pub(crate) fn try_acquire(&self) -> Option<FairLockGuard> {
         self.acquire(Duration::ZERO).ok()
     }
 }
 
-/// Places in line; with more waiters some share one.
-const PLACES: u64 = 8;
+/// Files for tickets; with more waiters some share one.
+const TICKET_FILES: u64 = 8;
 
-/// How long the order of the line is kept behind one who does not move, such as a stopped process.
+/// How long the order of the queue is kept behind a waiter that does not move, such as a stopped process.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The number of the place that was given out last, 0 where nobody stands in line. What a crash leaves here only sends
-/// the next one into a line that is empty.
-fn tail_ticket(turn: &mut File) -> u64 {
+/// The ticket that was given out last, 0 if the queue is empty. A number that a crash left only sends the next writer
+/// into an empty queue.
+fn tail_ticket(counter: &mut File) -> u64 {
     let mut bytes = [0; 8];
-    let read = turn.rewind().and_then(|()| turn.read_exact(&mut bytes));
+    let read = counter.rewind().and_then(|()| counter.read_exact(&mut bytes));
     read.map_or(0, |()| u64::from_le_bytes(bytes) % (u64::MAX / 2))
 }
 
 /// A number that cannot be written costs the order, not the lock.
-fn set_tail_ticket(turn: &mut File, number: u64) {
-    let _ = turn.rewind().and_then(|()| turn.write_all(&number.to_le_bytes()));
+fn set_tail_ticket(counter: &mut File, ticket: u64) {
+    let _ = counter.rewind().and_then(|()| counter.write_all(&ticket.to_le_bytes()));
 }
 
 fn open(path: &Path) -> Result<File, LockError> {
@@ -224,28 +224,28 @@ mod tests {
     #[test]
     fn a_holder_that_stays_makes_others_busy_and_then_free() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
-        let held = gate.acquire(Duration::ZERO).unwrap();
+        let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        let held = lock.acquire(Duration::ZERO).unwrap();
         let start = Instant::now();
-        assert!(matches!(gate.acquire(Duration::from_millis(50)), Err(LockError::Busy(_))));
+        assert!(matches!(lock.acquire(Duration::from_millis(50)), Err(LockError::Busy(_))));
         assert!(start.elapsed() >= Duration::from_millis(50));
         drop(held);
         // The thread that waited may hold the lock for an instant before it notices that nobody wants it.
-        drop(gate.acquire(Duration::from_secs(5)).unwrap());
-        assert!(gate.acquire(Duration::from_secs(5)).is_ok());
+        drop(lock.acquire(Duration::from_secs(5)).unwrap());
+        assert!(lock.acquire(Duration::from_secs(5)).is_ok());
     }
 
     #[test]
     fn those_who_wait_come_in_the_order_in_which_they_came() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
-        let held = gate.acquire(Duration::ZERO).unwrap();
+        let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        let held = lock.acquire(Duration::ZERO).unwrap();
         let (sender, receiver) = mpsc::channel();
         let waiters: Vec<_> = (0..6)
             .map(|n| {
-                let (gate, sender) = (gate.clone(), sender.clone());
+                let (lock, sender) = (lock.clone(), sender.clone());
                 let waiter = std::thread::spawn(move || {
-                    let _turn = gate.acquire(Duration::from_secs(20)).unwrap();
+                    let _guard = lock.acquire(Duration::from_secs(20)).unwrap();
                     sender.send(n).unwrap();
                 });
                 // The first waits for `write`, the others for a place; each must be there before the next comes.
@@ -258,31 +258,31 @@ mod tests {
             waiter.join().unwrap();
         }
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(tail_ticket(&mut open(&gate.turn).unwrap()), 0);
+        assert_eq!(tail_ticket(&mut open(&lock.next).unwrap()), 0);
     }
 
     #[test]
     fn a_number_that_a_crash_left_sends_nobody_away() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
         for left in [1_u64, 7, u64::MAX] {
-            set_tail_ticket(&mut open(&gate.turn).unwrap(), left);
-            drop(gate.acquire(Duration::from_secs(5)).unwrap());
-            assert_eq!(tail_ticket(&mut open(&gate.turn).unwrap()), 0);
+            set_tail_ticket(&mut open(&lock.next).unwrap(), left);
+            drop(lock.acquire(Duration::from_secs(5)).unwrap());
+            assert_eq!(tail_ticket(&mut open(&lock.next).unwrap()), 0);
         }
-        open(&gate.turn).unwrap().set_len(3).unwrap();
-        drop(gate.acquire(Duration::ZERO).unwrap());
+        open(&lock.next).unwrap().set_len(3).unwrap();
+        drop(lock.acquire(Duration::ZERO).unwrap());
     }
 
     #[test]
     fn one_who_stands_in_line_and_does_not_move_keeps_nobody_out() {
         let dir = tempfile::tempdir().unwrap();
-        let gate = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
-        set_tail_ticket(&mut open(&gate.turn).unwrap(), 3);
+        let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
+        set_tail_ticket(&mut open(&lock.next).unwrap(), 3);
         let asleep = open(&dir.path().join("turn.3")).unwrap();
         assert!(try_lock(&asleep, dir.path()).unwrap());
         let start = Instant::now();
-        drop(gate.acquire(Duration::from_secs(20)).unwrap());
+        drop(lock.acquire(Duration::from_secs(20)).unwrap());
         assert!(start.elapsed() >= QUEUE_TIMEOUT && start.elapsed() < Duration::from_secs(10));
     }
 }

@@ -31,6 +31,7 @@ pub use identity::{ForeignReason, StoreTrust, check_trust};
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
 pub use opener::{LocalLayout, StoreOpener, register};
 pub use options::OpenOptions;
+use query::arrange;
 pub use query::{
     CheckpointEntry, CheckpointFilter, Cursor, EventPage, EventQuery, HeaderQuery, RetentionEntry, Row,
     RunQuery, RunRow, StoredRun,
@@ -40,7 +41,7 @@ pub use url::{StoreUrl, UrlError};
 
 use crate::model::RunId;
 
-/// How long a writer waits for its turn unless told otherwise.
+/// How long a writer waits for the lock unless told otherwise.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
 /// How many of the oldest unprotected headers a write shows to the decision: five may be kept for what they are (first,
@@ -91,11 +92,11 @@ pub trait Store: Send + Sync {
     /// a stamp is given that is no longer that of its last write.
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError>;
 
-    /// Keeps house.
+    /// Runs maintenance.
     fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError>;
 
-    /// How many writes were acknowledged, are missing, and were not dealt with by `Maintenance::Repair` yet. Stores that cannot
-    /// tell say 0.
+    /// How many writes were acknowledged, are missing, and were not handled by `Maintenance::Repair` yet. 0 for stores that
+    /// cannot tell.
     fn lost_writes(&self) -> Result<u64, StoreError> {
         Ok(0)
     }

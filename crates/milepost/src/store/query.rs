@@ -19,6 +19,11 @@ pub struct CheckpointEntry {
 }
 
 impl CheckpointEntry {
+    /// Whether it has this tag, or was imported under this id.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.marks.tags.iter().any(|tag| tag == name) || self.header.imported_id.as_deref() == Some(name)
+    }
+
     /// An entry of a list.
     pub fn new(header: Header, marks: Marks) -> Self {
         Self { header, marks }
@@ -135,6 +140,27 @@ options! {
         /// At most this many; 0 for all.
         pub limit: usize [number],
     }
+}
+
+/// Puts rows in the order of a query and leaves out those before its cursor and beyond its limit. Within a run the
+/// position is the sequence, over all runs it is the stamp, newest first.
+pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl Fn(&T) -> Cursor) -> Vec<T> {
+    let position = |at: Cursor| if query.run.is_some() { at.sequence } else { at.stamp };
+    let oldest_first = query.oldest_first && query.run.is_some();
+    if let Some(after) = query.after.map(position) {
+        rows.retain(|row| {
+            let at = position(cursor(row));
+            if oldest_first { at > after } else { at < after }
+        });
+    }
+    rows.sort_by_key(|row| position(cursor(row)));
+    if !oldest_first {
+        rows.reverse();
+    }
+    if query.limit > 0 {
+        rows.truncate(query.limit);
+    }
+    rows
 }
 
 /// How a checkpoint is named.

@@ -112,7 +112,7 @@ impl FilesStore {
         Ok(Some(found))
     }
 
-    /// Keeps a log that was just written as `bytes`, so that it need not be read again. Only while the turn is held.
+    /// Keeps a log that was just written as `bytes`, so that it need not be read again. Only while the lock is held.
     pub(super) fn remember(&self, run: &RunId, log: RunLog, bytes: &[u8]) {
         let Ok(meta) = fs::metadata(self.history(run).log()) else { return };
         let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -125,6 +125,14 @@ impl FilesStore {
             log: Arc::new(log),
         };
         self.runs.lock().unwrap_or_else(|e| e.into_inner()).insert(run.clone(), cached);
+    }
+
+    /// The run that a query names, if it exists, or all runs.
+    pub(super) fn load_queried(&self, run: Option<&RunId>) -> Result<Vec<(RunId, Arc<RunLog>)>, StoreError> {
+        match run {
+            Some(run) => Ok(self.load(run)?.map(|log| (run.clone(), log)).into_iter().collect()),
+            None => self.load_all(),
+        }
     }
 
     /// All runs. One whose log cannot be read is shown by what else is there.
@@ -161,38 +169,30 @@ fn read(
         }),
         None => None,
     };
+    let replayed = |mut log: RunLog, bytes: &[u8], known: usize, offset: u64| {
+        let found = pieces(run, &bytes[known..]);
+        log.extend(&found.pieces);
+        log.survey(run, history);
+        // Without a new line the last known one, with which the bytes begin, is still the last.
+        let last_start = if found.pieces.is_empty() { 0 } else { known + found.last_start };
+        Ok(Some(Cached {
+            version,
+            end: End { at: offset + (known + found.end) as u64, open: found.open },
+            last_start: offset + last_start as u64,
+            last_head: head(&bytes[last_start..known + found.end]),
+            log: Arc::new(log),
+        }))
+    };
     if let Some(cached) = grown {
         let bytes = range(&mut file, cached.last_start, version.length).map_err(failed)?;
         // The last known line must still be there: the log may have been cut and written again.
         let known = (cached.end.at - cached.last_start) as usize;
         if !cached.end.open && bytes.len() >= known && bytes.starts_with(&cached.last_head) {
-            let mut log = Arc::unwrap_or_clone(cached.log);
-            let found = pieces(run, &bytes[known..]);
-            let any = !found.pieces.is_empty();
-            log.extend(&found.pieces);
-            log.survey(run, history);
-            let start = if any { known + found.last_start } else { 0 };
-            return Ok(Some(Cached {
-                version,
-                end: End { at: cached.end.at + found.end as u64, open: found.open },
-                last_start: cached.last_start + start as u64,
-                last_head: head(&bytes[start..]),
-                log: Arc::new(log),
-            }));
+            return replayed(Arc::unwrap_or_clone(cached.log), &bytes, known, cached.last_start);
         }
     }
     let bytes = range(&mut file, 0, version.length).map_err(failed)?;
-    let found = pieces(run, &bytes);
-    let mut log = RunLog::default();
-    log.extend(&found.pieces);
-    log.survey(run, history);
-    Ok(Some(Cached {
-        version,
-        end: End { at: found.end as u64, open: found.open },
-        last_start: found.last_start as u64,
-        last_head: head(&bytes[found.last_start..found.end]),
-        log: Arc::new(log),
-    }))
+    replayed(RunLog::default(), &bytes, 0, 0)
 }
 
 fn head(line: &[u8]) -> Vec<u8> {

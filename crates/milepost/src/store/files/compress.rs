@@ -1,7 +1,7 @@
 //! Compression of old documents: `history/<id>.json` becomes `<id>.json.gz`, and both checksums are kept, the seal inside
 //! and that of the compressed bytes in the log.
 //! In: a time. Out: how many were compressed and the bytes that came back. Order: compressed files, the line that names
-//! them, removal of the plain ones; whatever a crash leaves of that reads as before. A few in one turn, so that savers
+//! them, removal of the plain ones; whatever a crash leaves of that reads as before. The lock is released after a few, so that savers
 //! are not kept waiting.
 
 use jiff::Timestamp;
@@ -15,8 +15,8 @@ use crate::model::{CheckpointId, RunId};
 use crate::seal::Verified;
 use crate::store::{MaintenanceReport, StoreError};
 
-/// Documents that are compressed in one turn.
-const A_TURN: usize = 32;
+/// Documents that are compressed before the lock is released.
+const PER_LOCK: usize = 32;
 
 /// A document that was compressed, not yet named by a line.
 struct Packed {
@@ -38,15 +38,15 @@ impl FilesStore {
         let mut report = MaintenanceReport::default();
         for run in runs {
             loop {
-                // Looking takes no turn.
+                // Looking takes no lock.
                 let Some(log) = self.load(&run)? else { break };
                 self.sweep_plain(&run, &log, &mut report)?;
                 if candidates(&log, before).next().is_none() {
                     break;
                 }
-                let _turn = self.acquire()?;
+                let _lock = self.acquire()?;
                 let Some(log) = self.load(&run)? else { break };
-                if self.compress_some(&run, &log, before, &mut report)? < A_TURN {
+                if self.compress_some(&run, &log, before, &mut report)? < PER_LOCK {
                     break;
                 }
             }
@@ -54,7 +54,7 @@ impl FilesStore {
         Ok(report)
     }
 
-    /// Compresses so many as one turn takes, and says how many that were.
+    /// Compresses at most `PER_LOCK` documents; returns how many.
     fn compress_some(
         &self,
         run: &RunId,
@@ -106,7 +106,7 @@ impl FilesStore {
                 .map_err(|e| self.write_error(&path, e))?;
             change.gz.push((header.sequence, check));
             packed.push(Packed { id: header.snapshot_id.clone(), freed: header.size.saturating_sub(size) });
-            if packed.len() == A_TURN {
+            if packed.len() == PER_LOCK {
                 break;
             }
         }
@@ -131,7 +131,7 @@ impl FilesStore {
                 .unpacked_of(run, live)
                 .is_some_and(|bytes| Verified::read(bytes, &live.entry.header).is_ok());
             if good {
-                let _turn = self.acquire()?;
+                let _lock = self.acquire()?;
                 report.bytes_freed += history::remove(&history.plain(&live.entry.header.snapshot_id));
             }
         }

@@ -1,4 +1,4 @@
-//! House-keeping of the file layout: finds and mends what crashes and damage left, compacts logs.
+//! Maintenance of the file layout: finds and repairs what crashes and damage left, compacts logs.
 //! In: what to do. Out: what was found and done, named by paths within the store.
 //! It removes only what no commit speaks of, and keeps a damaged log beside the mended one.
 
@@ -31,23 +31,23 @@ impl FilesStore {
             Maintenance::Compact => return self.compact_all(),
             Maintenance::Inspect | Maintenance::Repair => {}
         }
-        let turn = match (self.acquire(), what) {
+        let lock = match (self.acquire(), what) {
             // Looking is possible where writing is not.
             (Err(StoreError::ReadOnly { .. } | StoreError::Write { .. }), Maintenance::Inspect) => None,
-            (turn, _) => Some(turn?),
+            (lock, _) => Some(lock?),
         };
         let mut round =
             Round { store: self, mend: what == Maintenance::Repair, report: MaintenanceReport::default() };
         round.inspect()?;
-        drop(turn);
+        drop(lock);
         Ok(round.report)
     }
 
-    /// Writes long logs anew, one in a turn, so that savers are not kept waiting.
+    /// Writes long logs anew; the lock is released after each, so that savers are not kept waiting.
     fn compact_all(&self) -> Result<MaintenanceReport, StoreError> {
         let mut report = MaintenanceReport::default();
         for run in self.run_ids()? {
-            let _turn = self.acquire()?;
+            let _lock = self.acquire()?;
             let Some(log) = self.load(&run)? else { continue };
             let freed = self.compact(&run, &log)?;
             report.bytes_freed += freed;

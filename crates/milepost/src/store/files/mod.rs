@@ -49,7 +49,7 @@ const FORMAT: u64 = 1;
 #[derive(Debug)]
 pub struct FilesStore {
     root: PathBuf,
-    gate: FairLock,
+    lock: FairLock,
     wait: Duration,
     /// Why the store is foreign, if it is: then nothing is written.
     foreign: Option<ForeignReason>,
@@ -64,7 +64,7 @@ impl FilesStore {
         let own = dir.join(OWN_FOLDER);
         let store = Self {
             root: dir,
-            gate: FairLock::new(own.join("turn"), own.join("write")),
+            lock: FairLock::new(own.join("turn"), own.join("write")),
             wait: options.wait,
             foreign: options.foreign.clone(),
             runs: Mutex::default(),
@@ -81,7 +81,7 @@ impl FilesStore {
 
     /// Makes the store, once, whoever comes first. The format comes last: whoever finds it finds the id and its record.
     fn make(&self, state: Option<&UserState>) -> Result<(), StoreError> {
-        let _turn = self.turn()?;
+        let _lock = self.lock_for_writing()?;
         if self.check_format().is_ok() {
             return Ok(());
         }
@@ -128,15 +128,15 @@ impl FilesStore {
     /// Waits for the right to write.
     fn acquire(&self) -> Result<FairLockGuard, StoreError> {
         self.check_format()?;
-        self.turn()
+        self.lock_for_writing()
     }
 
-    fn turn(&self) -> Result<FairLockGuard, StoreError> {
+    fn lock_for_writing(&self) -> Result<FairLockGuard, StoreError> {
         if let Some(why) = &self.foreign {
             let place = self.root.display().to_string();
             return Err(StoreError::Untrusted { place, why: why.clone() });
         }
-        self.gate.acquire(self.wait).map_err(|e| match e {
+        self.lock.acquire(self.wait).map_err(|e| match e {
             LockError::Busy(waited) => StoreError::Busy { place: self.root.display().to_string(), waited },
             LockError::Io(path, e) => self.write_error(&path, e),
         })
@@ -188,7 +188,7 @@ impl FilesStore {
         if self.foreign.is_some() || unfit() {
             return;
         }
-        let Some(_turn) = self.gate.try_acquire() else { return };
+        let Some(_lock) = self.lock.try_acquire() else { return };
         // Somebody may have written since.
         let now = self.load(run).ok().flatten();
         if now
@@ -205,7 +205,7 @@ fn read_error(path: &Path, e: io::Error) -> StoreError {
 
 impl Store for FilesStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        let _turn = self.acquire()?;
+        let _lock = self.acquire()?;
         let log = self.load(run)?;
         let stamp = self.next_stamp(log.as_deref())?;
         let view = log.as_deref().unwrap_or(&RunLog::default()).view(stamp);
@@ -267,12 +267,8 @@ impl Store for FilesStore {
     }
 
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-        let logs = match query.run {
-            Some(run) => self.load(run)?.map(|log| (run.clone(), log)).into_iter().collect(),
-            None => self.load_all()?,
-        };
         let mut page = EventPage::default();
-        for (run, log) in &logs {
+        for (run, log) in &self.load_queried(query.run)? {
             page.events.extend(log.events.iter().filter(|(at, _)| *at > query.after).cloned());
             if log.is_lossy() {
                 let found = format!("{} damaged lines", log.lost + log.trailing);
@@ -298,7 +294,7 @@ impl Store for FilesStore {
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
-        let _turn = self.acquire()?;
+        let _lock = self.acquire()?;
         self.remove_run(run, only_at)
     }
 

@@ -12,9 +12,8 @@ use super::state::RunLog;
 use crate::clock;
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
-use crate::store::check::checksum;
+use crate::store::check::{checksummed_line, parse_checksummed_line};
 use crate::store::{Part, StoreError};
-use data_encoding::HEXLOWER;
 
 impl FilesStore {
     fn stamp_file(&self) -> PathBuf {
@@ -25,9 +24,9 @@ impl FilesStore {
         self.root.join(OWN_FOLDER).join("floor")
     }
 
-    /// The next free stamp. Only for the holder of the turn.
+    /// The next free stamp. Only while the lock is held.
     pub(super) fn next_stamp(&self, log: Option<&RunLog>) -> Result<u64, StoreError> {
-        let here = log.map_or(0, RunLog::highest_stamp);
+        let last_of_run = log.map_or(0, RunLog::highest_stamp);
         let last = match number(&read(&self.stamp_file())) {
             Some((boot, n)) if Some(boot.as_str()) == clock::boot_id() => n,
             // After a power cut the shortcut may be behind: what is durable decides.
@@ -38,7 +37,7 @@ impl FilesStore {
                 runs.iter().map(|(_, log)| log.highest_stamp()).max().unwrap_or(0).max(known)
             }
         };
-        Ok(last.max(here) + 1)
+        Ok(last.max(last_of_run) + 1)
     }
 
     /// Notes the last stamp that a commit takes, before the commit: a crash leaves a gap and never a repetition.
@@ -64,16 +63,12 @@ fn read(path: &Path) -> Vec<u8> {
 
 fn text(n: u64) -> String {
     let text = format!("{} {n:020}", clock::boot_id().unwrap_or("unknown"));
-    let check = HEXLOWER.encode(&checksum(Part::Log, &[b"stamp"], text.as_bytes()));
-    format!("{text} {check}\n")
+    checksummed_line(Part::Log, b"stamp", &text)
 }
 
 /// The boot and the number, if the text is what was written.
 fn number(bytes: &[u8]) -> Option<(String, u64)> {
-    let (text, check) = std::str::from_utf8(bytes).ok()?.trim_end().rsplit_once(' ')?;
-    if HEXLOWER.encode(&checksum(Part::Log, &[b"stamp"], text.as_bytes())) != check {
-        return None;
-    }
-    let (boot, n) = text.split_once(' ')?;
+    let line = std::str::from_utf8(bytes).ok()?.trim_end();
+    let (boot, n) = parse_checksummed_line(Part::Log, b"stamp", line)?.split_once(' ')?;
     Some((boot.to_owned(), n.parse().ok()?))
 }

@@ -64,6 +64,13 @@ impl RowRef<'_> {
         }
     }
 
+    pub(super) fn id(&self) -> &CheckpointId {
+        match self {
+            Self::Live(live) => &live.entry.header.snapshot_id,
+            Self::Unexplained(found) => &found.id,
+        }
+    }
+
     pub(super) fn row(&self, run: &RunId) -> Row {
         match self {
             Self::Live(live) => Row::Intact(live.entry.clone()),

@@ -1,5 +1,5 @@
 //! One commit, in order: documents, then one line in the log, then `latest.json`, then the removal of what was dropped.
-//! In: what a decision wants done. Out: all of it durable, or nothing. Runs only while the turn is held.
+//! In: what a decision wants done. Out: all of it durable, or nothing. Runs only while the lock is held.
 //! What comes after the line may fail without harm: it is derived, or swept by `Repair`.
 
 use std::collections::HashSet;
@@ -121,8 +121,8 @@ impl FilesStore {
         state: &RunLog,
     ) -> Result<(), StoreError> {
         let path = self.history(run).log();
-        let mut bytes =
-            line(run, change, record, state.previous.as_ref()).map_err(|e| self.not_written(&path, e))?;
+        let mut bytes = line(run, change, record, state.previous.as_ref())
+            .map_err(|e| self.write_error(&path, e.into()))?;
         let end = self.load_with_end(run)?.map(|(_, end)| end).unwrap_or_default();
         if end.open {
             bytes.insert(0, b'\n');
@@ -135,10 +135,6 @@ impl FilesStore {
                 source: e.into(),
             },
         })
-    }
-
-    fn not_written(&self, path: &std::path::Path, e: serde_json::Error) -> StoreError {
-        StoreError::Write { place: path.display().to_string(), source: Box::new(e) }
     }
 
     /// Makes `latest.json` what the log says, from an intact document only. Best effort.
@@ -211,8 +207,8 @@ impl FilesStore {
             change.stamp = log.stamp;
             change.last = log.last_sequence;
             let record = record.filter(|_| i + 1 == count);
-            let line =
-                line(run, &change, record, previous.as_ref()).map_err(|e| self.not_written(&path, e))?;
+            let line = line(run, &change, record, previous.as_ref())
+                .map_err(|e| self.write_error(&path, e.into()))?;
             bytes.extend_from_slice(&line);
             previous = Some(change);
         }
@@ -259,9 +255,8 @@ impl CommitLookup for FileLookup<'_> {
     }
 
     fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
-        let mut own: HashSet<&CheckpointId> =
-            self.log.entries.values().map(|live| &live.entry.header.snapshot_id).collect();
-        own.extend(self.log.unexplained.iter().map(|found| &found.id));
+        let rows = self.log.rows();
+        let own: HashSet<&CheckpointId> = rows.iter().map(RowRef::id).collect();
         if let Some(id) = ids.iter().find(|id| own.contains(**id)) {
             return Ok(Some((*id).clone()));
         }
@@ -269,11 +264,7 @@ impl CommitLookup for FileLookup<'_> {
             let history = self.store.history(other);
             let Some(id) = ids.iter().find(|id| history.holds(id)) else { continue };
             // A file alone may be what a crash left.
-            let named = |row: &RowRef<'_>| match row {
-                RowRef::Live(live) => live.entry.header.snapshot_id == **id,
-                RowRef::Unexplained(found) => found.id == **id,
-            };
-            if self.store.load(other)?.is_some_and(|log| log.rows().iter().any(named)) {
+            if self.store.load(other)?.is_some_and(|log| log.rows().iter().any(|row| row.id() == *id)) {
                 return Ok(Some((*id).clone()));
             }
         }

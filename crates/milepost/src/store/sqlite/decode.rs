@@ -12,7 +12,7 @@ use crate::store::check::checksum;
 use crate::store::{CheckpointEntry, Cursor, Damage, DamageKind, Part, Row};
 
 /// A row of `run`, proven or not.
-pub(super) struct RunLine {
+pub(super) struct RunTableRow {
     pub(super) n: i64,
     pub(super) run_id: String,
     pub(super) stamp: u64,
@@ -22,20 +22,6 @@ pub(super) struct RunLine {
     pub(super) record: std::result::Result<Box<RunRecord>, Damage>,
     /// A damaged byte has changed the id in its row.
     pub(super) renamed: bool,
-}
-
-impl RunLine {
-    /// This line with the record that belongs to it, if it proves itself.
-    pub(super) fn proven(mut self, stored: &[u8], value: &[u8]) -> Self {
-        let key = run_key(&self);
-        let key = [self.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
-        let record = verified_cache::recall(&verified_cache::RECORDS, &key, value, stored, || {
-            prove(Part::Run, &key, value, stored)?;
-            parse(Part::Run, value)
-        });
-        self.record = record.map(Box::new);
-        self
-    }
 }
 
 /// Bytes of a text or blob column, whatever a stray hand made of it.
@@ -80,38 +66,43 @@ pub(super) fn parse<T: serde::de::DeserializeOwned>(
     serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
 }
 
-/// Compares a checksum.
+/// Compares the checksum of a value with the stored one.
 pub(super) fn prove(
     part: Part,
     key: &[&[u8]],
     value: &[u8],
     stored: &[u8],
 ) -> std::result::Result<(), Damage> {
-    let expected = checksum(part, key, value);
-    if expected[..] == *stored {
-        return Ok(());
-    }
-    Err(Damage::integrity(part, HEXLOWER.encode(stored), HEXLOWER.encode(&expected)))
+    compare(part, checksum(part, key, value), stored)
 }
 
-fn run_key(line: &RunLine) -> [[u8; 8]; 5] {
-    [line.n as u64, line.stamp, line.last_sequence, line.count, line.events].map(u64::to_le_bytes)
+/// Compares the checksum of what is there with the stored one.
+pub(super) fn compare(part: Part, found: [u8; 16], stored: &[u8]) -> std::result::Result<(), Damage> {
+    if found[..] == *stored {
+        return Ok(());
+    }
+    Err(Damage::integrity(part, HEXLOWER.encode(stored), HEXLOWER.encode(&found)))
+}
+
+fn run_key(run_row: &RunTableRow) -> [[u8; 8]; 5] {
+    [run_row.n as u64, run_row.stamp, run_row.last_sequence, run_row.count, run_row.events]
+        .map(u64::to_le_bytes)
 }
 
 /// The checksum of a run's record. The record is remembered: the next write of the run begins with it.
-pub(super) fn run_checksum(line: &RunLine, record: &RunRecord, text: &str) -> [u8; 16] {
-    let key = run_key(line);
-    let key = [line.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
+pub(super) fn run_checksum(run_row: &RunTableRow, record: &RunRecord, text: &str) -> [u8; 16] {
+    let key = run_key(run_row);
+    let key = [run_row.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
     let sum = checksum(Part::Run, &key, text.as_bytes());
     verified_cache::remember(&verified_cache::RECORDS, &key, text.as_bytes(), &sum, record);
     sum
 }
 
-/// Columns of `run_line`.
+/// Columns of `run_table_row`.
 pub(super) const RUN: &str = "n, run_id, stamp, last_sequence, count, events, checksum, record";
 
-pub(super) fn run_line(row: &SqlRow<'_>) -> Result<RunLine> {
-    let line = RunLine {
+pub(super) fn run_table_row(row: &SqlRow<'_>) -> Result<RunTableRow> {
+    let mut run_row = RunTableRow {
         n: row.get(0)?,
         run_id: text(row, 1)?,
         stamp: number(row, 2)?,
@@ -121,7 +112,15 @@ pub(super) fn run_line(row: &SqlRow<'_>) -> Result<RunLine> {
         record: Err(Damage::integrity(Part::Run, "", "")),
         renamed: false,
     };
-    Ok(line.proven(&bytes(row, 6)?, &bytes(row, 7)?))
+    let (stored, value) = (slice(row, 6)?, slice(row, 7)?);
+    let key = run_key(&run_row);
+    let key = [run_row.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
+    let record = verified_cache::recall(&verified_cache::RECORDS, &key, value, stored, || {
+        prove(Part::Run, &key, value, stored)?;
+        parse(Part::Run, value)
+    });
+    run_row.record = record.map(Box::new);
+    Ok(run_row)
 }
 
 pub(super) fn header_key(n: i64, sequence: u64, stamp: u64) -> [[u8; 8]; 3] {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::decode::{bytes, integer, number, prove};
+use super::decode::{bytes, compare, integer, number};
 use crate::store::check::checksum;
 use crate::store::frame::{self, MOST_DEPENDANTS, SMALL};
 use crate::store::{Damage, Part};
@@ -15,13 +15,15 @@ struct Stored {
     checksum: Vec<u8>,
 }
 
+/// A document, or why it cannot be read.
+pub(super) type Document = std::result::Result<Vec<u8>, Damage>;
+
 pub(super) fn frame_checksum(n: i64, sequence: u64, base: u64, dependants: u64, data: &[u8]) -> [u8; 16] {
     let key = [n as u64, sequence, base, dependants].map(u64::to_le_bytes);
     checksum(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], data)
 }
 
 fn fetch(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Stored>> {
-    let of = "FROM checkpoint c JOIN {} f ON f.stamp = c.stamp WHERE c.run_n = ?1 AND c.sequence = ?2";
     let stored = |row: &rusqlite::Row<'_>| {
         Ok(Stored {
             base: number(row, 0)?,
@@ -30,21 +32,22 @@ fn fetch(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Stored>> {
             checksum: bytes(row, 3)?,
         })
     };
-    let whole = format!("SELECT 0, 0, f.data, f.checksum {}", of.replace("{}", "whole"));
-    let found = tx.prepare_cached(&whole)?.query_row(params![n, integer(sequence)], stored).optional()?;
-    if found.is_some() {
-        return Ok(found);
+    for (table, columns) in [("whole", "0, 0"), ("delta", "f.base, f.dependants")] {
+        let select = format!(
+            "SELECT {columns}, f.data, f.checksum FROM checkpoint c JOIN {table} f ON f.stamp = c.stamp \
+             WHERE c.run_n = ?1 AND c.sequence = ?2"
+        );
+        let found =
+            tx.prepare_cached(&select)?.query_row(params![n, integer(sequence)], stored).optional()?;
+        if found.is_some() {
+            return Ok(found);
+        }
     }
-    let delta = format!("SELECT f.base, f.dependants, f.data, f.checksum {}", of.replace("{}", "delta"));
-    tx.prepare_cached(&delta)?.query_row(params![n, integer(sequence)], stored).optional()
+    Ok(None)
 }
 
 /// Reads one document of the tables; `None` if there is no such checkpoint.
-pub(super) fn read(
-    tx: &Connection,
-    n: i64,
-    sequence: u64,
-) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
+pub(super) fn read(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Document>> {
     let there = tx
         .prepare_cached("SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
         .exists(params![n, integer(sequence)])?;
@@ -61,10 +64,8 @@ pub(super) fn read(
         let Some(stored) = fetch(tx, n, at)? else {
             return because(Damage::integrity(Part::Body, "a frame", "no frame"));
         };
-        let key = [n as u64, at, stored.base, stored.dependants].map(u64::to_le_bytes);
-        if let Err(damage) =
-            prove(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], &stored.data, &stored.checksum)
-        {
+        let checksum = frame_checksum(n, at, stored.base, stored.dependants, &stored.data);
+        if let Err(damage) = compare(Part::Body, checksum, &stored.checksum) {
             return because(damage);
         }
         let base = stored.base;
@@ -91,19 +92,19 @@ pub(super) fn read(
     Ok(Some(Ok(document)))
 }
 
-pub(super) fn unpack(frame: &[u8], base: &[u8]) -> std::result::Result<Vec<u8>, Damage> {
+pub(super) fn unpack(frame: &[u8], base: &[u8]) -> Document {
     frame::unpack(frame, base).map_err(|e| Damage::integrity(Part::Body, "a readable frame", e.to_string()))
 }
 
 /// Stores a new document whole.
 pub(super) fn put(tx: &Connection, n: i64, sequence: u64, stamp: u64, document: &[u8]) -> Result<()> {
-    let data = frame::newest(document).map_err(packing)?;
-    let sum = frame_checksum(n, sequence, 0, 0, &data);
-    tx.prepare_cached("INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)")?.execute(params![
-        integer(stamp),
-        sum,
-        data
-    ])?;
+    insert_whole(tx, n, sequence, stamp, &frame::newest(document).map_err(packing)?)
+}
+
+fn insert_whole(tx: &Connection, n: i64, sequence: u64, stamp: u64, data: &[u8]) -> Result<()> {
+    let sum = frame_checksum(n, sequence, 0, 0, data);
+    let insert = "INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)";
+    tx.prepare_cached(insert)?.execute(params![integer(stamp), sum, data])?;
     Ok(())
 }
 
@@ -172,7 +173,7 @@ pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option
         return Ok(());
     }
     let Some(Ok(base_document)) = read(tx, n, base.sequence)? else { return Ok(()) };
-    let data = frame::against(&document, &base_document).map_err(packing)?;
+    let data = frame::pack(&document, &base_document).map_err(packing)?;
     if data.len() < old.length {
         let sum = frame_checksum(n, old.sequence, base.sequence, dependants, &data);
         tx.prepare_cached("DELETE FROM whole WHERE stamp = ?1")?.execute([integer(old.stamp)])?;
@@ -200,14 +201,8 @@ pub(super) fn make_dependant_whole(tx: &Connection, n: i64, sequence: u64) -> Re
     // One that cannot be read any more cannot be saved either; verify keeps naming it.
     let Some(Ok(document)) = read(tx, n, below.sequence)? else { return Ok(()) };
     let data = frame::whole(&document).map_err(packing)?;
-    let sum = frame_checksum(n, below.sequence, 0, 0, &data);
     tx.prepare_cached("DELETE FROM delta WHERE stamp = ?1")?.execute([integer(below.stamp)])?;
-    tx.prepare_cached("INSERT INTO whole (stamp, checksum, data) VALUES (?1, ?2, ?3)")?.execute(params![
-        integer(below.stamp),
-        sum,
-        data
-    ])?;
-    Ok(())
+    insert_whole(tx, n, below.sequence, below.stamp, &data)
 }
 
 pub(super) fn packing(e: std::io::Error) -> rusqlite::Error {

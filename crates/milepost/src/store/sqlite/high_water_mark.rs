@@ -10,9 +10,8 @@ use std::sync::OnceLock;
 use super::sibling;
 use crate::fs::{atomic, bounded};
 use crate::model::StoreId;
-use crate::store::check::checksum;
+use crate::store::check::{checksummed_line, parse_checksummed_line};
 use crate::store::{Part, StoreUrl, identity};
-use data_encoding::HEXLOWER;
 
 /// Maximum size of the file.
 const LIMIT: u64 = 256;
@@ -95,25 +94,16 @@ impl HighWaterMark {
 
     fn write(&self, word: &str, stamp: u64) {
         let Some(id) = self.id() else { return };
-        let text = text(id, word, stamp);
+        let line = checksummed_line(Part::Wal, b"mark", &format!("{id} {word:<12} {stamp:020}"));
         let mut options = OpenOptions::new();
         // One write over the old text, which has the same length: a killed process leaves the one or the other.
         let _ = atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
-            .and_then(|mut file| file.write_all(text.as_bytes()));
+            .and_then(|mut file| file.write_all(line.as_bytes()));
     }
-}
-
-fn text(id: &StoreId, word: &str, stamp: u64) -> String {
-    let text = format!("{id} {word:<12} {stamp:020}");
-    let check = HEXLOWER.encode(&checksum(Part::Wal, &[b"mark"], text.as_bytes()));
-    format!("{text} {check}\n")
 }
 
 fn parse(text: &str, id: &StoreId) -> Option<Reading> {
-    let (line, check) = text.lines().next()?.rsplit_once(' ')?;
-    if HEXLOWER.encode(&checksum(Part::Wal, &[b"mark"], line.as_bytes())) != check {
-        return None;
-    }
+    let line = parse_checksummed_line(Part::Wal, b"mark", text.lines().next()?)?;
     let mut words = line.split_ascii_whitespace();
     let (found, word, stamp) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
     match word {

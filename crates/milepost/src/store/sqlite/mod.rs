@@ -1,6 +1,6 @@
 //! The default store: one SQLite file in WAL mode with `synchronous=FULL`, so that acknowledged means on disk.
-//! In: decisions. Out: rows, each under a checksum. Writers of any process take turns at two lock files before they
-//! begin; readers never wait. Connections are pooled, and reopened after a fork.
+//! In: decisions. Out: rows, each under a checksum. Writers of any process queue at two lock files before they begin;
+//! readers never wait. Connections are pooled, and reopened after a fork.
 
 mod connection;
 mod decode;
@@ -22,7 +22,7 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode};
 
 use self::connection::{Access, Db};
 use self::high_water_mark::HighWaterMark;
@@ -43,7 +43,7 @@ use crate::model::RunId;
 pub struct SqliteStore {
     path: PathBuf,
     options: OpenOptions,
-    gate: FairLock,
+    lock: FairLock,
     mark: HighWaterMark,
     /// The file system's name where WAL is not safe on it.
     unsafe_on: Option<&'static str>,
@@ -55,6 +55,9 @@ struct Pool {
     pid: u32,
     idle: Vec<Db>,
 }
+
+/// The result of an operation on the store, in modules where `Result` is that of SQLite.
+type StoreResult<T> = Result<T, StoreError>;
 
 /// The path of a file that lies beside the database under its name and a suffix.
 fn sibling(database: &Path, suffix: &str) -> PathBuf {
@@ -70,7 +73,7 @@ impl SqliteStore {
         let mut store = Self {
             path: path.to_owned(),
             options: options.clone(),
-            gate: FairLock::new(sibling(path, "-turn"), sibling(path, "-lock")),
+            lock: FairLock::new(sibling(path, "-turn"), sibling(path, "-lock")),
             mark: HighWaterMark::new(path, project_paths::unsafe_file_system(folder).is_none()),
             unsafe_on: None,
             pool: Mutex::new(Pool { pid: std::process::id(), idle: Vec::new() }),
@@ -124,11 +127,11 @@ impl SqliteStore {
 
     /// Makes the tables, once, whoever comes first.
     fn make(&self) -> Result<Db, StoreError> {
-        let _turn = self.turn()?;
-        self.make_in_turn()
+        let _lock = self.lock_for_writing()?;
+        self.make_locked()
     }
 
-    fn make_in_turn(&self) -> Result<Db, StoreError> {
+    fn make_locked(&self) -> Result<Db, StoreError> {
         let mut options = std::fs::OpenOptions::new();
         atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
             .map_err(|e| self.io_error(e))?;
@@ -168,13 +171,10 @@ impl SqliteStore {
 
     /// Leaves a run without a record that proves itself, so that the engine rebuilds it from what the run holds.
     fn forget_record(&self, run: &RunId) -> Result<(), StoreError> {
-        self.with(Access::Write, |db| {
-            transact(self, db, &mut |tx, view, base| {
-                view.merge().map_err(|e| self.write_error(e))?;
-                tx.execute("UPDATE run SET checksum = x'' WHERE run_id = ?1", [run.as_str()])
-                    .map_err(|e| self.write_error(e))?;
-                Ok(Outcome::same_stamp((), base))
-            })
+        self.change_tables(|tx, view| {
+            view.merge()?;
+            tx.execute("UPDATE run SET checksum = x'' WHERE run_id = ?1", [run.as_str()])?;
+            Ok(())
         })
     }
 
@@ -236,6 +236,24 @@ impl SqliteStore {
         result
     }
 
+    /// Reads in one consistent view.
+    fn read<T>(&self, work: impl FnOnce(&StoreView<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(|tx| work(&StoreView::load(tx)?)).map_err(|e| self.error(e)))
+    }
+
+    /// Changes the tables in one write that takes no stamp. Only while the lock is held.
+    fn change_tables<T>(
+        &self,
+        mut work: impl FnMut(&Connection, &StoreView<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.with(Access::Write, |db| {
+            transact(self, db, &mut |tx, view, base| {
+                let value = work(tx, view).map_err(|e| self.write_error(e))?;
+                Ok(Outcome::same_stamp(value, base))
+            })
+        })
+    }
+
     fn return_to_pool(&self, db: Db) {
         let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
         if pool.idle.len() < 8 {
@@ -243,11 +261,11 @@ impl SqliteStore {
         }
     }
 
-    fn turn(&self) -> Result<FairLockGuard, StoreError> {
+    fn lock_for_writing(&self) -> Result<FairLockGuard, StoreError> {
         if let Some(why) = &self.options.foreign {
             return Err(StoreError::Untrusted { place: self.place(), why: why.clone() });
         }
-        self.gate.acquire(self.options.wait).map_err(|e| match e {
+        self.lock.acquire(self.options.wait).map_err(|e| match e {
             LockError::Busy(waited) => StoreError::Busy { place: self.place(), waited },
             LockError::Io(_, e) => self.io_error(e),
         })
@@ -314,7 +332,7 @@ impl Drop for SqliteStore {
             return;
         }
         if let Some(db) = pool.idle.iter_mut().find(|db| db.leaves_long_wal())
-            && let Some(_turn) = self.gate.try_acquire()
+            && let Some(_lock) = self.lock.try_acquire()
         {
             let _ = db.empty_wal();
         }
@@ -327,16 +345,16 @@ impl Drop for SqliteStore {
 
 impl Store for SqliteStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        let _turn = match self.turn() {
+        let _lock = match self.lock_for_writing() {
             // The whole folder was removed under a long-lived store.
             Err(StoreError::Write { .. }) if self.options.create && !self.path.exists() => {
                 atomic::create_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
-                self.turn()?
+                self.lock_for_writing()?
             }
-            turn => turn?,
+            locked => locked?,
         };
         if self.options.create && !self.path.exists() {
-            let db = self.make_in_turn()?;
+            let db = self.make_locked()?;
             self.return_to_pool(db);
         }
         self.with(Access::Write, |db| {
@@ -351,21 +369,15 @@ impl Store for SqliteStore {
     }
 
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        self.with(Access::Any, |db| {
-            db.snapshot(|tx| StoreView::load(tx)?.run(run)).map_err(|e| self.error(e))
-        })
+        self.read(|view| view.run(run))
     }
 
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
-        self.with(Access::Any, |db| {
-            db.snapshot(|tx| StoreView::load(tx)?.runs(query)).map_err(|e| self.error(e))
-        })
+        self.read(|view| view.runs(query))
     }
 
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-        self.with(Access::Any, |db| {
-            db.snapshot(|tx| StoreView::load(tx)?.headers(query)).map_err(|e| self.error(e))
-        })
+        self.read(|view| view.headers(query))
     }
 
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
@@ -386,19 +398,15 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-        self.with(Access::Any, |db| {
-            db.snapshot(|tx| StoreView::load(tx)?.events(query)).map_err(|e| self.error(e))
-        })
+        self.read(|view| view.events(query))
     }
 
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
-        self.with(Access::Any, |db| {
-            db.snapshot(|tx| StoreView::load(tx)?.retention_entries(run, newest)).map_err(|e| self.error(e))
-        })
+        self.read(|view| view.retention_entries(run, newest))
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
-        let _turn = self.turn()?;
+        let _lock = self.lock_for_writing()?;
         self.with(Access::Write, |db| {
             let deleted = write::delete_run(self, db, run, only_at)?;
             if deleted {
@@ -415,14 +423,13 @@ impl Store for SqliteStore {
 
     fn lost_writes(&self) -> Result<u64, StoreError> {
         let mark = self.mark.read();
-        let read = |tx: &rusqlite::Connection| {
-            let losses = loss::load(tx)?;
-            let newest = StoreView::load(tx)?.newest_stamp()?.max(loss::newest(&losses));
+        self.read(|view| {
+            let losses = view.losses()?;
+            let newest = view.newest_stamp()?.max(loss::newest(&losses));
             let known = losses.iter().filter(|loss| !loss.acknowledged).map(loss::Loss::writes);
             let known = known.fold(0, u64::saturating_add);
             Ok(known.saturating_add(mark.ahead_of(newest).map_or(0, |expected| expected - newest)))
-        };
-        self.with(Access::Any, |db| db.snapshot(read).map_err(|e| self.error(e)))
+        })
     }
 
     fn info(&self) -> Result<StoreInfo, StoreError> {

@@ -8,18 +8,18 @@ use std::path::Path;
 
 use rusqlite::{Connection, Result, params};
 
-use super::connection::Db;
+use super::connection::Access;
 use super::decode::{self, EVENT_PLACES, integer, number};
 use super::loss::{self, Loss};
 use super::salvage;
 use super::transact::{Outcome, transact};
 use super::view::StoreView;
 use super::wal::{self, Unproven};
-use super::{SqliteStore, frames, rows, sibling};
+use super::{SqliteStore, StoreResult, frames, rows, sibling};
 use crate::fs::{atomic, bounded};
 use crate::model::{Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Verified;
-use crate::store::{EventQuery, Slot, StoreError};
+use crate::store::{EventQuery, Slot};
 
 /// Maximum size of a WAL that is rebuilt in memory.
 const WAL_LIMIT: u64 = 1 << 30;
@@ -69,19 +69,18 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// Brings back what can be proven of all losses, and acknowledges the rest. The caller holds the turn.
-pub(super) fn recover(store: &SqliteStore, db: &mut Db) -> std::result::Result<Recovery, StoreError> {
+/// Brings back what can be proven of all losses, and acknowledges the rest. The caller holds the lock.
+pub(super) fn recover(store: &SqliteStore) -> StoreResult<Recovery> {
     // A transaction of any kind notices a loss that nobody has noticed yet.
-    let losses = transact(store, db, &mut |tx, _, _| {
-        loss::load(tx).map(Outcome::Unchanged).map_err(|e| store.write_error(e))
+    let losses = store.with(Access::Write, |db| {
+        transact(store, db, &mut |_, view, _| {
+            view.losses().map(Outcome::Unchanged).map_err(|e| store.write_error(e))
+        })
     })?;
     let mut recovery = Recovery::default();
     for loss in losses.into_iter().filter(|loss| !loss.acknowledged) {
         let found = loss.copy(&store.path).map_or_else(BTreeMap::new, |copy| search(store, &loss, &copy));
-        recovery.checkpoints += transact(store, db, &mut |tx, view, base| {
-            let put = put_back(tx, view, &loss, &found).map_err(|e| store.write_error(e))?;
-            Ok(Outcome::same_stamp(put, base))
-        })?;
+        recovery.checkpoints += store.change_tables(|tx, view| put_back(tx, view, &loss, &found))?;
         recovery.losses += 1;
         recovery.kept.extend(Some(loss.kept).filter(|name| !name.is_empty()));
     }
@@ -119,7 +118,7 @@ fn search_rebuilt(
     let survey = salvage::survey(&path)?;
     let connection = salvage::connect(&path)?;
     let view = StoreView::load_readable(&connection);
-    for (run, checkpoints) in survey.found() {
+    for (run, checkpoints) in &survey.found {
         let entry = found.entry(run.clone()).or_default();
         for (sequence, place) in checkpoints {
             if !is_lost(loss, place.stamp) || entry.checkpoints.contains_key(sequence) {
@@ -134,8 +133,7 @@ fn search_rebuilt(
             entry.tail = Some(tail);
         }
         let after = loss.found.saturating_mul(EVENT_PLACES).saturating_add(EVENT_PLACES - 1);
-        let query = EventQuery { run: Some(run), after, limit: 0 };
-        if let Ok(page) = view.events(&query) {
+        if let Ok(page) = view.events(&EventQuery::default().run(run).after(after)) {
             entry.events.extend(page.events);
         }
     }
@@ -148,10 +146,15 @@ fn is_lost(loss: &Loss, stamp: u64) -> bool {
 
 /// The run's own row, if it proves itself.
 fn tail(view: &StoreView<'_>, run: &RunId) -> Option<Tail> {
-    let line = view.find_run(run).ok()??;
-    let items = view.items(line.n).ok()?;
+    let run_row = view.find_run(run).ok()??;
+    let items = view.items(run_row.n).ok()?;
     let items = items.into_iter().map(|(_, item)| item).collect::<std::result::Result<_, _>>().ok()?;
-    Some(Tail { stamp: line.stamp, last_sequence: line.last_sequence, record: *line.record.ok()?, items })
+    Some(Tail {
+        stamp: run_row.stamp,
+        last_sequence: run_row.last_sequence,
+        record: *run_row.record.ok()?,
+        items,
+    })
 }
 
 /// The page size that the header of a database names.
@@ -191,18 +194,17 @@ fn put_back_run(
     if found.checkpoints.is_empty() && found.tail.is_none() {
         return Ok(0);
     }
-    let known = view.find_run(run)?;
-    let mut line = match known {
-        Some(line) => line,
+    let mut run_row = match view.find_run(run)? {
+        Some(run_row) => run_row,
         None => rows::new_run(tx, run, loss.found)?,
     };
-    let written_since = line.stamp > loss.found;
+    let written_since = run_row.stamp > loss.found;
     let mut count = 0;
     for (sequence, checkpoint) in &found.checkpoints {
-        if put_back_checkpoint(tx, view, line.n, *sequence, checkpoint)? {
+        if put_back_checkpoint(tx, view, run_row.n, *sequence, checkpoint)? {
             count += 1;
-            line.count += 1;
-            line.last_sequence = line.last_sequence.max(*sequence);
+            run_row.count += 1;
+            run_row.last_sequence = run_row.last_sequence.max(*sequence);
         }
     }
     let mut by_stamp: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
@@ -210,25 +212,25 @@ fn put_back_run(
         by_stamp.entry(position / EVENT_PLACES).or_default().push(event.clone());
     }
     for (stamp, events) in by_stamp.iter().filter(|(stamp, _)| is_lost(loss, **stamp)) {
-        rows::push_events(tx, &mut line, *stamp, events)?;
+        rows::push_events(tx, &mut run_row, *stamp, events)?;
     }
-    let mut record = line.record.as_ref().ok().map(|record| (**record).clone());
+    let mut record = run_row.record.as_ref().ok().map(|record| (**record).clone());
     if let (false, Some(tail)) = (written_since, &found.tail) {
-        line.stamp = tail.stamp;
-        line.last_sequence = line.last_sequence.max(tail.last_sequence);
+        run_row.stamp = tail.stamp;
+        run_row.last_sequence = run_row.last_sequence.max(tail.last_sequence);
         record = Some(tail.record.clone());
-        tx.execute("DELETE FROM item WHERE run_n = ?1", [line.n])?;
+        tx.execute("DELETE FROM item WHERE run_n = ?1", [run_row.n])?;
         for (at, item) in (1..).zip(&tail.items) {
-            rows::push_item(tx, line.n, at, item)?;
+            rows::push_item(tx, run_row.n, at, item)?;
         }
     }
     match record {
         Some(record) => {
             let text = rows::json(&record)?;
-            rows::set_run(tx, &line, &decode::run_checksum(&line, &record, &text), &text)?;
+            rows::set_run(tx, &run_row, &decode::run_checksum(&run_row, &record, &text), &text)?;
         }
         // The engine rebuilds a record that does not prove itself from the run's checkpoints.
-        None => rows::set_run(tx, &line, &[], "")?,
+        None => rows::set_run(tx, &run_row, &[], "")?,
     }
     Ok(count)
 }

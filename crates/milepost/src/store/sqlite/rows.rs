@@ -3,12 +3,12 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
-use super::decode::{self, EVENT_PLACES, RunLine, header_key, integer, number};
+use super::decode::{self, EVENT_PLACES, RUN, RunTableRow, header_key, integer, number};
 use super::{frames, verified_cache};
 use crate::model::{Event, Item, Marks, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
-use crate::store::{Damage, EVENTS_KEPT, Part};
+use crate::store::{EVENTS_KEPT, Part};
 
 /// Events in a row at most.
 pub(super) const EVENT_SLACK: u64 = 64;
@@ -37,36 +37,26 @@ fn floor_checksum(value: u64) -> [u8; 16] {
 }
 
 /// Adds a run that holds nothing yet.
-pub(super) fn new_run(tx: &Connection, run: &RunId, stamp: u64) -> Result<RunLine> {
-    tx.prepare_cached(
+pub(super) fn new_run(tx: &Connection, run: &RunId, stamp: u64) -> Result<RunTableRow> {
+    let insert = format!(
         "INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
-         VALUES (?1, ?2, 0, 0, 0, x'', '')",
-    )?
-    .execute(params![run.as_str(), stamp as i64])?;
-    Ok(RunLine {
-        n: tx.last_insert_rowid(),
-        run_id: run.to_string(),
-        stamp,
-        last_sequence: 0,
-        count: 0,
-        events: 0,
-        record: Err(Damage::integrity(Part::Run, "", "")),
-        renamed: false,
-    })
+         VALUES (?1, ?2, 0, 0, 0, x'', '') RETURNING {RUN}"
+    );
+    tx.prepare_cached(&insert)?.query_row(params![run.as_str(), integer(stamp)], decode::run_table_row)
 }
 
 /// Writes a run's own row.
-pub(super) fn set_run(tx: &Connection, line: &RunLine, sum: &[u8], record: &str) -> Result<()> {
+pub(super) fn set_run(tx: &Connection, run_row: &RunTableRow, sum: &[u8], record: &str) -> Result<()> {
     tx.prepare_cached(
         "UPDATE run SET stamp = ?2, last_sequence = ?3, count = ?4, events = ?5, checksum = ?6, record = ?7 \
          WHERE n = ?1",
     )?
     .execute(params![
-        line.n,
-        line.stamp as i64,
-        line.last_sequence as i64,
-        line.count as i64,
-        line.events as i64,
+        run_row.n,
+        run_row.stamp as i64,
+        run_row.last_sequence as i64,
+        run_row.count as i64,
+        run_row.events as i64,
         sum,
         record
     ])?;
@@ -140,10 +130,10 @@ pub(super) fn marks_revision(tx: &Connection, n: i64, sequence: u64) -> Result<O
 }
 
 pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -> Result<()> {
-    let found: Option<(String, String)> = rusqlite::OptionalExtension::optional(
-        tx.prepare_cached("SELECT snapshot_id, header FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
-            .query_row(params![n, sequence as i64], |row| Ok((decode::text(row, 0)?, decode::text(row, 1)?))),
-    )?;
+    let found = tx
+        .prepare_cached("SELECT snapshot_id, header FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
+        .query_row(params![n, sequence as i64], |row| Ok((decode::text(row, 0)?, decode::text(row, 1)?)))
+        .optional()?;
     let Some((id, header)) = found else { return Ok(()) };
     let text = json(marks)?;
     let key = [n as u64, sequence, marks.revision].map(u64::to_le_bytes);
@@ -224,42 +214,47 @@ pub(super) fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result
 }
 
 /// Adds the events of one commit, several to a row.
-pub(super) fn push_events(tx: &Connection, line: &mut RunLine, stamp: u64, events: &[Event]) -> Result<()> {
+pub(super) fn push_events(
+    tx: &Connection,
+    run_row: &mut RunTableRow,
+    stamp: u64,
+    events: &[Event],
+) -> Result<()> {
     let surplus = events.len().saturating_sub(EVENTS_KEPT.min(EVENT_PLACES) as usize);
     let mut at = stamp * EVENT_PLACES;
     for chunk in events[surplus..].chunks(EVENT_SLACK as usize) {
         let text = json(&chunk)?;
         let count = chunk.len() as u64;
-        let sum = decode::event_checksum(line.n, at, count, text.as_bytes());
+        let sum = decode::event_checksum(run_row.n, at, count, text.as_bytes());
         tx.prepare_cached(
             "INSERT INTO event (run_n, n, count, checksum, events) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute(params![line.n, integer(at), integer(count), sum, text])?;
-        line.events += count;
+        .execute(params![run_row.n, integer(at), integer(count), sum, text])?;
+        run_row.events += count;
         at += count;
     }
-    trim_events(tx, line)
+    trim_events(tx, run_row)
 }
 
 /// Removes the oldest rows of events beyond the bound.
-pub(super) fn trim_events(tx: &Connection, line: &mut RunLine) -> Result<()> {
+pub(super) fn trim_events(tx: &Connection, run_row: &mut RunTableRow) -> Result<()> {
     // Seldom and many at once: removing a row from the front of a table touches more pages than adding one at its end.
-    if line.events <= EVENTS_KEPT + 3 * EVENT_SLACK {
+    if run_row.events <= EVENTS_KEPT + 3 * EVENT_SLACK {
         return Ok(());
     }
-    while line.events >= EVENTS_KEPT + EVENT_SLACK {
+    while run_row.events >= EVENTS_KEPT + EVENT_SLACK {
         let oldest = "SELECT n, count FROM event WHERE run_n = ?1 ORDER BY n LIMIT 1";
         let found = tx
             .prepare_cached(oldest)?
-            .query_row([line.n], |row| Ok((number(row, 0)?, number(row, 1)?)))
+            .query_row([run_row.n], |row| Ok((number(row, 0)?, number(row, 1)?)))
             .optional()?;
         let Some((n, count)) = found else {
-            line.events = 0;
+            run_row.events = 0;
             break;
         };
         tx.prepare_cached("DELETE FROM event WHERE run_n = ?1 AND n = ?2")?
-            .execute(params![line.n, integer(n)])?;
-        line.events = line.events.saturating_sub(count);
+            .execute(params![run_row.n, integer(n)])?;
+        run_row.events = run_row.events.saturating_sub(count);
     }
     Ok(())
 }

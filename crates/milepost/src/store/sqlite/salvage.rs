@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, Result};
 use super::connection::Access;
 use super::transact::{Outcome, transact};
 use super::view::StoreView;
-use super::{SqliteStore, frames, rows, sibling};
+use super::{SqliteStore, StoreResult, frames, rows, sibling};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
@@ -18,12 +18,13 @@ use crate::store::{
 
 /// What can be read.
 pub(super) struct Salvage {
-    /// Checkpoints that prove themselves, by run and number, with their stamp.
-    found: BTreeMap<RunId, BTreeMap<u64, Found>>,
+    /// Checkpoints that prove themselves, by run and number.
+    pub(super) found: BTreeMap<RunId, BTreeMap<u64, Found>>,
     /// Checkpoints that some index names and that cannot be read.
     pub(super) lost: u64,
 }
 
+/// Where a checkpoint is: the number of its run in the tables, and its stamp.
 pub(super) struct Found {
     pub(super) n: i64,
     pub(super) stamp: u64,
@@ -33,11 +34,6 @@ impl Salvage {
     /// How many checkpoints can be read.
     pub(super) fn readable(&self) -> usize {
         self.found.values().map(BTreeMap::len).sum()
-    }
-
-    /// The checkpoints of each run, by number.
-    pub(super) fn found(&self) -> impl Iterator<Item = (&RunId, &BTreeMap<u64, Found>)> {
-        self.found.iter()
     }
 }
 
@@ -67,18 +63,15 @@ pub(super) fn survey(path: &Path) -> Result<Salvage> {
 
 pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option<Verified> {
     let read = StoreView::load_readable(connection)
-        .any_document(n, sequence)
+        .document_or_removed(n, sequence)
         .or_else(|_| frames::read(connection, n, sequence));
     let document = read.ok()??.ok()?;
     seal::verify(document).ok()
 }
 
 /// Writes what can be read into a new file, puts it in place and keeps the damaged one. Gives its new name.
-/// The caller holds the turn, so that no other writer is at work.
-pub(super) fn replace_store(
-    store: &SqliteStore,
-    salvage: &Salvage,
-) -> std::result::Result<PathBuf, StoreError> {
+/// The caller holds the lock, so that no other writer is at work.
+pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResult<PathBuf> {
     let with = |suffix: &str| sibling(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
     let new_path = with("-salvaged");
@@ -127,7 +120,7 @@ fn newest_acknowledged(store: &SqliteStore, connection: &Connection) -> u64 {
 }
 
 /// Lets the stamps of a store go on after this one.
-fn raise_stamps(store: &SqliteStore, newest: u64) -> std::result::Result<(), StoreError> {
+fn raise_stamps(store: &SqliteStore, newest: u64) -> StoreResult<()> {
     store.with(Access::Write, |db| {
         transact(store, db, &mut |tx, _, base| {
             let newest = newest.max(base.next_stamp());
@@ -142,10 +135,10 @@ fn copy_run(
     connection: &Connection,
     run: &RunId,
     found: &BTreeMap<u64, Found>,
-) -> std::result::Result<(), StoreError> {
+) -> StoreResult<()> {
     const BATCH: usize = 256;
     let view = StoreView::load_readable(connection);
-    let record = view.find_run(run).ok().flatten().and_then(|line| line.record.ok());
+    let record = view.find_run(run).ok().flatten().and_then(|run_row| run_row.record.ok());
     let found: Vec<_> = found.iter().collect();
     for batch in found.chunks(BATCH) {
         let documents: Vec<_> = batch
@@ -183,8 +176,7 @@ fn copy_run(
 }
 
 pub(super) fn marks(connection: &Connection, run: &RunId, sequence: u64) -> Option<Marks> {
-    let query =
-        HeaderQuery { run: Some(run), find: CheckpointFilter::Sequence(sequence), ..HeaderQuery::default() };
+    let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
     match StoreView::load(connection).ok()?.headers(&query).ok()?.into_iter().next()? {
         Row::Intact(entry) if entry.marks != Marks::default() => Some(entry.marks),
         _ => None,

@@ -1,9 +1,9 @@
 //! One write transaction. Before it: all that it builds on is on disk, and nothing acknowledged is missing unnoticed.
-//! After it: the high-water mark. In: work on the tables. Out: its result, acknowledged. Runs only while the turn is held.
+//! After it: the high-water mark. In: work on the tables. Out: its result, acknowledged. Runs only while the lock is held.
 
 use super::SqliteStore;
 use super::connection::{Db, Tx};
-use super::decode::RunLine;
+use super::decode::RunTableRow;
 use super::loss::{self, Loss};
 use super::view::StoreView;
 use crate::model::CheckpointId;
@@ -23,9 +23,9 @@ impl Base {
     }
 
     /// The next free number of a run. It skips as many as lost writes may have used.
-    pub(super) fn next_sequence(&self, line: Option<&RunLine>) -> u64 {
-        let skipped = loss::skipped(&self.losses, line.map(|line| line.stamp));
-        line.map_or(0, |line| line.last_sequence) + skipped + 1
+    pub(super) fn next_sequence(&self, run_row: Option<&RunTableRow>) -> u64 {
+        let skipped = loss::skipped(&self.losses, run_row.map(|run_row| run_row.stamp));
+        run_row.map_or(0, |run_row| run_row.last_sequence) + skipped + 1
     }
 }
 

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, Result, params};
 
 use super::connection::Db;
-use super::decode::{self, RunLine};
+use super::decode::{self, RunTableRow};
 use super::transact::{Base, Outcome, transact};
 use super::view::StoreView;
-use super::{SqliteStore, maintenance, rows};
+use super::{SqliteStore, StoreResult, maintenance, rows};
 use crate::model::{CheckpointId, RunId};
 use crate::store::{
     CheckpointFilter, Commit, CommitLookup, DETAILS_WERE_SHOWN, Decide, HeaderQuery, OLDEST_SHOWN, Receipt,
@@ -28,26 +28,21 @@ pub(super) fn write(
     db: &mut Db,
     run: &RunId,
     decide: &mut Decide<'_>,
-) -> std::result::Result<Receipt, StoreError> {
-    match write_once(store, db, run, decide, Merge::IfDue) {
+) -> StoreResult<Receipt> {
+    let mut write_once = |db: &mut Db, merge| {
+        transact(store, db, &mut |tx, stored, base| {
+            decide_and_apply(store, tx, stored, base, run, decide, merge)
+        })
+    };
+    match write_once(db, Merge::IfDue) {
         // On a disk that is all but full: a WAL that is started again in place needs no more of it, and a merge,
         // which needs more than the save by itself, can wait.
         Err(StoreError::Write { .. }) => {
             db.copy_back();
-            write_once(store, db, run, decide, Merge::Later)
+            write_once(db, Merge::Later)
         }
         result => result,
     }
-}
-
-fn write_once(
-    store: &SqliteStore,
-    db: &mut Db,
-    run: &RunId,
-    decide: &mut Decide<'_>,
-    merge: Merge,
-) -> std::result::Result<Receipt, StoreError> {
-    transact(store, db, &mut |tx, stored, base| decide_and_apply(store, tx, stored, base, run, decide, merge))
 }
 
 /// Shows the decision what it needs and carries its answer out, up to the commit.
@@ -59,14 +54,14 @@ fn decide_and_apply(
     run: &RunId,
     decide: &mut Decide<'_>,
     merge: Merge,
-) -> std::result::Result<Outcome<Receipt>, StoreError> {
+) -> StoreResult<Outcome<Receipt>> {
     let failed = |e| store.write_error(e);
-    let mut line = stored.find_run(run).map_err(failed)?;
-    let (mut view, mut places) = view(stored, base, line.as_ref()).map_err(failed)?;
+    let mut run_row = stored.find_run(run).map_err(failed)?;
+    let (mut view, mut places) = view(stored, base, run_row.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let mut verdict = decide(&view);
-    if let (WriteDecision::NeedDetails, Some(line), None) = (&verdict, &line, &view.details) {
-        view.details = Some(details(stored, line, &mut places).map_err(failed)?);
+    if let (WriteDecision::NeedDetails, Some(run_row), None) = (&verdict, &run_row, &view.details) {
+        view.details = Some(details(stored, run_row, &mut places).map_err(failed)?);
         verdict = decide(&view);
     }
     let commit = match verdict {
@@ -74,21 +69,25 @@ fn decide_and_apply(
         WriteDecision::NoChange => return Ok(Outcome::Unchanged(Receipt::default())),
         WriteDecision::NeedDetails => return Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
     };
-    commit.validate(run, &view, &SqlLookup { store, tx, stored, n: line.as_ref().map(|line| line.n) })?;
+    commit.validate(
+        run,
+        &view,
+        &SqlLookup { store, tx, stored, n: run_row.as_ref().map(|run_row| run_row.n) },
+    )?;
     let mut work = Work { tx, stored, run, view: &view, commit: &commit, places: &places };
     let merged;
-    let plain = line.as_ref().is_some_and(|line| work.is_plain(line));
+    let plain = run_row.as_ref().is_some_and(|run_row| work.is_plain(run_row));
     if !plain || (merge == Merge::IfDue && stored.is_merge_due()) {
         merged = stored.merge().map_err(failed)?;
         work.stored = &merged;
-        if let Some(line) = &mut line {
+        if let Some(run_row) = &mut run_row {
             // Some of its events may have had to go.
-            line.events = merged.merged_event_count(line.n).map_err(failed)?;
+            run_row.events = merged.merged_event_count(run_row.n).map_err(failed)?;
         }
     }
-    match line {
-        Some(line) if plain => work.append(line).map_err(failed)?,
-        line => work.write_tables(line).map_err(failed)?,
+    match run_row {
+        Some(run_row) if plain => work.append(run_row).map_err(failed)?,
+        run_row => work.write_tables(run_row).map_err(failed)?,
     }
     let adds = commit.puts.iter().map(|sealed| sealed.header().snapshot_id.clone()).collect();
     Ok(Outcome::Changed { value: Receipt::default(), newest: work.last_stamp(), adds })
@@ -100,28 +99,28 @@ struct ItemPlaces {
     next: i64,
 }
 
-fn view(stored: &StoreView<'_>, base: &Base, line: Option<&RunLine>) -> Result<(RunView, ItemPlaces)> {
-    let slot = Slot::issue(base.next_sequence(line), base.next_stamp());
-    let Some(line) = line else {
+fn view(stored: &StoreView<'_>, base: &Base, run_row: Option<&RunTableRow>) -> Result<(RunView, ItemPlaces)> {
+    let slot = Slot::issue(base.next_sequence(run_row), base.next_stamp());
+    let Some(run_row) = run_row else {
         return Ok((RunView::of_new_run(slot), ItemPlaces { shown: vec![], next: 1 }));
     };
-    let numbers = stored.item_numbers(line.n)?;
+    let numbers = stored.item_numbers(run_row.n)?;
     // A damaged item keeps its number until it is dealt with; new ones come after it.
     let places = ItemPlaces { shown: vec![], next: numbers.map_or(1, |(_, last)| last.saturating_add(1)) };
     let view = RunView {
-        record: line.record.as_ref().ok().map(|record| (**record).clone()),
+        record: run_row.record.as_ref().ok().map(|record| (**record).clone()),
         slot,
-        count: line.count,
-        latest: stored.newest(line.n)?.and_then(Row::intact),
+        count: run_row.count,
+        latest: stored.newest(run_row.n)?.and_then(Row::intact),
         waiting: numbers.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
         details: None,
     };
     Ok((view, places))
 }
 
-fn details(stored: &StoreView<'_>, line: &RunLine, places: &mut ItemPlaces) -> Result<RunDetails> {
-    let oldest = stored.oldest(line.n, OLDEST_SHOWN)?;
-    let intact = stored.items(line.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
+fn details(stored: &StoreView<'_>, run_row: &RunTableRow, places: &mut ItemPlaces) -> Result<RunDetails> {
+    let oldest = stored.oldest(run_row.n, OLDEST_SHOWN)?;
+    let intact = stored.items(run_row.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
     let items;
     (places.shown, items) = intact.unzip();
     Ok(RunDetails { oldest, items })
@@ -137,12 +136,12 @@ struct SqlLookup<'a> {
 }
 
 impl CommitLookup for SqlLookup<'_> {
-    fn marks_revision(&self, sequence: u64) -> std::result::Result<Option<u64>, StoreError> {
+    fn marks_revision(&self, sequence: u64) -> StoreResult<Option<u64>> {
         let Some(n) = self.n else { return Ok(None) };
         rows::marks_revision(self.tx, n, sequence).map_err(|e| self.store.write_error(e))
     }
 
-    fn find_taken_id(&self, ids: &[&CheckpointId]) -> std::result::Result<Option<CheckpointId>, StoreError> {
+    fn find_taken_id(&self, ids: &[&CheckpointId]) -> StoreResult<Option<CheckpointId>> {
         for id in ids {
             if self.stored.is_id_taken(id).map_err(|e| self.store.write_error(e))? {
                 return Ok(Some((*id).clone()));
@@ -151,7 +150,7 @@ impl CommitLookup for SqlLookup<'_> {
         Ok(None)
     }
 
-    fn is_name_taken(&self, name: &str) -> std::result::Result<bool, StoreError> {
+    fn is_name_taken(&self, name: &str) -> StoreResult<bool> {
         let is_taken = |find| {
             let query = HeaderQuery::default().find(find).limit(1);
             self.stored.headers(&query).map(|rows| !rows.is_empty())
@@ -174,36 +173,36 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Whether this is a save and nothing else: one checkpoint of a known run, without marks or a name of its own.
-    fn is_plain(&self, line: &RunLine) -> bool {
+    fn is_plain(&self, run_row: &RunTableRow) -> bool {
         let Commit { puts, marks, events, .. } = self.commit;
         let [sealed] = &puts[..] else { return false };
         let header = sealed.header();
         marks.is_empty()
-            && !line.renamed
-            && line.record.is_ok()
+            && !run_row.renamed
+            && run_row.record.is_ok()
             && header.imported_id.is_none()
             && header.stamp == self.view.slot.stamp()
             && events.len() as u64 <= rows::EVENT_SLACK
     }
 
     /// Appends a plain save.
-    fn append(&self, mut line: RunLine) -> Result<()> {
+    fn append(&self, mut run_row: RunTableRow) -> Result<()> {
         let [sealed] = &self.commit.puts[..] else { return Ok(()) };
         let shown: Vec<_> = self.view.details.iter().flat_map(|details| &details.oldest).collect();
         let mut gone = Vec::new();
         for sequence in self.drops() {
             if shown.iter().any(|entry| entry.header.sequence == sequence)
-                || self.stored.has_checkpoint(line.n, sequence)?
+                || self.stored.has_checkpoint(run_row.n, sequence)?
             {
                 gone.push(sequence);
             }
         }
-        line.last_sequence = sealed.header().sequence;
-        line.stamp = sealed.header().stamp;
-        line.count = (line.count + 1).saturating_sub(gone.len() as u64);
-        line.events += self.commit.events.len() as u64;
-        self.items(line.n)?;
-        self.stored.append(&line, &self.commit.record, sealed, &gone, &self.commit.events)
+        run_row.last_sequence = sealed.header().sequence;
+        run_row.stamp = sealed.header().stamp;
+        run_row.count = (run_row.count + 1).saturating_sub(gone.len() as u64);
+        run_row.events += self.commit.events.len() as u64;
+        self.items(run_row.n)?;
+        self.stored.append(&run_row, &self.commit.record, sealed, &gone, &self.commit.events)
     }
 
     /// What goes, lowest number first.
@@ -232,34 +231,34 @@ impl Work<'_> {
     }
 
     /// Writes whatever was decided into the tables.
-    fn write_tables(&self, line: Option<RunLine>) -> Result<()> {
+    fn write_tables(&self, run_row: Option<RunTableRow>) -> Result<()> {
         let (tx, commit, stamp) = (self.tx, self.commit, self.last_stamp());
-        let mut line = match line {
-            Some(line) => line,
+        let mut run_row = match run_row {
+            Some(run_row) => run_row,
             None => rows::new_run(tx, self.run, stamp)?,
         };
         for sealed in &commit.puts {
-            rows::put(tx, line.n, sealed)?;
-            line.last_sequence = sealed.header().sequence;
-            line.count += 1;
+            rows::put(tx, run_row.n, sealed)?;
+            run_row.last_sequence = sealed.header().sequence;
+            run_row.count += 1;
         }
         for (sequence, marks) in &commit.marks {
-            rows::set_marks(tx, line.n, *sequence, marks)?;
+            rows::set_marks(tx, run_row.n, *sequence, marks)?;
         }
-        let gone = self.stored.drop_checkpoints(line.n, &self.drops())?;
-        line.count = line.count.saturating_sub(gone);
+        let gone = self.stored.drop_checkpoints(run_row.n, &self.drops())?;
+        run_row.count = run_row.count.saturating_sub(gone);
         if gone >= VACUUM_FROM {
             // Pages that are returned before they are written as free need not be written at all.
             maintenance::vacuum(tx)?;
         }
-        self.items(line.n)?;
-        rows::push_events(tx, &mut line, self.view.slot.stamp(), &commit.events)?;
-        line.stamp = stamp;
-        if line.renamed {
-            tx.execute("UPDATE run SET run_id = ?2 WHERE n = ?1", params![line.n, line.run_id])?;
+        self.items(run_row.n)?;
+        rows::push_events(tx, &mut run_row, self.view.slot.stamp(), &commit.events)?;
+        run_row.stamp = stamp;
+        if run_row.renamed {
+            tx.execute("UPDATE run SET run_id = ?2 WHERE n = ?1", params![run_row.n, run_row.run_id])?;
         }
         let record = rows::json(&commit.record)?;
-        rows::set_run(tx, &line, &decode::run_checksum(&line, &commit.record, &record), &record)
+        rows::set_run(tx, &run_row, &decode::run_checksum(&run_row, &commit.record, &record), &record)
     }
 }
 
@@ -268,30 +267,16 @@ pub(super) fn delete_run(
     db: &mut Db,
     run: &RunId,
     only_at: Option<u64>,
-) -> std::result::Result<bool, StoreError> {
-    transact(store, db, &mut |tx, stored, base| {
-        let deleted = delete_rows(tx, stored, base, run, only_at).map_err(|e| store.write_error(e))?;
-        Ok(match deleted {
-            true => Outcome::Changed { value: true, newest: base.next_stamp(), adds: Vec::new() },
-            false => Outcome::Unchanged(false),
-        })
-    })
-}
-
-fn delete_rows(
-    tx: &Connection,
-    stored: &StoreView<'_>,
-    base: &Base,
-    run: &RunId,
-    only_at: Option<u64>,
-) -> Result<bool> {
-    let Some(line) = stored.find_run(run)? else { return Ok(false) };
-    if only_at.is_some_and(|stamp| stamp != line.stamp) {
-        return Ok(false);
-    }
-    let stored = stored.merge()?;
-    // Stamps must not go back once the run that had the newest is gone, and the deletion itself has one.
-    rows::set_floor(tx, base.next_stamp())?;
-    stored.delete_run(line.n)?;
-    Ok(true)
+) -> StoreResult<bool> {
+    let delete = |tx: &Connection, stored: &StoreView<'_>, base: &Base| -> Result<Outcome<bool>> {
+        let run_row =
+            stored.find_run(run)?.filter(|run_row| only_at.is_none_or(|stamp| stamp == run_row.stamp));
+        let Some(run_row) = run_row else { return Ok(Outcome::Unchanged(false)) };
+        let stored = stored.merge()?;
+        // Stamps must not go back once the run that had the newest is gone, and the deletion itself has one.
+        rows::set_floor(tx, base.next_stamp())?;
+        stored.delete_run(run_row.n)?;
+        Ok(Outcome::Changed { value: true, newest: base.next_stamp(), adds: Vec::new() })
+    };
+    transact(store, db, &mut |tx, stored, base| delete(tx, stored, base).map_err(|e| store.write_error(e)))
 }

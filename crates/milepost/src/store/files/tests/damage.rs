@@ -147,7 +147,7 @@ fn latest_is_mended_by_reading() {
     let bytes = fs::read(&latest).unwrap();
     for wrong in [&b""[..], b"{}", b"\xff\xfe", &bytes[..bytes.len() / 2]] {
         overwrite(&latest, wrong);
-        let held = store.gate.acquire(Duration::ZERO).unwrap();
+        let held = store.lock.acquire(Duration::ZERO).unwrap();
         assert_eq!(store.body(&r, 1).unwrap(), bytes);
         assert_eq!(fs::read(&latest).unwrap(), wrong);
         drop(held);

@@ -332,7 +332,7 @@ fn a_busy_store_says_so() {
         &OpenOptions { create: true, wait: Duration::from_millis(20), ..OpenOptions::default() },
     )
     .unwrap();
-    let held = store.gate.acquire(Duration::ZERO).unwrap();
+    let held = store.lock.acquire(Duration::ZERO).unwrap();
     assert!(matches!(change(&store, &run("r"), |_, _| {}), Err(StoreError::Busy { .. })));
     drop(held);
 }

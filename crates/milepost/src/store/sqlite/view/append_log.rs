@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::runs;
+use super::{StoreView, runs};
 use crate::model::{Event, RunRecord};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
-use crate::store::sqlite::decode::{self, EVENT_PLACES, RunLine, bytes, integer, number, text};
+use crate::store::sqlite::decode::{self, EVENT_PLACES, RunTableRow, bytes, integer, number, text};
 use crate::store::sqlite::{frames, rows};
 use crate::store::{Damage, Part, Row, frame};
 
@@ -21,7 +21,7 @@ const MERGE_AT_BYTES: usize = 256 * 1024;
 
 /// A row, without what is large in it.
 #[derive(Debug)]
-pub(super) struct Appended {
+pub(super) struct AppendedRow {
     pub(super) stamp: u64,
     pub(super) n: i64,
     pub(super) sequence: u64,
@@ -30,13 +30,13 @@ pub(super) struct Appended {
     size: usize,
     /// Only the damaged header and its document are left here; the rest has been merged. Such a row has no checksum for
     /// the run.
-    pub(super) held_back: bool,
+    pub(super) unmerged_header: bool,
 }
 
 /// All rows, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct AppendLog {
-    rows: Vec<Appended>,
+    rows: Vec<AppendedRow>,
     gone: HashSet<(i64, u64)>,
 }
 
@@ -49,11 +49,12 @@ impl AppendLog {
         let mut log = Self::default();
         while let Some(row) = rows.next()? {
             let (stamp, n, sequence) = (number(row, 0)?, row.get(1)?, number(row, 2)?);
-            let held_back = row.get(3)?;
-            let drops = if held_back { Some(Vec::new()) } else { parse_drops(n, stamp, &bytes(row, 4)?) };
+            let unmerged_header = row.get(3)?;
+            let drops =
+                if unmerged_header { Some(Vec::new()) } else { parse_drops(n, stamp, &bytes(row, 4)?) };
             log.gone.extend(drops.iter().flatten().map(|sequence| (n, *sequence)));
             let size = row.get::<_, Option<i64>>(5)?.unwrap_or(0) as usize;
-            log.rows.push(Appended { stamp, n, sequence, drops, size, held_back });
+            log.rows.push(AppendedRow { stamp, n, sequence, drops, size, unmerged_header });
         }
         Ok(log)
     }
@@ -69,33 +70,33 @@ impl AppendLog {
     }
 
     /// The rows whose checkpoints are there, oldest first.
-    pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = &Appended> {
+    pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = &AppendedRow> {
         self.rows.iter().filter(|row| !self.has_removed(row.n, row.sequence))
     }
 
     /// The rows of one run whose checkpoints are there, oldest first.
-    pub(super) fn of(&self, n: i64) -> impl DoubleEndedIterator<Item = &Appended> {
+    pub(super) fn of(&self, n: i64) -> impl DoubleEndedIterator<Item = &AppendedRow> {
         self.rows().filter(move |row| row.n == n)
     }
 
     /// The stamp of the newest write of all, if it is here.
     pub(super) fn newest(&self) -> Option<u64> {
-        self.rows.last().filter(|row| !row.held_back).map(|row| row.stamp)
+        self.rows.last().filter(|row| !row.unmerged_header).map(|row| row.stamp)
     }
 
     /// The newest row that holds a run's record.
-    pub(super) fn latest_for_run(&self, n: i64) -> Option<&Appended> {
-        self.rows.iter().rev().find(|row| row.n == n && !row.held_back)
+    pub(super) fn latest_for_run(&self, n: i64) -> Option<&AppendedRow> {
+        self.rows.iter().rev().find(|row| row.n == n && !row.unmerged_header)
     }
 
     /// The runs whose newest record is here.
     pub(super) fn runs(&self) -> HashSet<i64> {
-        self.rows.iter().filter(|row| !row.held_back).map(|row| row.n).collect()
+        self.rows.iter().filter(|row| !row.unmerged_header).map(|row| row.n).collect()
     }
 
     /// Whether there are enough rows to merge them.
     pub(super) fn is_full(&self) -> bool {
-        let waiting = self.rows.iter().filter(|row| !row.held_back);
+        let waiting = self.rows.iter().filter(|row| !row.unmerged_header);
         let (rows, size) = waiting.fold((0, 0), |(rows, size), row| (rows + 1, size + row.size));
         rows >= MERGE_AT_ROWS || size >= MERGE_AT_BYTES
     }
@@ -124,169 +125,175 @@ fn parse_drops(n: i64, stamp: u64, stored: &[u8]) -> Option<Vec<u64>> {
     proven.then(|| list.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
 }
 
-/// The run `run_id` as its newest row has it.
-pub(super) fn run_line(tx: &Connection, log: &AppendLog, row: &Appended, run_id: &str) -> Result<RunLine> {
-    let select = "SELECT count, events, run_sum, record FROM append_log WHERE stamp = ?1";
-    tx.prepare_cached(select)?.query_row([integer(row.stamp)], |found| {
-        let line = RunLine {
-            n: row.n,
-            run_id: run_id.to_owned(),
-            stamp: row.stamp,
-            last_sequence: row.sequence,
-            count: number(found, 0)?,
-            events: number(found, 1)?,
-            record: Err(Damage::integrity(Part::Run, "", "")),
-            renamed: false,
-        };
-        let mut line = line.proven(&bytes(found, 2)?, &bytes(found, 3)?);
-        if log.rows.iter().any(|other| other.n == row.n && other.drops.is_none()) {
-            line.record = Err(Damage::integrity(Part::Run, "an intact list of what was removed", "another"));
+impl StoreView<'_> {
+    /// The run `run_id` as its newest row has it.
+    pub(super) fn appended_run(&self, row: &AppendedRow, run_id: &str) -> Result<RunTableRow> {
+        // The columns are those of a run's own row.
+        let select = "SELECT run_n, ?2, stamp, sequence, count, events, run_sum, record FROM append_log \
+                      WHERE stamp = ?1";
+        let mut run_row = self
+            .tx
+            .prepare_cached(select)?
+            .query_row(params![integer(row.stamp), run_id], decode::run_table_row)?;
+        if self.log.rows.iter().any(|other| other.n == row.n && other.drops.is_none()) {
+            run_row.record =
+                Err(Damage::integrity(Part::Run, "an intact list of what was removed", "another"));
         }
-        Ok(line)
-    })
-}
-
-/// The header of a row.
-pub(super) fn entry(tx: &Connection, row: &Appended) -> Result<Row> {
-    let select = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL FROM append_log \
-                  WHERE stamp = ?1";
-    tx.prepare_cached(select)?.query_row([integer(row.stamp)], decode::entry)
-}
-
-/// The frame of a checkpoint's document and its checksum.
-pub(super) fn document(tx: &Connection, n: i64, sequence: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-    let select = "SELECT body, body_sum FROM append_log WHERE run_n = ?1 AND sequence = ?2";
-    let found = |row: &rusqlite::Row<'_>| Ok((bytes(row, 0)?, bytes(row, 1)?));
-    tx.prepare_cached(select)?.query_row(params![n, integer(sequence)], found).optional()
-}
-
-/// Appends one save: the checkpoint, the run's record from now on, what it removed, and its events.
-pub(super) fn append(
-    tx: &Connection,
-    line: &RunLine,
-    record: &RunRecord,
-    sealed: &Sealed,
-    drops: &[u64],
-    events: &[Event],
-) -> Result<()> {
-    let header = sealed.header();
-    let data = frame::newest(sealed.bytes()).map_err(frames::packing)?;
-    let (text, sum) = rows::header_text(line.n, sealed)?;
-    let (events, event) = (events.len() as u64, rows::json(&events)?);
-    let event_sum = decode::event_checksum(line.n, line.stamp * EVENT_PLACES, events, event.as_bytes());
-    let record_text = rows::json(record)?;
-    tx.prepare_cached(
-        "INSERT INTO append_log (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
-         header_sum, event_sum, body_sum, header, record, event, body) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    )?
-    .execute(params![
-        integer(line.stamp),
-        line.n,
-        integer(header.sequence),
-        header.snapshot_id.as_str(),
-        integer(line.count),
-        integer(line.events),
-        integer(events),
-        write_drops(line.n, line.stamp, drops),
-        decode::run_checksum(line, record, &record_text),
-        sum,
-        event_sum,
-        frames::frame_checksum(line.n, header.sequence, 0, 0, &data),
-        text,
-        record_text,
-        event,
-        data
-    ])?;
-    Ok(())
-}
-
-/// Merges every row into the other tables, byte for byte: what is damaged stays damaged, and named. A row whose header
-/// cannot be trusted to say where it belongs stays here with its document, for repair.
-pub(super) fn merge(tx: &Connection, log: &AppendLog) -> Result<()> {
-    let waiting: Vec<_> = log.rows.iter().filter(|row| !row.held_back).collect();
-    if waiting.is_empty() {
-        return Ok(());
+        Ok(run_row)
     }
-    tx.prepare_cached(
-        "INSERT INTO event SELECT run_n, stamp * ?1, event_count, event_sum, event FROM append_log WHERE event_count > 0",
-    )?
-    .execute([integer(EVENT_PLACES)])?;
-    for n in log.runs() {
-        if let Some(row) = log.latest_for_run(n) {
-            write_run_row(tx, log, row)?;
+
+    /// The header of a row.
+    pub(super) fn appended_entry(&self, row: &AppendedRow) -> Result<Row> {
+        let select = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL FROM append_log \
+                      WHERE stamp = ?1";
+        self.tx.prepare_cached(select)?.query_row([integer(row.stamp)], decode::entry)
+    }
+
+    /// The frame of a checkpoint's document and its checksum.
+    pub(super) fn appended_frame(&self, n: i64, sequence: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let select = "SELECT body, body_sum FROM append_log WHERE run_n = ?1 AND sequence = ?2";
+        let found = |row: &rusqlite::Row<'_>| Ok((bytes(row, 0)?, bytes(row, 1)?));
+        self.tx.prepare_cached(select)?.query_row(params![n, integer(sequence)], found).optional()
+    }
+
+    /// Whether enough saves were appended to merge them.
+    pub(in crate::store::sqlite) fn is_merge_due(&self) -> bool {
+        self.log.is_full()
+    }
+
+    /// Appends one save: the checkpoint, the run's record from now on, what it removed, and its events.
+    pub(in crate::store::sqlite) fn append(
+        &self,
+        run_row: &RunTableRow,
+        record: &RunRecord,
+        sealed: &Sealed,
+        drops: &[u64],
+        events: &[Event],
+    ) -> Result<()> {
+        let header = sealed.header();
+        let data = frame::newest(sealed.bytes()).map_err(frames::packing)?;
+        let (text, sum) = rows::header_text(run_row.n, sealed)?;
+        let (events, event) = (events.len() as u64, rows::json(&events)?);
+        let event_sum =
+            decode::event_checksum(run_row.n, run_row.stamp * EVENT_PLACES, events, event.as_bytes());
+        let record_text = rows::json(record)?;
+        self.tx.prepare_cached(
+            "INSERT INTO append_log (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
+             header_sum, event_sum, body_sum, header, record, event, body) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        )?
+        .execute(params![
+            integer(run_row.stamp),
+            run_row.n,
+            integer(header.sequence),
+            header.snapshot_id.as_str(),
+            integer(run_row.count),
+            integer(run_row.events),
+            integer(events),
+            write_drops(run_row.n, run_row.stamp, drops),
+            decode::run_checksum(run_row, record, &record_text),
+            sum,
+            event_sum,
+            frames::frame_checksum(run_row.n, header.sequence, 0, 0, &data),
+            text,
+            record_text,
+            event,
+            data
+        ])?;
+        Ok(())
+    }
+
+    /// Merges every row into the other tables before they are changed, and returns the view of the result. Bytes stay as
+    /// they are, damaged ones too. A row whose header is damaged stays here with its document, for repair.
+    pub(in crate::store::sqlite) fn merge(&self) -> Result<Self> {
+        let (tx, log) = (self.tx, &self.log);
+        let waiting: Vec<_> = log.rows.iter().filter(|row| !row.unmerged_header).collect();
+        if waiting.is_empty() {
+            return Self::load(tx);
         }
-    }
-    let mut trusted = Vec::new();
-    for row in &waiting {
-        match entry(tx, row)? {
-            Row::Intact(_) => trusted.push((row.n, row.sequence)),
-            Row::Damaged { .. } => {
-                let keep = "UPDATE append_log SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
-                            WHERE stamp = ?1";
-                tx.execute(keep, [integer(row.stamp)])?;
+        tx.prepare_cached(
+            "INSERT INTO event SELECT run_n, stamp * ?1, event_count, event_sum, event FROM append_log WHERE event_count > 0",
+        )?
+        .execute([integer(EVENT_PLACES)])?;
+        for n in log.runs() {
+            if let Some(row) = log.latest_for_run(n) {
+                self.merge_run(row)?;
             }
         }
+        let mut trusted = Vec::new();
+        for row in &waiting {
+            match self.appended_entry(row)? {
+                Row::Intact(_) => trusted.push((row.n, row.sequence)),
+                Row::Damaged { .. } => {
+                    let keep = "UPDATE append_log SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
+                                WHERE stamp = ?1";
+                    tx.execute(keep, [integer(row.stamp)])?;
+                }
+            }
+        }
+        for statement in [
+            "INSERT INTO whole SELECT stamp, body_sum, body FROM append_log WHERE run_sum <> x''",
+            "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM append_log \
+             WHERE run_sum <> x''",
+            "DELETE FROM append_log WHERE run_sum <> x''",
+        ] {
+            tx.prepare_cached(statement)?.execute([])?;
+        }
+        let mut last = None;
+        for (n, sequence) in trusted {
+            frames::pack_older(tx, n, sequence, &mut last)?;
+        }
+        // Many at once: those of one run mostly follow each other.
+        for n in log.runs() {
+            let mut drops: Vec<_> =
+                log.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
+            drops.sort_unstable();
+            self.drop_checkpoints(n, &drops)?;
+        }
+        Self::load(tx)
     }
-    for take in [
-        "INSERT INTO whole SELECT stamp, body_sum, body FROM append_log WHERE run_sum <> x''",
-        "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM append_log \
-         WHERE run_sum <> x''",
-        "DELETE FROM append_log WHERE run_sum <> x''",
-    ] {
-        tx.prepare_cached(take)?.execute([])?;
-    }
-    let mut last = None;
-    for (n, sequence) in trusted {
-        frames::pack_older(tx, n, sequence, &mut last)?;
-    }
-    // Many at once: those of one run mostly follow each other.
-    for n in log.runs() {
-        let mut drops: Vec<_> =
-            log.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
-        drops.sort_unstable();
-        drop_checkpoints(tx, n, &drops)?;
-    }
-    Ok(())
-}
 
-/// Writes a run's own row as its newest row here has it. All its events are in their table by now.
-fn write_run_row(tx: &Connection, log: &AppendLog, row: &Appended) -> Result<()> {
-    let Some(before) = runs::own_line(tx, row.n)? else { return Ok(()) };
-    let added = "SELECT sum(event_count) FROM append_log WHERE run_n = ?1";
-    let events = match &before.record {
-        Ok(_) => before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?,
-        Err(_) => runs::merged_event_count(tx, row.n)?,
-    };
-    let mut line = run_line(tx, log, row, &before.run_id)?;
-    // What was removed from the oldest is known to the run's own row only.
-    line.events = events;
-    rows::trim_events(tx, &mut line)?;
-    let text = tx
-        .prepare_cached("SELECT record FROM append_log WHERE stamp = ?1")?
-        .query_row([integer(row.stamp)], |found| text(found, 0))?;
-    let sum = match &line.record {
-        Ok(record) => decode::run_checksum(&line, record, &text).to_vec(),
-        Err(_) => Vec::new(),
-    };
-    rows::set_run(tx, &line, &sum, &text)
-}
-
-/// Moves the document of a held-back row to where documents are, for a header that is written anew.
-pub(super) fn release_held_back(tx: &Connection, n: i64, sequence: u64, stamp: u64) -> Result<()> {
-    let at = params![n, integer(sequence), integer(stamp)];
-    let row = "FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2 AND stamp = ?3";
-    tx.execute(&format!("INSERT OR IGNORE INTO whole SELECT stamp, body_sum, body {row}"), at)?;
-    tx.execute(&format!("DELETE {row}"), at)?;
-    Ok(())
-}
-
-/// Removes checkpoints from the tables, and those that were held back here. Gives their number.
-pub(super) fn drop_checkpoints(tx: &Connection, n: i64, sequences: &[u64]) -> Result<u64> {
-    let mut gone = rows::drop_checkpoints(tx, n, sequences)?;
-    let held_back = "DELETE FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";
-    for sequence in sequences {
-        gone += tx.prepare_cached(held_back)?.execute(params![n, integer(*sequence)])? as u64;
+    /// Writes a run's own row as its newest row here has it. All its events are in their table by now.
+    fn merge_run(&self, row: &AppendedRow) -> Result<()> {
+        let tx = self.tx;
+        let Some(before) = runs::merged_run(tx, row.n)? else { return Ok(()) };
+        let added = "SELECT sum(event_count) FROM append_log WHERE run_n = ?1";
+        let events = match &before.record {
+            Ok(_) => {
+                before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?
+            }
+            Err(_) => runs::merged_event_count(tx, row.n)?,
+        };
+        let mut run_row = self.appended_run(row, &before.run_id)?;
+        // What was removed from the oldest is known to the run's own row only.
+        run_row.events = events;
+        rows::trim_events(tx, &mut run_row)?;
+        let text = tx
+            .prepare_cached("SELECT record FROM append_log WHERE stamp = ?1")?
+            .query_row([integer(row.stamp)], |found| text(found, 0))?;
+        let sum = match &run_row.record {
+            Ok(record) => decode::run_checksum(&run_row, record, &text).to_vec(),
+            Err(_) => Vec::new(),
+        };
+        rows::set_run(tx, &run_row, &sum, &text)
     }
-    Ok(gone)
+
+    /// Moves the document of a row with a damaged header to its table, so that the header can be written anew.
+    pub(in crate::store::sqlite) fn release_document(&self, n: i64, sequence: u64, stamp: u64) -> Result<()> {
+        let at = params![n, integer(sequence), integer(stamp)];
+        let row = "FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2 AND stamp = ?3";
+        self.tx.execute(&format!("INSERT OR IGNORE INTO whole SELECT stamp, body_sum, body {row}"), at)?;
+        self.tx.execute(&format!("DELETE {row}"), at)?;
+        Ok(())
+    }
+
+    /// Removes checkpoints from the tables after a merge, and those that were not merged. Returns their number.
+    pub(in crate::store::sqlite) fn drop_checkpoints(&self, n: i64, sequences: &[u64]) -> Result<u64> {
+        let mut gone = rows::drop_checkpoints(self.tx, n, sequences)?;
+        let unmerged = "DELETE FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";
+        for sequence in sequences {
+            gone += self.tx.prepare_cached(unmerged)?.execute(params![n, integer(*sequence)])? as u64;
+        }
+        Ok(gone)
+    }
 }

@@ -4,9 +4,9 @@
 use rusqlite::{Params, Result, params};
 
 use super::StoreView;
-use super::append_log::{self, Appended};
+use super::append_log::AppendedRow;
 use crate::store::sqlite::decode::{ENTRY, entry, integer, listed, number};
-use crate::store::{CheckpointEntry, CheckpointFilter, Cursor, HeaderQuery, Row};
+use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row, arrange};
 
 /// Columns of an entry that is in an appended row.
 const APPENDED: &str =
@@ -26,8 +26,8 @@ const NAME: &str = "JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence
 impl StoreView<'_> {
     pub(in crate::store::sqlite) fn newest(&self, n: i64) -> Result<Option<Row>> {
         let waiting = self.log.of(n).next_back();
-        if let Some(row) = waiting.filter(|row| !row.held_back) {
-            return append_log::entry(self.tx, row).map(Some);
+        if let Some(row) = waiting.filter(|row| !row.unmerged_header) {
+            return self.appended_entry(row).map(Some);
         }
         let sql = format!("SELECT {ENTRY} WHERE c.run_n = ?1 ORDER BY c.sequence DESC");
         let mut statement = self.tx.prepare_cached(&sql)?;
@@ -41,7 +41,7 @@ impl StoreView<'_> {
                 return entry(row).map(Some);
             }
         }
-        waiting.map(|row| append_log::entry(self.tx, row)).transpose()
+        waiting.map(|row| self.appended_entry(row)).transpose()
     }
 
     /// The oldest entries up to the `unprotected`-th that no mark protects.
@@ -54,8 +54,8 @@ impl StoreView<'_> {
         let mut statement = self.tx.prepare_cached(&sql)?;
         let mut rows = statement.query([n])?;
         let (mut found, mut free) = (Vec::new(), 0);
-        // A damaged row ends the list; a held-back row is damaged.
-        let held_back = self.log.of(n).find(|row| row.held_back).map_or(u64::MAX, |row| row.sequence);
+        // A damaged row ends the list, and so does one whose header could not be merged.
+        let unmerged = self.log.of(n).find(|row| row.unmerged_header).map_or(u64::MAX, |row| row.sequence);
         while free < unprotected
             && let Some(row) = rows.next()?
         {
@@ -64,14 +64,14 @@ impl StoreView<'_> {
                 continue;
             }
             let Row::Intact(entry) = entry(row)? else { return Ok(found) };
-            if sequence > held_back {
+            if sequence > unmerged {
                 return Ok(found);
             }
             free += usize::from(!entry.marks.protects());
             found.push(entry);
         }
         for row in self.log.of(n).take(unprotected - free) {
-            let Row::Intact(entry) = append_log::entry(self.tx, row)? else { break };
+            let Row::Intact(entry) = self.appended_entry(row)? else { break };
             found.push(entry);
         }
         Ok(found)
@@ -80,13 +80,7 @@ impl StoreView<'_> {
 
 impl StoreView<'_> {
     pub(in crate::store::sqlite) fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>> {
-        let only = match query.run {
-            Some(run) => match self.run_n(run)? {
-                Some(n) => Some(n),
-                None => return Ok(Vec::new()),
-            },
-            None => None,
-        };
+        let Some(only) = self.scope(query.run)? else { return Ok(Vec::new()) };
         let rows = match query.find {
             CheckpointFilter::All => match only {
                 Some(n) => self.of_run(n, query)?,
@@ -104,7 +98,8 @@ impl StoreView<'_> {
             CheckpointFilter::Prefix(prefix) => self.select(BY_PREFIX, [prefix])?,
             CheckpointFilter::Name(name) => self.named(name)?,
         };
-        Ok(pick(rows, only, query))
+        let of_run = rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n));
+        Ok(arrange(of_run.map(|(_, row)| row).collect(), query, Row::cursor))
     }
 
     /// The rows of one table that fit, each with the number of its run.
@@ -143,9 +138,7 @@ impl StoreView<'_> {
         let joined = format!("{ENTRY} {NAME}");
         let mut rows = self.select_from(&joined, "t.name = ?1", [name])?;
         rows.retain(|(_, row)| match row {
-            Row::Intact(e) => {
-                e.marks.tags.iter().any(|tag| tag == name) || e.header.imported_id.as_deref() == Some(name)
-            }
+            Row::Intact(entry) => entry.has_name(name),
             Row::Damaged { .. } => true,
         });
         Ok(rows)
@@ -155,14 +148,14 @@ impl StoreView<'_> {
     fn appended(
         &self,
         query: &HeaderQuery<'_>,
-        fits: impl Fn(&Appended) -> bool,
+        fits: impl Fn(&AppendedRow) -> bool,
     ) -> Result<(Vec<(i64, Row)>, bool)> {
         let rows: Vec<_> = self.log.rows().filter(|row| fits(row)).collect();
-        // What is held back for repair may be older than what is in the other tables.
-        let newest = rows.iter().filter(|row| !row.held_back).count();
+        // A row that could not be merged may be older than what is in the other tables.
+        let newest = rows.iter().filter(|row| !row.unmerged_header).count();
         let enough = query.limit > 0 && !query.oldest_first && newest >= query.limit;
         let most = if enough { query.limit } else { rows.len() };
-        let found = rows.iter().rev().take(most).map(|row| Ok((row.n, append_log::entry(self.tx, row)?)));
+        let found = rows.iter().rev().take(most).map(|row| Ok((row.n, self.appended_entry(row)?)));
         Ok((found.collect::<Result<_>>()?, enough))
     }
 
@@ -219,28 +212,6 @@ impl StoreView<'_> {
     fn sql_limit(&self, query: &HeaderQuery<'_>) -> i64 {
         if query.limit == 0 { -1 } else { (query.limit + self.log.removed()) as i64 }
     }
-}
-
-/// Orders and limits a short list by hand. Within a run, position is by sequence, as in any list of a run.
-fn pick(rows: Vec<(i64, Row)>, only: Option<i64>, query: &HeaderQuery<'_>) -> Vec<Row> {
-    let mut rows: Vec<Row> =
-        rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n)).map(|(_, row)| row).collect();
-    let oldest_first = query.oldest_first && only.is_some();
-    let place = |cursor: Cursor| if only.is_some() { cursor.sequence } else { cursor.stamp };
-    rows.sort_by_key(|row| place(row.cursor()));
-    if !oldest_first {
-        rows.reverse();
-    }
-    if let Some(after) = query.after.map(place) {
-        rows.retain(|row| {
-            let at = place(row.cursor());
-            if oldest_first { at > after } else { at < after }
-        });
-    }
-    if query.limit > 0 {
-        rows.truncate(query.limit);
-    }
-    rows
 }
 
 #[cfg(test)]

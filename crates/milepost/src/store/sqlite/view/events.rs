@@ -1,22 +1,15 @@
 //! Events as a view shows them: those in their own table and those of appended rows.
 
-use data_encoding::HEXLOWER;
 use rusqlite::{Result, params};
 
 use super::StoreView;
 use crate::model::Event;
-use crate::store::sqlite::decode::{EVENT_PLACES, bytes, event_checksum, integer, number, parse};
-use crate::store::{Damage, EventPage, EventQuery, Part};
+use crate::store::sqlite::decode::{EVENT_PLACES, bytes, compare, event_checksum, integer, number, parse};
+use crate::store::{EventPage, EventQuery, Part};
 
 impl StoreView<'_> {
     pub(in crate::store::sqlite) fn events(&self, query: &EventQuery<'_>) -> Result<EventPage> {
-        let only = match query.run {
-            Some(run) => match self.run_n(run)? {
-                Some(n) => Some(n),
-                None => return Ok(EventPage::default()),
-            },
-            None => None,
-        };
+        let Some(only) = self.scope(query.run)? else { return Ok(EventPage::default()) };
         // A row holds several events, from position `n` on.
         let select = format!(
             "SELECT run_n, n, count, checksum, events FROM event \
@@ -31,16 +24,8 @@ impl StoreView<'_> {
         while let Some(row) = rows.next()? {
             let (run_n, n, count): (i64, u64, u64) = (row.get(0)?, number(row, 1)?, number(row, 2)?);
             let value = bytes(row, 4)?;
-            let proven = event_checksum(run_n, n, count, &value);
-            let stored = bytes(row, 3)?;
-            if proven[..] != stored[..] {
-                page.damaged.push(
-                    Damage::integrity(Part::Event, HEXLOWER.encode(&stored), HEXLOWER.encode(&proven))
-                        .at(query.run, None),
-                );
-                continue;
-            }
-            match parse::<Vec<Event>>(Part::Event, &value) {
+            let proven = compare(Part::Event, event_checksum(run_n, n, count, &value), &bytes(row, 3)?);
+            match proven.and_then(|()| parse::<Vec<Event>>(Part::Event, &value)) {
                 Ok(events) => {
                     let places = (n..).zip(events).filter(|(at, _)| *at > query.after);
                     page.events.extend(places.collect::<Vec<_>>().into_iter().rev());

@@ -13,11 +13,12 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, Result, params};
 
 use self::append_log::AppendLog;
-use super::decode::{RunLine, integer, number, prove};
-use super::{frames, rows};
-use crate::model::{CheckpointId, Event, RunRecord};
-use crate::seal::Sealed;
-use crate::store::{Damage, Part};
+use super::decode::{compare, integer, number};
+use super::frames::{self, Document};
+use super::loss::{self, Loss};
+use super::rows;
+use crate::model::CheckpointId;
+use crate::store::Part;
 
 /// The tables within one transaction.
 pub(super) struct StoreView<'a> {
@@ -39,28 +40,19 @@ impl<'a> StoreView<'a> {
     }
 
     /// Reads one document; `None` if there is no such checkpoint.
-    pub(super) fn document(
-        &self,
-        n: i64,
-        sequence: u64,
-    ) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
+    pub(super) fn document(&self, n: i64, sequence: u64) -> Result<Option<Document>> {
         if self.log.has_removed(n, sequence) {
             return Ok(None);
         }
-        self.any_document(n, sequence)
+        self.document_or_removed(n, sequence)
     }
 
     /// Reads one document, also one that a save has removed and that is still in a table.
-    pub(super) fn any_document(
-        &self,
-        n: i64,
-        sequence: u64,
-    ) -> Result<Option<std::result::Result<Vec<u8>, Damage>>> {
-        let Some((data, sum)) = append_log::document(self.tx, n, sequence)? else {
+    pub(super) fn document_or_removed(&self, n: i64, sequence: u64) -> Result<Option<Document>> {
+        let Some((data, sum)) = self.appended_frame(n, sequence)? else {
             return frames::read(self.tx, n, sequence);
         };
-        let key = [n as u64, sequence, 0, 0].map(u64::to_le_bytes);
-        let proven = prove(Part::Body, &[&key[0], &key[1], &key[2], &key[3]], &data, &sum);
+        let proven = compare(Part::Body, frames::frame_checksum(n, sequence, 0, 0, &data), &sum);
         Ok(Some(proven.and_then(|()| frames::unpack(&data, &[]))))
     }
 
@@ -127,32 +119,9 @@ impl<'a> StoreView<'a> {
         self.tx.query_row(stamp, params![n, integer(sequence)], |row| number(row, 0))
     }
 
-    /// Whether enough saves were appended to merge them.
-    pub(super) fn is_merge_due(&self) -> bool {
-        self.log.is_full()
-    }
-
-    /// Appends one save: the checkpoint, the run's record from now on, what it removed, and its events.
-    pub(super) fn append(
-        &self,
-        line: &RunLine,
-        record: &RunRecord,
-        sealed: &Sealed,
-        drops: &[u64],
-        events: &[Event],
-    ) -> Result<()> {
-        append_log::append(self.tx, line, record, sealed, drops, events)
-    }
-
-    /// Merges what was appended into the tables, before they are changed by hand. Gives the view of the result.
-    pub(super) fn merge(&self) -> Result<Self> {
-        append_log::merge(self.tx, &self.log)?;
-        Self::load(self.tx)
-    }
-
-    /// Removes checkpoints of a run, after a merge; gives their number.
-    pub(super) fn drop_checkpoints(&self, n: i64, sequences: &[u64]) -> Result<u64> {
-        append_log::drop_checkpoints(self.tx, n, sequences)
+    /// Acknowledged writes that the database has lost.
+    pub(super) fn losses(&self) -> Result<Vec<Loss>> {
+        loss::load(self.tx)
     }
 
     /// Removes everything of a run, after a merge.
@@ -160,11 +129,6 @@ impl<'a> StoreView<'a> {
         rows::delete_run(self.tx, n)?;
         self.tx.execute("DELETE FROM append_log WHERE run_n = ?1", [n])?;
         Ok(())
-    }
-
-    /// Moves a document whose header was damaged to its table, so that the header can be written anew.
-    pub(super) fn release_held_back(&self, n: i64, sequence: u64, stamp: u64) -> Result<()> {
-        append_log::release_held_back(self.tx, n, sequence, stamp)
     }
 }
 

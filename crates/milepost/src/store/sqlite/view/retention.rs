@@ -38,7 +38,7 @@ impl StoreView<'_> {
         run: &RunId,
         newest: Option<u64>,
     ) -> Result<Vec<RetentionEntry>> {
-        let Some(line) = self.find_run(run)? else { return Ok(Vec::new()) };
+        let Some(run_row) = self.find_run(run)? else { return Ok(Vec::new()) };
         let merged = "SELECT c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
                    m.revision, m.checksum, m.marks, octet_length(c.header) + ifnull(octet_length(m.marks), 0) + \
                    ifnull(ifnull(octet_length(d.data), \
@@ -48,14 +48,14 @@ impl StoreView<'_> {
         let appended = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL, \
                    octet_length(header) + octet_length(body) FROM append_log WHERE run_n = ?1";
         // Where the count is wrong, more or fewer are proven than were asked for.
-        let mut unproven = newest.map_or(0, |newest| line.count.saturating_sub(newest));
+        let mut unproven = newest.map_or(0, |newest| run_row.count.saturating_sub(newest));
         let mut found = Vec::new();
         for sql in [merged, appended] {
             let mut statement = self.tx.prepare_cached(sql)?;
-            let mut rows = statement.query([line.n])?;
+            let mut rows = statement.query([run_row.n])?;
             while let Some(row) = rows.next()? {
                 let sequence = number(row, 1)?;
-                if self.log.has_removed(line.n, sequence) {
+                if self.log.has_removed(run_row.n, sequence) {
                     continue;
                 }
                 let fields = if unproven > 0 {
@@ -64,27 +64,21 @@ impl StoreView<'_> {
                     decode::retention_fields(row)?
                 };
                 unproven = unproven.saturating_sub(1);
-                let (
-                    Some((RetentionFields { created_at, status, holds_state, unseen }, marks)),
-                    Some(snapshot_id),
-                ) = (fields, decode::parsed(row, 2)?)
-                else {
+                let (Some((fields, marks)), Some(snapshot_id)) = (fields, decode::parsed(row, 2)?) else {
                     continue;
                 };
-                // Frames are compressed as they are.
-                let (bytes, packed) = (number(row, 9)?, true);
-                let (pinned, tagged) = (marks.pinned, !marks.tags.is_empty());
                 found.push(RetentionEntry {
                     sequence,
                     snapshot_id,
-                    created_at,
-                    status,
-                    holds_state,
-                    holds_workspace: unseen.is_some(),
-                    pinned,
-                    tagged,
-                    bytes,
-                    packed,
+                    created_at: fields.created_at,
+                    status: fields.status,
+                    holds_state: fields.holds_state,
+                    holds_workspace: fields.unseen.is_some(),
+                    pinned: marks.pinned,
+                    tagged: !marks.tags.is_empty(),
+                    bytes: number(row, 9)?,
+                    // Frames are compressed as they are.
+                    packed: true,
                 });
             }
         }

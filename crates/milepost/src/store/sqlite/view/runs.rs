@@ -4,21 +4,21 @@ use std::cmp::Reverse;
 
 use rusqlite::{Connection, OptionalExtension, Result};
 
-use super::{StoreView, append_log};
+use super::StoreView;
 use crate::model::{Item, RunId};
-use crate::store::sqlite::decode::{RUN, RunLine, bytes, integer, number, parse, prove, run_line};
+use crate::store::sqlite::decode::{RUN, RunTableRow, bytes, integer, number, parse, prove, run_table_row};
 use crate::store::{Damage, Part, Row, RunQuery, RunRow, StoredRun};
 
 /// A run's own row, whatever appended rows say.
-pub(super) fn own_line(tx: &Connection, n: i64) -> Result<Option<RunLine>> {
+pub(super) fn merged_run(tx: &Connection, n: i64) -> Result<Option<RunTableRow>> {
     let sql = format!("SELECT {RUN} FROM run WHERE n = ?1");
-    tx.prepare_cached(&sql)?.query_row([n], run_line).optional()
+    tx.prepare_cached(&sql)?.query_row([n], run_table_row).optional()
 }
 
 /// How many events a run's own row counts; if it is damaged, its events are counted.
 pub(super) fn merged_event_count(tx: &Connection, n: i64) -> Result<u64> {
-    match own_line(tx, n)? {
-        Some(line) if line.record.is_ok() => Ok(line.events),
+    match merged_run(tx, n)? {
+        Some(run_row) if run_row.record.is_ok() => Ok(run_row.events),
         _ => count_events(tx, n),
     }
 }
@@ -29,14 +29,13 @@ fn count_events(tx: &Connection, n: i64) -> Result<u64> {
 
 impl StoreView<'_> {
     /// Finds a run by its id, also where a damaged byte has changed the id in its row.
-    pub(in crate::store::sqlite) fn find_run(&self, run: &RunId) -> Result<Option<RunLine>> {
+    pub(in crate::store::sqlite) fn find_run(&self, run: &RunId) -> Result<Option<RunTableRow>> {
         if let Some(n) = self.find_number(run)? {
-            return match self.log.latest_for_run(n) {
-                Some(row) => {
-                    self.recounted(append_log::run_line(self.tx, &self.log, row, run.as_str())?).map(Some)
-                }
-                None => own_line(self.tx, n)?.map(|line| self.recounted(line)).transpose(),
+            let run_row = match self.log.latest_for_run(n) {
+                Some(row) => Some(self.appended_run(row, run.as_str())?),
+                None => merged_run(self.tx, n)?,
             };
+            return run_row.map(|run_row| self.recounted(run_row)).transpose();
         }
         // Most often it is a new run. One damaged byte leaves the end of an id as it was, or all before it; who looks no
         // further than that needs the index alone, however many runs there are.
@@ -45,10 +44,10 @@ impl StoreView<'_> {
         let mut alike = self.tx.prepare_cached(alike)?;
         let mut rows = alike.query([run.as_str()])?;
         while let Some(row) = rows.next()? {
-            let Some(line) = own_line(self.tx, row.get(0)?)? else { continue };
-            if line.record.is_err() && self.belongs_to(line.n, run)? {
-                let line = RunLine { run_id: run.to_string(), renamed: true, ..line };
-                return self.current(line).map(Some);
+            let Some(run_row) = merged_run(self.tx, row.get(0)?)? else { continue };
+            if run_row.record.is_err() && self.belongs_to(run_row.n, run)? {
+                let run_row = RunTableRow { run_id: run.to_string(), renamed: true, ..run_row };
+                return self.current(run_row).map(Some);
             }
         }
         Ok(None)
@@ -60,34 +59,32 @@ impl StoreView<'_> {
     }
 
     /// The run as its newest row has it, its own or an appended one.
-    fn current(&self, line: RunLine) -> Result<RunLine> {
-        let line = match self.log.latest_for_run(line.n) {
-            Some(row) => {
-                let renamed = line.renamed;
-                RunLine { renamed, ..append_log::run_line(self.tx, &self.log, row, &line.run_id)? }
-            }
-            None => line,
+    fn current(&self, run_row: RunTableRow) -> Result<RunTableRow> {
+        let run_row = match self.log.latest_for_run(run_row.n) {
+            Some(row) => RunTableRow { renamed: run_row.renamed, ..self.appended_run(row, &run_row.run_id)? },
+            None => run_row,
         };
-        self.recounted(line)
+        self.recounted(run_row)
     }
 
     /// Counts again what a damaged row can no longer say.
-    fn recounted(&self, mut line: RunLine) -> Result<RunLine> {
-        if line.record.is_err() {
+    fn recounted(&self, mut run_row: RunTableRow) -> Result<RunTableRow> {
+        if run_row.record.is_err() {
             let counted = "SELECT sequence, stamp FROM checkpoint WHERE run_n = ?1";
             let mut statement = self.tx.prepare_cached(counted)?;
-            let settled = statement
-                .query_map([line.n], |row| Ok((number(row, 0)?, number(row, 1)?)))?
+            let merged = statement
+                .query_map([run_row.n], |row| Ok((number(row, 0)?, number(row, 1)?)))?
                 .collect::<Result<Vec<_>>>()?;
-            let there = settled.into_iter().filter(|(sequence, _)| !self.log.has_removed(line.n, *sequence));
-            let all = there.chain(self.log.of(line.n).map(|row| (row.sequence, row.stamp)));
-            (line.count, line.last_sequence, line.stamp) = all
+            let there =
+                merged.into_iter().filter(|(sequence, _)| !self.log.has_removed(run_row.n, *sequence));
+            let all = there.chain(self.log.of(run_row.n).map(|row| (row.sequence, row.stamp)));
+            (run_row.count, run_row.last_sequence, run_row.stamp) = all
                 .fold((0, 0, 0), |(count, last, newest), (sequence, stamp)| {
                     (count + 1, last.max(sequence), newest.max(stamp))
                 });
-            line.events = count_events(self.tx, line.n)?;
+            run_row.events = count_events(self.tx, run_row.n)?;
         }
-        Ok(line)
+        Ok(run_row)
     }
 
     fn find_number(&self, run: &RunId) -> Result<Option<i64>> {
@@ -101,66 +98,74 @@ impl StoreView<'_> {
     pub(in crate::store::sqlite) fn run_n(&self, run: &RunId) -> Result<Option<i64>> {
         match self.find_number(run)? {
             Some(n) => Ok(Some(n)),
-            None => Ok(self.find_run(run)?.map(|line| line.n)),
+            None => Ok(self.find_run(run)?.map(|run_row| run_row.n)),
         }
     }
 
-    fn run_row(&self, line: RunLine) -> Result<RunRow> {
-        let latest = self.newest(line.n)?;
+    /// The number of the run that a query is limited to, if it is limited to one; `None` if there is no such run.
+    pub(super) fn scope(&self, run: Option<&RunId>) -> Result<Option<Option<i64>>> {
+        match run {
+            Some(run) => Ok(self.run_n(run)?.map(Some)),
+            None => Ok(Some(None)),
+        }
+    }
+
+    fn listed_run(&self, run_row: RunTableRow) -> Result<RunRow> {
+        let latest = self.newest(run_row.n)?;
         // An id that a damaged byte made unusable is given back by the header, or stands for itself by number.
-        let named = line.run_id.parse().ok().or_else(|| match &latest {
+        let named = run_row.run_id.parse().ok().or_else(|| match &latest {
             Some(Row::Intact(entry)) => Some(entry.header.run_id.clone()),
-            _ => format!("damaged-{}", line.n).parse().ok(),
+            _ => format!("damaged-{}", run_row.n).parse().ok(),
         });
         let run_id: RunId = named.ok_or(rusqlite::Error::InvalidQuery)?;
         Ok(RunRow {
-            record: line.record.map_err(|damage| damage.at(Some(&run_id), None)),
+            record: run_row.record.map_err(|damage| damage.at(Some(&run_id), None)),
             run_id,
-            stamp: line.stamp,
-            count: line.count,
+            stamp: run_row.stamp,
+            count: run_row.count,
             latest,
         })
     }
 
     pub(in crate::store::sqlite) fn run(&self, run: &RunId) -> Result<Option<StoredRun>> {
-        let Some(line) = self.find_run(run)? else { return Ok(None) };
+        let Some(run_row) = self.find_run(run)? else { return Ok(None) };
         let (mut good, mut damaged) = (Vec::new(), Vec::new());
-        for (_, item) in self.items(line.n)? {
+        for (_, item) in self.items(run_row.n)? {
             match item {
                 Ok(item) => good.push(item),
                 Err(damage) => damaged.push(damage.at(Some(run), None)),
             }
         }
-        Ok(Some(StoredRun { row: self.run_row(line)?, items: good, damaged }))
+        Ok(Some(StoredRun { row: self.listed_run(run_row)?, items: good, damaged }))
     }
 
     pub(in crate::store::sqlite) fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>> {
         let before = query.before.unwrap_or(u64::MAX);
         // Runs with appended rows were written after all others.
         let appended = self.log.runs();
-        let mut lines = Vec::new();
+        let mut run_rows = Vec::new();
         for n in &appended {
-            if let Some(line) = own_line(self.tx, *n)? {
-                lines.push(self.current(line)?);
+            if let Some(run_row) = merged_run(self.tx, *n)? {
+                run_rows.push(self.current(run_row)?);
             }
         }
-        lines.retain(|line| line.stamp < before);
-        lines.sort_by_key(|line| Reverse(line.stamp));
+        run_rows.retain(|run_row| run_row.stamp < before);
+        run_rows.sort_by_key(|run_row| Reverse(run_row.stamp));
         let sql = format!("SELECT {RUN} FROM run WHERE stamp < ?1 ORDER BY stamp DESC");
         let mut statement = self.tx.prepare_cached(&sql)?;
         let mut rows = statement.query([integer(before)])?;
-        while (query.limit == 0 || lines.len() < query.limit)
+        while (query.limit == 0 || run_rows.len() < query.limit)
             && let Some(row) = rows.next()?
         {
-            let line = run_line(row)?;
-            if !appended.contains(&line.n) {
-                lines.push(self.current(line)?);
+            let run_row = run_table_row(row)?;
+            if !appended.contains(&run_row.n) {
+                run_rows.push(self.current(run_row)?);
             }
         }
         if query.limit > 0 {
-            lines.truncate(query.limit);
+            run_rows.truncate(query.limit);
         }
-        lines.into_iter().map(|line| self.run_row(line)).collect()
+        run_rows.into_iter().map(|run_row| self.listed_run(run_row)).collect()
     }
 
     /// How many events the tables count for a run.

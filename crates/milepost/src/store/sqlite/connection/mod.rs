@@ -1,4 +1,7 @@
-//! One connection: how it is opened, made durable, and how its WAL is kept small.
+//! One connection: how a file is opened, recognised as a store, created, read in one view and written.
+//! In: a path. Out: transactions. Syncing and the size of the WAL are in `sync`.
+
+mod sync;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,9 +12,10 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result, TransactionBehavior};
 
-use super::{schema, sibling, wal};
+pub(super) use self::sync::incremental_vacuum;
+use super::{schema, sibling};
 use crate::database;
-use crate::fs::{atomic, bounded};
+use crate::fs::bounded;
 
 /// What a connection is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,18 +73,9 @@ pub(super) struct Db {
     began: Option<Arc<Mutex<Instant>>>,
 }
 
-/// How long SQLite itself waits: only programs that do not take turns at the lock files get in the way.
+/// How long SQLite itself waits: only programs that do not use the lock files get in the way.
 const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 
-/// Commits after which a long-lived connection copies the WAL back and starts it again in place: from then on commits
-/// overwrite what is there, and a file that does not grow takes half the time to sync.
-const LONG_WAL_COMMITS: i32 = 128;
-/// Pages that are worth no copying, and pages that always are.
-const LONG_WAL: (i32, i32) = (512, 4096);
-/// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
-const SHORT_WAL_COMMITS: i32 = 16;
-/// Pages that are worth no emptying, and pages that always are.
-const SHORT_WAL: (i32, i32) = (64, 1024);
 /// Instructions of SQLite's virtual machine between two checks of the deadline.
 const OPS_PER_TIME_CHECK: i32 = 10_000;
 /// Maximum size of a file that is copied for reading.
@@ -235,25 +230,6 @@ impl Db {
         Ok(db)
     }
 
-    /// In WAL mode `sync_commit` syncs each commit; SQLite syncs only around checkpoints. Its own sync of a commit is an
-    /// fsync where SQLite was compiled without HAVE_FDATASYNC, and one more of the folder in every process.
-    /// A file that is not in WAL mode, such as one that was made on a network file system, is synced by SQLite.
-    fn choose_who_syncs(&mut self) -> Result<()> {
-        let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        self.syncs_commits = self.wal && mode == "wal";
-        let level = if self.syncs_commits { "NORMAL" } else { "FULL" };
-        self.connection.pragma_update(None, "synchronous", level)
-    }
-
-    /// Makes the last commit durable. The caller keeps other writers away until it returns.
-    pub(super) fn sync_commit(&self) -> std::io::Result<()> {
-        if !self.syncs_commits {
-            return Ok(());
-        }
-        let wal = sibling(&self.path, "-wal");
-        bounded::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
-    }
-
     /// Whether this connection is to the file with this number.
     pub(super) fn is_of(&self, file: Option<u64>) -> bool {
         self.file == file
@@ -303,7 +279,7 @@ impl Db {
         self.connection.progress_handler(OPS_PER_TIME_CHECK, Some(is_late))
     }
 
-    /// Starts the time of a transaction: the wait for its turn does not count.
+    /// Starts the time of a transaction: the wait for the lock does not count.
     fn start_time(&self) {
         if let Some(mut began) = self.began.as_ref().and_then(|began| began.lock().ok()) {
             *began = Instant::now();
@@ -328,7 +304,7 @@ impl Db {
         if wal {
             // The tables are in the database itself before anything else is: without them, a WAL that is damaged where
             // it begins would leave a file that looks new.
-            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            self.checkpoint("PASSIVE")?;
         }
         Ok(())
     }
@@ -354,108 +330,17 @@ impl Db {
         self.start_time();
         let tx = Tx::begin(&self.connection, "BEGIN IMMEDIATE")?;
         if self.wal && !self.named {
-            // Whoever wrote into it has seen to its name. One that is empty may have been made a moment ago, by a reader too.
-            let wal = sibling(&self.path, "-wal");
-            if !std::fs::metadata(wal).is_ok_and(|meta| meta.len() > 0) {
-                atomic::sync_folder(atomic::folder_of(&self.path)).map_err(io)?;
-            }
+            self.name_wal()?;
             self.named = true;
         }
         Ok(tx)
-    }
-
-    /// Makes an empty journal with a name that is on disk: one without would not be there to roll back after a power cut.
-    fn name_journal(&self) -> Result<()> {
-        let journal = sibling(&self.path, "-journal");
-        if !journal.exists() {
-            let mut options = std::fs::OpenOptions::new();
-            atomic::open_private(&journal, options.write(true).create(true).truncate(false)).map_err(io)?;
-            atomic::sync_folder(atomic::folder_of(&self.path)).map_err(io)?;
-        }
-        Ok(())
-    }
-
-    /// After a commit: copies a long WAL back, so that the next commit starts it again in place. That costs fewer fsyncs
-    /// than emptying it, and commits that do not make the file longer are cheaper to sync.
-    pub(super) fn after_commit(&mut self, pages_before: i32) {
-        let pages = self.pages();
-        self.grown = match pages - pages_before {
-            0 => return,
-            grown if grown > 0 => grown,
-            _ => pages,
-        };
-        if pages > (LONG_WAL_COMMITS * self.grown).clamp(LONG_WAL.0, LONG_WAL.1) {
-            self.copy_back();
-        }
-    }
-
-    /// Copies the WAL back as far as no reader needs it, so that the next commit may start it again in place.
-    /// Not copying back loses nothing: the next writer tries again.
-    pub(super) fn copy_back(&self) {
-        if self.wal {
-            let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        }
-    }
-
-    /// How many frames of the WAL its index knows.
-    pub(super) fn frames(&self) -> Result<u64> {
-        if !self.wal {
-            return Ok(0);
-        }
-        let frames: i64 = self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1))?;
-        Ok(u64::try_from(frames).unwrap_or(0))
-    }
-
-    /// Writes and syncs the frames of the WAL again; gives their number.
-    pub(super) fn rewrite_wal(&self) -> std::io::Result<u64> {
-        if !self.wal {
-            return Ok(0);
-        }
-        let frames = wal::rewrite(&sibling(&self.path, "-wal"))?;
-        atomic::sync_folder(atomic::folder_of(&self.path))?;
-        Ok(frames)
-    }
-
-    /// Pages in the WAL after the last commit of this connection; before its first, what the file's length says.
-    pub(super) fn pages(&self) -> i32 {
-        match self.wal_pages.load(Ordering::Relaxed) {
-            0 => self.pages_on_disk,
-            pages => pages,
-        }
-    }
-
-    /// Whether the WAL is so long that the next opener should not have to read it.
-    pub(super) fn leaves_long_wal(&self) -> bool {
-        let most = (SHORT_WAL_COMMITS * self.grown).clamp(SHORT_WAL.0, SHORT_WAL.1);
-        // Only who has written cleans up: reading leaves everything as it is.
-        self.wal && !self.read_only && self.grown > 0 && self.pages() > most
-    }
-
-    /// Copies the WAL back and empties it, if nobody reads it.
-    pub(super) fn empty_wal(&mut self) -> Result<()> {
-        self.connection.busy_timeout(Duration::ZERO)?;
-        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-    }
-
-    /// Gives free pages back to the disk.
-    pub(super) fn compact(&mut self) -> Result<()> {
-        let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum")?;
-        let mut rows = vacuum.query([])?;
-        while rows.next()?.is_some() {}
-        drop(rows);
-        drop(vacuum);
-        if self.wal {
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-            self.wal_pages.store(0, Ordering::Relaxed);
-            self.pages_on_disk = 0;
-        }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::atomic;
 
     #[test]
     fn with_a_rollback_journal_its_name_is_there_before_it_is_needed() {
