@@ -13,50 +13,28 @@ use milepost::store::{
 
 use crate::rng::Rng;
 
-/// Passes everything but `write` on to `self.inner`; with `but_body` also everything but `body`.
-macro_rules! pass_on {
-    () => {
-        fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
-            self.inner.body(run, sequence)
-        }
-
-        pass_on!(but_body);
+/// Forwards methods to the store that `self.inner(METHOD)` gives; without names, all but `write` and `body`.
+macro_rules! forward {
+    (@methods $($method:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(
+            fn $method(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
+                self.inner(stringify!($method)).$method($($arg),*)
+            }
+        )*
     };
-    (but_body) => {
-        fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-            self.inner.run(run)
-        }
-
-        fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
-            self.inner.runs(query)
-        }
-
-        fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-            self.inner.headers(query)
-        }
-
-        fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-            self.inner.events(query)
-        }
-
-        fn retention_entries(
-            &self,
-            run: &RunId,
-            newest: Option<u64>,
-        ) -> Result<Vec<RetentionEntry>, StoreError> {
-            self.inner.retention_entries(run, newest)
-        }
-
-        fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
-            self.inner.delete_run(run, only_at)
-        }
-
-        fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
-            self.inner.maintain(what)
-        }
-
-        fn info(&self) -> Result<StoreInfo, StoreError> {
-            self.inner.info()
+    (body) => {
+        forward! { @methods body(run: &RunId, sequence: u64) -> Vec<u8>; }
+    };
+    () => {
+        forward! { @methods
+            run(run: &RunId) -> Option<StoredRun>;
+            runs(query: &RunQuery) -> Vec<RunRow>;
+            headers(query: &HeaderQuery<'_>) -> Vec<Row>;
+            events(query: &EventQuery<'_>) -> EventPage;
+            retention_entries(run: &RunId, newest: Option<u64>) -> Vec<RetentionEntry>;
+            delete_run(run: &RunId, only_at: Option<u64>) -> bool;
+            maintain(what: Maintenance<'_>) -> MaintenanceReport;
+            info() -> StoreInfo;
         }
     };
 }
@@ -78,7 +56,7 @@ impl CountCalls {
         std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
     }
 
-    fn count(&self, method: &'static str) -> &dyn Store {
+    fn inner(&self, method: &'static str) -> &dyn Store {
         *self.calls.lock().unwrap().entry(method).or_default() += 1;
         self.inner.as_ref()
     }
@@ -86,44 +64,11 @@ impl CountCalls {
 
 impl Store for CountCalls {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        self.count("write").write(run, decide)
+        self.inner("write").write(run, decide)
     }
 
-    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        self.count("run").run(run)
-    }
-
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
-        self.count("runs").runs(query)
-    }
-
-    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-        self.count("headers").headers(query)
-    }
-
-    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
-        self.count("body").body(run, sequence)
-    }
-
-    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-        self.count("events").events(query)
-    }
-
-    fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
-        self.count("retention_entries").retention_entries(run, newest)
-    }
-
-    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
-        self.count("delete_run").delete_run(run, only_at)
-    }
-
-    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
-        self.count("maintain").maintain(what)
-    }
-
-    fn info(&self) -> Result<StoreInfo, StoreError> {
-        self.count("info").info()
-    }
+    forward!(body);
+    forward!();
 }
 
 /// Asks for each decision one to three times and believes the last answer only, as a store that retries does.
@@ -140,6 +85,12 @@ impl<S: Store> AskAgain<S> {
     }
 }
 
+impl<S: Store> AskAgain<S> {
+    fn inner(&self, _method: &str) -> &S {
+        &self.inner
+    }
+}
+
 impl<S: Store> Store for AskAgain<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let extra = self.rng.below(3);
@@ -151,16 +102,17 @@ impl<S: Store> Store for AskAgain<S> {
                 _ => WriteDecision::NoChange,
             })?;
         }
-        let here = extra - u64::from(extra > 0 && given_up);
+        let repeats = extra - u64::from(extra > 0 && given_up);
         self.inner.write(run, &mut |view: &RunView| {
-            for _ in 0..here {
+            for _ in 0..repeats {
                 let _ = decide(&view.clone());
             }
             decide(view)
         })
     }
 
-    pass_on!();
+    forward!(body);
+    forward!();
 }
 
 /// Makes some commits and then says that the reply was lost.
@@ -178,6 +130,12 @@ impl<S: Store> LoseReplies<S> {
     }
 }
 
+impl<S: Store> LoseReplies<S> {
+    fn inner(&self, _method: &str) -> &S {
+        &self.inner
+    }
+}
+
 impl<S: Store> Store for LoseReplies<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let mut commits = false;
@@ -189,7 +147,8 @@ impl<S: Store> Store for LoseReplies<S> {
         if commits && self.rng.per_mille(self.per_mille) { Err(lost()) } else { Ok(receipt) }
     }
 
-    pass_on!();
+    forward!(body);
+    forward!();
 }
 
 /// Decides, and then loses some commits on their way, with the same words as a lost reply: nothing was changed.
@@ -207,6 +166,12 @@ impl<S: Store> LoseRequests<S> {
     }
 }
 
+impl<S: Store> LoseRequests<S> {
+    fn inner(&self, _method: &str) -> &S {
+        &self.inner
+    }
+}
+
 impl<S: Store> Store for LoseRequests<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         if !self.rng.per_mille(self.per_mille) {
@@ -221,7 +186,8 @@ impl<S: Store> Store for LoseRequests<S> {
         if lose { Err(lost()) } else { Ok(receipt) }
     }
 
-    pass_on!();
+    forward!(body);
+    forward!();
 }
 
 type BeforeBody = dyn Fn(&dyn Store, &RunId, u64) -> Result<(), StoreError> + Send + Sync;
@@ -259,6 +225,12 @@ impl Interleave {
     }
 }
 
+impl Interleave {
+    fn inner(&self, _method: &str) -> &dyn Store {
+        &*self.inner
+    }
+}
+
 impl Store for Interleave {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let receipt = self.inner.write(run, decide)?;
@@ -271,7 +243,7 @@ impl Store for Interleave {
         self.inner.body(run, sequence)
     }
 
-    pass_on!(but_body);
+    forward!();
 }
 
 fn lost() -> StoreError {

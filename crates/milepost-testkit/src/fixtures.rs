@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use milepost::internal::model::JsonPath;
 use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
-    Body, CheckpointId, Event, EventType, Item, LogLine, Profile, RawJson, RawObject, RunId, RunRecord,
-    Source, Status,
+    Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Profile, RawJson, RawObject, RunId,
+    RunRecord, Source, Status,
 };
 use milepost::store::Sealed;
 use milepost::store::{RunView, Slot};
@@ -136,6 +136,11 @@ pub fn set_member(record: &RunRecord, name: &str, json: &str) -> RunRecord {
     let mut members: BTreeMap<String, RawJson> = serde_json::from_str(&text).unwrap();
     members.insert(name.to_owned(), RawJson::parse(json).unwrap());
     serde_json::from_str(&serde_json::to_string(&members).unwrap()).unwrap()
+}
+
+/// Marks of this revision with these tags.
+pub fn tagged(revision: u64, tags: &[&str]) -> Marks {
+    Marks { revision, tags: tags.iter().map(|&tag| tag.to_owned()).collect(), ..Marks::default() }
 }
 
 /// A pending item that says `text`.

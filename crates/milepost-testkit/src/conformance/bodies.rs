@@ -10,8 +10,7 @@ const LARGE: usize = 64 * 1024;
 /// Puts checkpoints with these states and compares all bodies at several distances.
 fn put_states(oracle: &mut Oracle<'_>, states: impl IntoIterator<Item = String>) {
     for (n, state) in states.into_iter().enumerate() {
-        let doc = oracle.doc(format!("body-{n}")).state(state);
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(format!("body-{n}")).state(state));
         if [0, 1, 2, 15, 16, 17, 33].contains(&n) {
             oracle.check();
         }
@@ -68,16 +67,14 @@ fn drop_from(store: &dyn Store, name: &str, choose: impl Fn(&[u64]) -> Vec<u64>)
     put_states(&mut oracle, edits(40, 8 * 1024));
     let chosen = choose(&oracle.sequences());
     let (together, apart) = chosen.split_at(chosen.len() / 2);
-    oracle.drop_all(together);
-    oracle.check();
+    oracle.drop_all(together).check();
     for sequence in apart {
         oracle.drop_all(&[*sequence]);
     }
     oracle.check();
     let size = 8 * 1024;
     for n in 0..3 {
-        let doc = oracle.doc(format!("after-{n}")).state(text(size, n));
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(format!("after-{n}")).state(text(size, n)));
         oracle.check();
     }
 }

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use milepost::model::RunId;
-use milepost::store::Verified;
-use milepost::store::{Commit, HeaderQuery, Store, StoreError, WriteDecision};
+use milepost::store::{CheckpointEntry, Commit, HeaderQuery, Store, StoreError, Verified, WriteDecision};
 
 use crate::fixtures::{self, TestCheckpoint};
 use crate::oracle::{Oracle, good, shown, view};
@@ -34,8 +33,7 @@ fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     assert_eq!(seen.record.as_ref().unwrap().attempts(), writes as u64, "{run}: the counter in the record");
     assert_eq!(seen.count, writes as u64, "{run}: count");
     assert_eq!(shown(&seen).items.len(), writes, "{run}: items");
-    let query = HeaderQuery::default().run(run).oldest_first(true);
-    let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
+    let entries = entries(store, run);
     let sequences: Vec<_> = entries.iter().map(|entry| entry.header.sequence()).collect();
     assert_eq!(sequences, (1..=writes as u64).collect::<Vec<_>>(), "{run}: sequences");
     assert!(entries.is_sorted_by(|a, b| a.header.stamp() < b.header.stamp()), "{run}: stamps");
@@ -46,44 +44,46 @@ fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     entries.iter().map(|entry| entry.header.stamp()).collect()
 }
 
-fn one_run(handles: &[&dyn Store], name: &str) {
-    let run = Oracle::begin(handles[0], name).run().clone();
+/// Lets several writers write to these runs at once, each through one of the handles.
+fn write_at_once(handles: &[&dyn Store], runs: &[RunId]) {
     thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let (store, run) = (handles[writer % handles.len()], &run);
+            let store = handles[writer % handles.len()];
             scope.spawn(move || {
                 for n in 0..WRITES {
-                    count_one(store, run, &format!("{writer}-{n}"));
+                    count_one(store, &runs[(writer + n) % runs.len()], &format!("{writer}-{n}"));
                 }
             });
         }
     });
+}
+
+fn one_run(handles: &[&dyn Store], name: &str) {
+    let run = Oracle::begin(handles[0], name).run().clone();
+    write_at_once(handles, std::slice::from_ref(&run));
     for store in handles {
         all_counted(*store, &run, WRITERS * WRITES);
     }
 }
 
 fn many_runs(handles: &[&dyn Store], name: &str) {
-    let names: Vec<_> =
+    let runs: Vec<_> =
         (0..3).map(|n| Oracle::begin(handles[0], &format!("{name}-{n}")).run().clone()).collect();
-    thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let (store, names) = (handles[writer % handles.len()], &names);
-            scope.spawn(move || {
-                for n in 0..WRITES {
-                    count_one(store, &names[(writer + n) % names.len()], &format!("{writer}-{n}"));
-                }
-            });
-        }
-    });
-    let per_run = |at: usize| {
+    write_at_once(handles, &runs);
+    let writes_to = |at: usize| {
         let all = (0..WRITERS).flat_map(|writer| (0..WRITES).map(move |n| writer + n));
-        all.filter(|sum| sum % names.len() == at).count()
+        all.filter(|sum| sum % runs.len() == at).count()
     };
     let stamps: Vec<u64> =
-        names.iter().enumerate().flat_map(|(at, run)| all_counted(handles[0], run, per_run(at))).collect();
+        runs.iter().enumerate().flat_map(|(at, run)| all_counted(handles[0], run, writes_to(at))).collect();
     let distinct: HashSet<_> = stamps.iter().collect();
     assert_eq!(distinct.len(), stamps.len(), "no stamp is given out twice");
+}
+
+/// The headers of a run, which must all be intact, oldest first.
+fn entries(store: &dyn Store, run: &RunId) -> Vec<CheckpointEntry> {
+    let query = HeaderQuery::default().run(run).oldest_first(true);
+    store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect()
 }
 
 /// Reads a run again and again while it is written and pruned; what is read must always fit together.
@@ -96,8 +96,7 @@ fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
         last = record.attempts();
         let latest = good(run, state.row.latest.expect("a run that always has a checkpoint"));
         assert_eq!(latest.header.sequence(), record.attempts(), "{run}: record and latest are of one commit");
-        let query = HeaderQuery::default().run(run).oldest_first(true);
-        let entries: Vec<_> = store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect();
+        let entries = entries(store, run);
         let falling = entries.windows(2).any(|two| two[0].header.sequence() + 1 != two[1].header.sequence());
         assert!(!falling, "{run}: headers of two commits in one answer");
         for entry in entries.iter().step_by(3) {
@@ -157,13 +156,13 @@ pub fn readers_beside_a_pruning_writer(store: &dyn Store) {
 /// What one handle committed, the other sees at once.
 pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
     let mut oracle = Oracle::begin(a, "handles-see");
-    Oracle::begin(a, "handles-see-other");
+    let other = Oracle::begin(a, "handles-see-other").run().clone();
     oracle.check_on(b);
     for n in 0..10 {
         oracle.put_many(2);
         oracle.check_on(b);
-        count_one(b, &fixtures::run_id("handles-see-other"), &format!("{n}"));
-        let seen = view(a, &fixtures::run_id("handles-see-other"));
+        count_one(b, &other, &format!("{n}"));
+        let seen = view(a, &other);
         assert_eq!(seen.record.as_ref().unwrap().attempts(), seen.count);
         assert_eq!(seen.count, n + 1);
         if n % 3 == 2 {
@@ -172,8 +171,8 @@ pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
             oracle.check_on(b);
         }
     }
-    assert!(b.delete_run(&fixtures::run_id("handles-see-other"), None).unwrap());
-    assert!(a.run(&fixtures::run_id("handles-see-other")).unwrap().is_none());
+    assert!(b.delete_run(&other, None).unwrap());
+    assert!(a.run(&other).unwrap().is_none());
     oracle.delete();
     oracle.check_on(b);
 }

@@ -9,8 +9,10 @@ use crate::rng::text;
 fn filled<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
     let mut oracle = Oracle::begin(store, name);
     for n in 0..5 {
-        let doc = oracle.doc(n).state(text(4000, 1)).imported(&format!("{name}-foreign"));
-        oracle.put_tagged(&doc, &format!("{name}-tag"));
+        oracle.put_tagged(
+            &oracle.doc(n).state(text(4000, 1)).imported(&format!("{name}-foreign")),
+            &format!("{name}-tag"),
+        );
     }
     let run = oracle.run().clone();
     oracle.commit(|_, commit| {
@@ -24,10 +26,8 @@ fn filled<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
 /// Nothing of a deleted run is left, and a second delete says so.
 pub fn takes_all_of_a_run(store: &dyn Store) {
     let mut oracle = filled(store, "delete-all");
-    oracle.delete();
-    oracle.check();
-    oracle.delete();
-    oracle.check();
+    oracle.delete().check();
+    oracle.delete().check();
     let none = |find| store.headers(&HeaderQuery::default().find(find)).unwrap().is_empty();
     assert!(none(CheckpointFilter::Name("delete-all-tag")), "tags");
     assert!(none(CheckpointFilter::Name("delete-all-foreign")), "foreign ids");
@@ -74,8 +74,7 @@ pub fn frees_ids_and_tags(store: &dyn Store) {
     let mut other = Oracle::begin(store, "delete-frees-other");
     for _ in 0..3 {
         oracle.delete();
-        let doc = other.doc("x").id("cp_delete-frees_0");
-        other.put_tagged(&doc, "delete-frees-tag");
+        other.put_tagged(&other.doc("x").id("cp_delete-frees_0"), "delete-frees-tag");
         other.check();
         other.delete();
         oracle = filled(store, "delete-frees");
@@ -83,7 +82,6 @@ pub fn frees_ids_and_tags(store: &dyn Store) {
     }
     // A dropped checkpoint's id is free as well.
     oracle.drop_all(&[1]);
-    let doc = oracle.doc(0);
-    oracle.put(&doc);
+    oracle.put(&oracle.doc(0));
     oracle.check();
 }

@@ -1,8 +1,10 @@
 //! Checkpoints are found by number, id, start of id, tag and foreign id: exactly those, each once.
 
-use milepost::model::{Marks, RunId};
+use milepost::model::RunId;
+use milepost::store::CheckpointFilter::{All, Id, Name, Prefix, Sequence};
 use milepost::store::{CheckpointFilter, HeaderQuery, Store};
 
+use crate::fixtures::tagged;
 use crate::oracle::{Oracle, good};
 
 /// The ids a query gives, without the part that this suite puts before its labels.
@@ -25,13 +27,10 @@ pub fn by_sequence(store: &dyn Store) {
     oracle.drop_all(&[2]);
     let run = Some(oracle.run());
     for sequence in [1, 3, 4, 5] {
-        assert_eq!(
-            found(store, run, CheckpointFilter::Sequence(sequence)),
-            [format!("cp_find-sequence_{sequence}")]
-        );
+        assert_eq!(found(store, run, Sequence(sequence)), [format!("cp_find-sequence_{sequence}")]);
     }
     for sequence in [0, 2, 6, i64::MAX as u64, u64::MAX] {
-        assert!(found(store, run, CheckpointFilter::Sequence(sequence)).is_empty(), "number {sequence}");
+        assert!(found(store, run, Sequence(sequence)).is_empty(), "number {sequence}");
     }
 }
 
@@ -42,18 +41,15 @@ pub fn by_id(store: &dyn Store) {
     oracle.put_many(12);
     other.put_many(1);
     let (run, elsewhere) = (Some(oracle.run()), Some(other.run()));
-    assert_eq!(found(store, None, CheckpointFilter::Id("cp_find-id_1")), ["cp_find-id_1"]);
-    assert_eq!(found(store, run, CheckpointFilter::Id("cp_find-id_1")), ["cp_find-id_1"]);
-    assert!(found(store, elsewhere, CheckpointFilter::Id("cp_find-id_1")).is_empty(), "an id of another run");
+    assert_eq!(found(store, None, Id("cp_find-id_1")), ["cp_find-id_1"]);
+    assert_eq!(found(store, run, Id("cp_find-id_1")), ["cp_find-id_1"]);
+    assert!(found(store, elsewhere, Id("cp_find-id_1")).is_empty(), "an id of another run");
     for id in ["cp_find-id_", "cp_find-id_99", "CP_find-id_1", "cp_find-id_1 ", "cp%", "", "é", "../x", "a/b"]
     {
-        assert!(found(store, None, CheckpointFilter::Id(id)).is_empty(), "id {id:?}");
+        assert!(found(store, None, Id(id)).is_empty(), "id {id:?}");
     }
     oracle.drop_all(&[1]);
-    assert!(
-        found(store, None, CheckpointFilter::Id("cp_find-id_1")).is_empty(),
-        "the id of a dropped checkpoint"
-    );
+    assert!(found(store, None, Id("cp_find-id_1")).is_empty(), "the id of a dropped checkpoint");
 }
 
 /// By the start of the id, newest first.
@@ -61,12 +57,10 @@ pub fn by_prefix(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-prefix");
     let mut other = Oracle::begin(store, "find-prefix-other");
     for label in ["a", "ab", "abz", "abzz", "b", "a-z"] {
-        let doc = oracle.doc(label).id(&format!("findprefix.{label}"));
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(label).id(&format!("findprefix.{label}")));
     }
-    let doc = other.doc("abc").id("findprefix.abc");
-    other.put(&doc);
-    let all = |prefix| found(store, None, CheckpointFilter::Prefix(prefix));
+    other.put(&other.doc("abc").id("findprefix.abc"));
+    let all = |prefix| found(store, None, Prefix(prefix));
     assert_eq!(
         all("findprefix.ab"),
         ["findprefix.abc", "findprefix.abzz", "findprefix.abz", "findprefix.ab"]
@@ -76,13 +70,9 @@ pub fn by_prefix(store: &dyn Store) {
     assert_eq!(all("findprefix.").len(), 7);
     assert!(all("findprefix.abzzz").is_empty());
     assert!(all("indprefix").is_empty(), "the middle of an id");
-    let own = found(store, Some(oracle.run()), CheckpointFilter::Prefix("findprefix.ab"));
+    let own = found(store, Some(oracle.run()), Prefix("findprefix.ab"));
     assert_eq!(own, ["findprefix.abzz", "findprefix.abz", "findprefix.ab"]);
-    assert_eq!(
-        found(store, Some(oracle.run()), CheckpointFilter::Prefix("")).len(),
-        6,
-        "the empty prefix is of every id"
-    );
+    assert_eq!(found(store, Some(oracle.run()), Prefix("")).len(), 6, "the empty prefix is of every id");
     oracle.drop_all(&[3]);
     assert_eq!(all("findprefix.abz"), ["findprefix.abzz"]);
     oracle.check();
@@ -93,10 +83,9 @@ pub fn prefix_characters_are_literal(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-literal");
     let labels = ["cp_1", "cpX1", "cp.1", "cp-1", "CP_1", "cp_12", "cp1"];
     for label in labels {
-        let doc = oracle.doc(label).id(&format!("findliteral-{label}"));
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(label).id(&format!("findliteral-{label}")));
     }
-    let all = |prefix: &str| found(store, None, CheckpointFilter::Prefix(&format!("findliteral-{prefix}")));
+    let all = |prefix: &str| found(store, None, Prefix(&format!("findliteral-{prefix}")));
     assert_eq!(all("cp_1"), ["findliteral-cp_12", "findliteral-cp_1"]);
     for label in ["cpX1", "cp.1", "cp-1", "CP_1", "cp1"] {
         assert_eq!(all(label), [format!("findliteral-{label}")], "prefix {label}");
@@ -115,22 +104,14 @@ pub fn by_tag(store: &dyn Store) {
     let tag = "find tag é\u{1F600} %_'\"\\";
     oracle.put_many(5);
     other.put_many(1);
-    let tags = |names: &[&str], revision| Marks {
-        revision,
-        tags: names.iter().map(|&name| name.to_owned()).collect(),
-        ..Marks::default()
-    };
-    oracle.mark(2, tags(&["find-tag-first", tag], 1));
-    oracle.mark(4, tags(&[tag], 1));
-    other.mark(1, tags(&[tag], 1));
+    oracle.mark(2, tagged(1, &["find-tag-first", tag]));
+    oracle.mark(4, tagged(1, &[tag]));
+    other.mark(1, tagged(1, &[tag]));
     oracle.check();
-    let all = |name| found(store, None, CheckpointFilter::Name(name));
+    let all = |name| found(store, None, Name(name));
     // By stamp, which is that of the checkpoint and not of its marks.
     assert_eq!(all(tag), ["cp_find-tag-other_1", "cp_find-tag_4", "cp_find-tag_2"]);
-    assert_eq!(
-        found(store, Some(oracle.run()), CheckpointFilter::Name(tag)),
-        ["cp_find-tag_4", "cp_find-tag_2"]
-    );
+    assert_eq!(found(store, Some(oracle.run()), Name(tag)), ["cp_find-tag_4", "cp_find-tag_2"]);
     assert_eq!(all("find-tag-first"), ["cp_find-tag_2"]);
     for name in [
         "find-tag-firs",
@@ -143,13 +124,12 @@ pub fn by_tag(store: &dyn Store) {
     ] {
         assert!(all(name).is_empty(), "name {name:?}");
     }
-    oracle.mark(2, tags(&["find-tag-second"], 2));
+    oracle.mark(2, tagged(2, &["find-tag-second"]));
     assert!(all("find-tag-first").is_empty(), "a tag that was taken off");
     assert_eq!(all("find-tag-second"), ["cp_find-tag_2"]);
     oracle.drop_all(&[4]);
     assert_eq!(all(tag), ["cp_find-tag-other_1"], "the tag of a dropped checkpoint");
-    oracle.put_many(1);
-    oracle.check();
+    oracle.put_many(1).check();
     other.check();
 }
 
@@ -158,27 +138,19 @@ pub fn by_imported_id(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-imported");
     let mut other = Oracle::begin(store, "find-imported-other");
     for (label, foreign) in [("1", "foreign/é 1"), ("2", "foreign/é 2")] {
-        let doc = oracle.doc(label).imported(foreign);
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(label).imported(foreign));
     }
-    let doc = other.doc("1").imported("foreign/é 1");
-    other.put(&doc);
+    other.put(&other.doc("1").imported("foreign/é 1"));
     oracle.check();
-    let all = |name| found(store, None, CheckpointFilter::Name(name));
+    let all = |name| found(store, None, Name(name));
     assert_eq!(all("foreign/é 1"), ["cp_find-imported-other_1", "cp_find-imported_1"]);
     assert_eq!(all("foreign/é 2"), ["cp_find-imported_2"]);
-    assert_eq!(
-        found(store, Some(other.run()), CheckpointFilter::Name("foreign/é 1")),
-        ["cp_find-imported-other_1"]
-    );
+    assert_eq!(found(store, Some(other.run()), Name("foreign/é 1")), ["cp_find-imported-other_1"]);
     assert!(all("foreign/é").is_empty());
-    assert!(
-        found(store, None, CheckpointFilter::Id("foreign/é 2")).is_empty(),
-        "a foreign id is a name, not an id"
-    );
+    assert!(found(store, None, Id("foreign/é 2")).is_empty(), "a foreign id is a name, not an id");
     // Marks come and go; the foreign id is the checkpoint's own.
-    oracle.mark(2, Marks { revision: 1, tags: vec!["x".into()], ..Marks::default() });
-    oracle.mark(2, Marks { revision: 2, ..Marks::default() });
+    oracle.mark(2, tagged(1, &["x"]));
+    oracle.mark(2, tagged(2, &[]));
     assert_eq!(all("foreign/é 2"), ["cp_find-imported_2"]);
     oracle.drop_all(&[2]);
     assert!(all("foreign/é 2").is_empty());
@@ -188,19 +160,12 @@ pub fn by_imported_id(store: &dyn Store) {
 pub fn name_finds_each_once(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-once");
     let doc = oracle.doc("both").imported("find-once-name");
-    let marks = Marks {
-        revision: 1,
-        tags: vec!["find-once-name".into(), "find-once-name".into()],
-        ..Marks::default()
-    };
-    oracle.put_marked(&doc, Some(marks));
-    let doc = oracle.doc("tag");
-    oracle.put_tagged(&doc, "find-once-name");
-    let doc = oracle.doc("import").imported("find-once-name");
-    oracle.put(&doc);
+    oracle.put_marked(&doc, Some(tagged(1, &["find-once-name", "find-once-name"])));
+    oracle.put_tagged(&oracle.doc("tag"), "find-once-name");
+    oracle.put(&oracle.doc("import").imported("find-once-name"));
     let expected = ["cp_find-once_import", "cp_find-once_tag", "cp_find-once_both"];
-    assert_eq!(found(store, None, CheckpointFilter::Name("find-once-name")), expected);
-    assert_eq!(found(store, Some(oracle.run()), CheckpointFilter::Name("find-once-name")), expected);
+    assert_eq!(found(store, None, Name("find-once-name")), expected);
+    assert_eq!(found(store, Some(oracle.run()), Name("find-once-name")), expected);
     oracle.check();
 }
 
@@ -215,15 +180,11 @@ pub fn combined_with_paging(store: &dyn Store) {
             oracle.put(&doc);
         }
     }
-    for find in [
-        CheckpointFilter::Name("find-paged-even"),
-        CheckpointFilter::Prefix("cp_find-paged_"),
-        CheckpointFilter::All,
-    ] {
+    for find in [Name("find-paged-even"), Prefix("cp_find-paged_"), All] {
         let run = Some(oracle.run());
         let query = HeaderQuery::default().run(run).find(find);
         let whole = ids(store, query);
-        assert_eq!(whole.len(), if matches!(find, CheckpointFilter::Name(_)) { 4 } else { 9 });
+        assert_eq!(whole.len(), if matches!(find, Name(_)) { 4 } else { 9 });
         let mut turned = ids(store, query.oldest_first(true));
         turned.reverse();
         assert_eq!(turned, whole, "{find:?}, oldest first");
@@ -231,7 +192,7 @@ pub fn combined_with_paging(store: &dyn Store) {
         let second = store.headers(&query.limit(2)).unwrap().pop().unwrap().cursor();
         let rest = query.after(second);
         assert_eq!(ids(store, rest), whole[2..], "{find:?}, after a cursor");
-        if find != CheckpointFilter::All {
+        if find != All {
             assert_eq!(ids(store, rest.run(None)), whole[2..], "{find:?}, over all runs");
         }
     }

@@ -4,16 +4,19 @@ use milepost::internal::model::JsonPath;
 use milepost::model::{Criterion, CriterionStatus, Item, Phase, RawObject};
 use milepost::store::{Commit, Store, WriteDecision};
 
-use super::write::refused_by_rules;
 use crate::fixtures;
-use crate::oracle::{Oracle, shown};
+use crate::oracle::{Oracle, refused_by_rules, shown};
+
+/// Adds an item for each number.
+fn push(oracle: &mut Oracle<'_>, numbers: std::ops::Range<u64>) {
+    oracle.commit(|_, commit| commit.push.extend(numbers.clone().map(|n| fixtures::item(n.to_string()))));
+}
 
 /// Items come back in the order they were pushed, over commits and kinds.
 pub fn come_in_order(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-order");
     // A run may begin with items and no checkpoint.
-    oracle.commit(|_, commit| commit.push.push(fixtures::item("first")));
-    oracle.check();
+    oracle.commit(|_, commit| commit.push.push(fixtures::item("first"))).check();
     for n in 0..5 {
         oracle.commit(|_, commit| {
             let extra = RawObject::parse("{\"zeta\":9007199254740993}", &JsonPath::Root).unwrap();
@@ -33,16 +36,16 @@ pub fn come_in_order(store: &dyn Store) {
         });
         oracle.check();
     }
-    oracle.commit(|_, commit| commit.push.extend((0..150).map(|n| fixtures::item(format!("many {n}")))));
-    oracle.check();
+    oracle
+        .commit(|_, commit| commit.push.extend((0..150).map(|n| fixtures::item(format!("many {n}")))))
+        .check();
 }
 
 /// A decision takes items from the front; what it pushes comes behind those left.
 pub fn are_consumed_from_the_front(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-consumed");
-    oracle.commit(|_, commit| commit.push.extend((0..10).map(|n| fixtures::item(format!("{n}")))));
-    oracle.commit(|_, commit| commit.consume = 3);
-    oracle.check();
+    push(&mut oracle, 0..10);
+    oracle.commit(|_, commit| commit.consume = 3).check();
     assert_eq!(oracle.items()[0], fixtures::item("3"));
     let doc = oracle.doc("folds");
     oracle.commit(|view, commit| {
@@ -52,10 +55,8 @@ pub fn are_consumed_from_the_front(store: &dyn Store) {
     });
     oracle.check();
     assert_eq!(oracle.items().len(), 4);
-    oracle.commit(|view, commit| commit.consume = shown(view).items.len());
-    oracle.check();
-    oracle.commit(|_, commit| commit.push.push(fixtures::item("again")));
-    oracle.check();
+    oracle.commit(|view, commit| commit.consume = shown(view).items.len()).check();
+    oracle.commit(|_, commit| commit.push.push(fixtures::item("again"))).check();
     oracle.commit(|_, commit| {
         commit.consume = 1;
         commit.push.push(fixtures::item("in its place"));
@@ -67,12 +68,10 @@ pub fn are_consumed_from_the_front(store: &dyn Store) {
 /// Puts, drops and marks leave items alone.
 pub fn are_kept_otherwise(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-kept");
-    oracle.commit(|_, commit| commit.push.extend((0..3).map(|n| fixtures::item(format!("{n}")))));
+    push(&mut oracle, 0..3);
     oracle.put_many(3);
-    oracle.drop_all(&[1, 3]);
-    oracle.check();
-    oracle.drop_all(&[2]);
-    oracle.check();
+    oracle.drop_all(&[1, 3]).check();
+    oracle.drop_all(&[2]).check();
     assert_eq!(oracle.items().len(), 3);
 }
 
@@ -81,7 +80,7 @@ pub fn are_kept_otherwise(store: &dyn Store) {
 pub fn are_shown_when_asked_for(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-asked");
     oracle.put_many(3);
-    oracle.commit(|_, commit| commit.push.extend((0..3).map(|n| fixtures::item(format!("{n}")))));
+    push(&mut oracle, 0..3);
     let mut seen = Vec::new();
     let asked = store.write(oracle.run(), &mut |view| {
         seen.push(view.clone());
@@ -110,12 +109,11 @@ pub fn beyond_the_view_are_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-beyond");
     for count in 0..3 {
         let doc = oracle.doc(format!("never-{count}"));
-        refused_by_rules(oracle.attempt(|view, commit| {
+        oracle.expect_refusal(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
             commit.push.push(fixtures::item("never"));
             commit.consume = shown(view).items.len() + 1;
-        }));
-        oracle.check();
+        });
         oracle.commit(|_, commit| commit.push.push(fixtures::item(format!("{count}"))));
     }
     oracle.check();

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use milepost::model::RunId;
 use milepost::store::{CheckpointEntry, Cursor, HeaderQuery, RunQuery, Store};
 
+use crate::fixtures;
 use crate::oracle::{Oracle, good};
 
 fn runs_of<'a>(store: &'a dyn Store, count: usize, name: &str) -> (Vec<Oracle<'a>>, HashSet<RunId>) {
@@ -35,7 +36,7 @@ pub fn runs_by_newest_write(store: &dyn Store) {
     oracles[2].drop_all(&[2]);
     check(&[2, 0, 1, 3], &oracles);
     oracles[2].view();
-    oracles[3].mark(1, milepost::model::Marks { revision: 1, ..Default::default() });
+    oracles[3].mark(1, fixtures::tagged(1, &[]));
     check(&[3, 2, 0, 1], &oracles);
     for oracle in &oracles {
         oracle.check();

@@ -1,6 +1,5 @@
-//! House-keeping on a healthy store finds nothing and loses nothing.
+//! Maintenance of a healthy store finds nothing and loses nothing.
 
-use milepost::model::Marks;
 use milepost::store::{CheckpointFilter, HeaderQuery, Maintenance, RetentionEntry, Row, Store};
 
 use crate::fixtures;
@@ -12,10 +11,9 @@ fn used<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
     let mut state = text(6000, 1);
     for n in 0..24 {
         state = edited(&state, 5, n);
-        let doc = oracle.doc(n).state(state.clone()).made_at(n as i64 * 3600);
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(n).state(state.clone()).made_at(n as i64 * 3600));
     }
-    oracle.mark(3, Marks { revision: 1, tags: vec![format!("{name}-tag")], ..Marks::default() });
+    oracle.mark(3, fixtures::tagged(1, &[&format!("{name}-tag")]));
     oracle.drop_all(&[1, 2, 7, 8, 9, 20]);
     let run = oracle.run().clone();
     oracle.commit(|_, commit| {
@@ -75,16 +73,13 @@ pub fn loses_nothing(store: &dyn Store) {
         }
         assert_eq!(report.problems, [], "{what:?}");
         oracle.check();
-        let doc = oracle.doc(format!("between-{n}")).state(text(3000, n as u64));
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(format!("between-{n}")).state(text(3000, n as u64)));
         let oldest = oracle.sequences()[0];
-        oracle.drop_all(&[oldest]);
-        oracle.check();
+        oracle.drop_all(&[oldest]).check();
     }
     gone.check();
     let all = oracle.sequences();
-    oracle.drop_all(&all[..all.len() - 1]);
-    oracle.check();
+    oracle.drop_all(&all[..all.len() - 1]).check();
 }
 
 /// Each checkpoint is in the outline and takes space, and what is packed is left alone by `Compress`, as is the newest and what is young.

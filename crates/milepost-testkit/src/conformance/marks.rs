@@ -5,7 +5,7 @@ use milepost::internal::store::OLDEST_SHOWN;
 use milepost::model::{Marks, MemoryUsage, RawObject};
 use milepost::store::{Commit, Store, StoreError, WriteDecision};
 
-use crate::fixtures;
+use crate::fixtures::{self, tagged};
 use crate::oracle::{Oracle, shown};
 
 fn pinned() -> Marks {
@@ -36,8 +36,7 @@ pub fn set_with_a_put(store: &dyn Store) {
     let sequence = oracle.put_marked(&doc, Some(full(1)));
     oracle.check();
     assert_eq!(oracle.view().latest.unwrap().marks, full(1));
-    oracle.put_many(1);
-    oracle.check();
+    oracle.put_many(1).check();
     assert_eq!(oracle.entry(sequence).marks, full(1));
 }
 
@@ -48,7 +47,7 @@ pub fn refused_where_they_have_moved(store: &dyn Store) {
     oracle.mark(2, full(2));
     for revision in [0, 1, 2] {
         let run = oracle.run().clone();
-        let stale = Marks { revision, pinned: false, ..Marks::default() };
+        let stale = tagged(revision, &[]);
         let refused = store.write(&run, &mut |view| {
             let mut commit = Commit::new(fixtures::next_record(&run, view));
             commit.marks.push((2, stale.clone()));
@@ -69,9 +68,8 @@ pub fn replaced_later(store: &dyn Store) {
         }
         oracle.check();
     }
-    oracle.mark(3, Marks { revision: 41, ..Marks::default() });
-    oracle.mark(4, Marks { revision: 41, tags: vec!["only".into()], ..Marks::default() });
-    oracle.check();
+    oracle.mark(3, tagged(41, &[]));
+    oracle.mark(4, tagged(41, &["only"])).check();
     // Several at once, one of them of a checkpoint that comes with them.
     let doc = oracle.doc("with");
     oracle.commit(|view, commit| {
@@ -89,10 +87,8 @@ pub fn gone_with_the_checkpoint(store: &dyn Store) {
     oracle.put_many(3);
     oracle.mark(3, full(1));
     oracle.mark(1, full(1));
-    oracle.drop_all(&[1, 3]);
-    oracle.check();
-    oracle.put_many(1);
-    oracle.check();
+    oracle.drop_all(&[1, 3]).check();
+    oracle.put_many(1).check();
     assert_eq!(oracle.view().latest.unwrap().marks, Marks::default());
 }
 
@@ -100,12 +96,10 @@ pub fn gone_with_the_checkpoint(store: &dyn Store) {
 pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-oldest");
     for _ in 0..OLDEST_SHOWN + 3 {
-        oracle.put_many(1);
-        oracle.check();
+        oracle.put_many(1).check();
     }
     assert_eq!(shown(&oracle.view()).oldest.len(), OLDEST_SHOWN);
-    oracle.drop_all(&[2, 5]);
-    oracle.check();
+    oracle.drop_all(&[2, 5]).check();
     // The two that went make room for the next two.
     assert_eq!(shown(&oracle.view()).oldest.last().unwrap().header.sequence(), OLDEST_SHOWN as u64 + 2);
 }
@@ -113,18 +107,14 @@ pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
 /// Protected ones at the start are shown beside the others, pinned and tagged alike.
 pub fn oldest_passes_over_protected_ones(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-protected");
-    oracle.put_many(60);
-    oracle.check();
+    oracle.put_many(60).check();
     for sequence in 1..=30 {
         oracle.mark(sequence, if sequence % 2 == 0 { pinned() } else { full(1) });
     }
-    oracle.mark(33, Marks { revision: 1, tags: vec!["kept".into()], ..Marks::default() });
+    oracle.mark(33, tagged(1, &["kept"]));
     // Marks that protect nothing.
-    oracle.mark(34, Marks { revision: 1, folded: 2, ..Marks::default() });
-    oracle.check();
+    oracle.mark(34, Marks { revision: 1, folded: 2, ..Marks::default() }).check();
     assert_eq!(shown(&oracle.view()).oldest.len(), 30 + OLDEST_SHOWN + 1);
-    oracle.mark(10, Marks { revision: 2, ..Marks::default() });
-    oracle.check();
-    oracle.drop_all(&[10, 31]);
-    oracle.check();
+    oracle.mark(10, tagged(2, &[])).check();
+    oracle.drop_all(&[10, 31]).check();
 }

@@ -107,35 +107,19 @@ macro_rules! __call_rules {
 #[macro_export]
 macro_rules! __test_rules {
     ([$new_store:path] one { $($a:ident::{$($f:ident),*})* } two { $($b:ident::{$($g:ident),*})* }) => {
-        $crate::__test_modules! { [$new_store] $($a { $($f)* })* }
-        $crate::__test_pairs! { [$new_store] $($b { $($g)* })* }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __test_modules {
-    ([$new_store:path]) => {};
-    ([$new_store:path] $a:ident { $($f:ident)* } $($rest:tt)*) => {
-        mod $a {
-            #[allow(unused_imports)]
-            use super::*;
-            $(
-                #[test]
-                fn $f() {
-                    let open = $new_store();
-                    $crate::conformance::$a::$f(&*open());
-                }
-            )*
-        }
-        $crate::__test_modules! { [$new_store] $($rest)* }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __test_pairs {
-    ([$new_store:path] $($b:ident { $($g:ident)* })*) => {
+        $(
+            mod $a {
+                #[allow(unused_imports)]
+                use super::*;
+                $(
+                    #[test]
+                    fn $f() {
+                        let open = $new_store();
+                        $crate::conformance::$a::$f(&*open());
+                    }
+                )*
+            }
+        )*
         mod two_handles {
             #[allow(unused_imports)]
             use super::*;

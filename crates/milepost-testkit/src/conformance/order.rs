@@ -2,7 +2,6 @@
 
 use milepost::store::{CheckpointFilter, HeaderQuery, Slot, Store};
 
-use super::write::refused_by_rules;
 use crate::oracle::Oracle;
 
 /// The store gives 1, 2, 3 out, in every run.
@@ -10,8 +9,7 @@ pub fn sequences_count_from_one(store: &dyn Store) {
     for name in ["order-count-a", "order-count-b"] {
         let mut oracle = Oracle::begin(store, name);
         for expected in 1..=5 {
-            let doc = oracle.doc(expected);
-            assert_eq!(oracle.put(&doc), expected);
+            assert_eq!(oracle.put(&oracle.doc(expected)), expected);
         }
         oracle.check();
     }
@@ -39,41 +37,33 @@ pub fn sequences_may_have_gaps(store: &dyn Store) {
     });
     oracle.check();
     oracle.put_many(1);
-    oracle.drop_all(&[8, 1_000_000]);
-    oracle.check();
+    oracle.drop_all(&[8, 1_000_000]).check();
 }
 
 /// A number that is taken or was passed by is refused, and nothing is written.
 pub fn earlier_sequences_are_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-refused");
     let doc = oracle.doc("zero");
-    refused_by_rules(
-        oracle.attempt(|view, commit| commit.puts.push(doc.seal(&Slot::issue(0, view.slot.stamp())))),
-    );
-    oracle.check();
+    oracle.expect_refusal(|view, commit| commit.puts.push(doc.seal(&Slot::issue(0, view.slot.stamp()))));
     oracle.put_many(2);
     let gap = oracle.doc("gap");
     oracle.commit(|view, commit| commit.puts.push(gap.seal(&view.slot.at_sequence(10).unwrap())));
     for sequence in [0, 1, 2, 5, 10] {
         let doc = oracle.doc(format!("early-{sequence}"));
-        refused_by_rules(
-            oracle.attempt(|view, commit| {
-                commit.puts.push(doc.seal(&Slot::issue(sequence, view.slot.stamp())))
-            }),
-        );
-        oracle.check();
+        oracle.expect_refusal(|view, commit| {
+            commit.puts.push(doc.seal(&Slot::issue(sequence, view.slot.stamp())))
+        });
     }
     let docs = [oracle.doc("first"), oracle.doc("second")];
     // Within one commit: equal, falling.
-    refused_by_rules(oracle.attempt(|view, commit| {
+    oracle.expect_refusal(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 1)));
-    }));
-    refused_by_rules(oracle.attempt(|view, commit| {
+    });
+    oracle.expect_refusal(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot.next()));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 2)));
-    }));
-    oracle.check();
+    });
     oracle.put(&docs[1]);
     oracle.check();
 }
@@ -84,17 +74,15 @@ pub fn earlier_stamps_are_refused(store: &dyn Store) {
     oracle.put_many(2);
     let docs = [oracle.doc("first"), oracle.doc("second")];
     for back in [1, 2] {
-        refused_by_rules(oracle.attempt(|view, commit| {
+        oracle.expect_refusal(|view, commit| {
             let slot = Slot::issue(view.slot.sequence(), view.slot.stamp() - back);
             commit.puts.push(docs[0].seal(&slot));
-        }));
-        oracle.check();
+        });
     }
-    refused_by_rules(oracle.attempt(|view, commit| {
+    oracle.expect_refusal(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence() + 1, view.slot.stamp())));
-    }));
-    oracle.check();
+    });
     oracle.put(&docs[1]);
     oracle.check();
 }
@@ -103,16 +91,13 @@ pub fn earlier_stamps_are_refused(store: &dyn Store) {
 pub fn sequences_are_never_used_again(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-reuse");
     oracle.put_many(5);
-    oracle.drop_all(&[5]);
-    oracle.check();
+    oracle.drop_all(&[5]).check();
     oracle.put_many(1);
     assert_eq!(oracle.sequences(), [1, 2, 3, 4, 6]);
-    oracle.drop_all(&[4, 6, 1]);
-    oracle.check();
+    oracle.drop_all(&[4, 6, 1]).check();
     oracle.put_many(2);
     assert_eq!(oracle.sequences(), [2, 3, 7, 8]);
-    oracle.drop_all(&[2, 3, 7, 8]);
-    oracle.check();
+    oracle.drop_all(&[2, 3, 7, 8]).check();
     oracle.put_many(1);
     assert_eq!(oracle.sequences(), [9]);
     oracle.check();
@@ -132,9 +117,10 @@ pub fn stamps_grow_across_runs(store: &dyn Store) {
     let mut last = 0;
     for round in 0..12 {
         let oracle = &mut oracles[[0, 1, 0, 2, 2, 1][round % 6]];
-        match round % 4 {
-            3 => drop(oracle.commit(|_, _| {})),
-            _ => oracle.put_many(1),
+        if round % 4 == 3 {
+            oracle.commit(|_, _| {});
+        } else {
+            oracle.put_many(1);
         }
         assert!(oracle.last_stamp() > last, "stamp {} after {last}", oracle.last_stamp());
         last = oracle.last_stamp();
@@ -158,8 +144,7 @@ pub fn stamps_grow_after_delete(store: &dyn Store) {
         oracle.put_many(2);
         assert!(oracle.last_stamp() > last + 1, "stamp {} after {last}", oracle.last_stamp());
         last = oracle.last_stamp();
-        oracle.delete();
-        oracle.check();
+        oracle.delete().check();
     }
 }
 
@@ -167,8 +152,7 @@ pub fn stamps_grow_after_delete(store: &dyn Store) {
 pub fn clock_going_back_changes_no_order(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-clock");
     for (n, seconds) in [0, 86_400, -86_400, 5, 5, -400_000_000].into_iter().enumerate() {
-        let doc = oracle.doc(n).made_at(seconds);
-        oracle.put(&doc);
+        oracle.put(&oracle.doc(n).made_at(seconds));
         oracle.check();
     }
     let query = HeaderQuery::default().find(CheckpointFilter::Prefix("cp_order-clock_"));

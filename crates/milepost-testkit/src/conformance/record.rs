@@ -38,8 +38,7 @@ pub fn comes_back_verbatim(store: &dyn Store) {
         }
     });
     oracle.check();
-    oracle.put_many(1);
-    oracle.check();
+    oracle.put_many(1).check();
     let kept = store.run(oracle.run()).unwrap().unwrap().row.record.unwrap();
     assert_eq!(*kept.extra(), RawObject::parse(unknown, &JsonPath::Root).unwrap());
 }
@@ -50,21 +49,17 @@ pub fn may_be_large(store: &dyn Store) {
     for n in 0..4 {
         let title = text(200 * 1024, n);
         oracle.commit(|_, commit| commit.record = titled(&commit.record, Some(&title)));
-        oracle.put_many(1);
-        oracle.check();
+        oracle.put_many(1).check();
     }
-    oracle.commit(|_, commit| commit.record = titled(&commit.record, None));
-    oracle.check();
+    oracle.commit(|_, commit| commit.record = titled(&commit.record, None)).check();
 }
 
 /// A commit that only rewrites the record makes a run, and changes nothing else of one.
 pub fn is_rewritten_without_a_put(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "record-alone");
-    oracle.commit(|_, commit| commit.record = titled(&commit.record, Some("one")));
-    oracle.check();
+    oracle.commit(|_, commit| commit.record = titled(&commit.record, Some("one"))).check();
     oracle.put_many(2);
-    oracle.commit(|_, commit| commit.record = titled(&commit.record, Some("two")));
-    oracle.check();
+    oracle.commit(|_, commit| commit.record = titled(&commit.record, Some("two"))).check();
 }
 
 fn titled(record: &RunRecord, title: Option<&str>) -> RunRecord {

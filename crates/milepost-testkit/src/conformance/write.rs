@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use milepost::model::{Marks, RunId};
+use milepost::model::RunId;
 use milepost::store::{EventQuery, HeaderQuery, Store, StoreError, WriteDecision};
 
 use crate::fixtures::{self, TestCheckpoint};
@@ -12,8 +12,7 @@ use crate::oracle::Oracle;
 pub fn run_appears_with_its_first_commit(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-appears");
     oracle.check();
-    oracle.put_many(1);
-    oracle.check();
+    oracle.put_many(1).check();
 }
 
 /// `WriteDecision::NoChange` makes no run and changes none.
@@ -50,8 +49,7 @@ pub fn several_puts_in_one_commit(store: &dyn Store) {
         commit.events.push(fixtures::event(&run, 1));
     });
     oracle.check();
-    oracle.put_many(1);
-    oracle.check();
+    oracle.put_many(1).check();
 }
 
 /// A checkpoint or a record of another run is refused, and nothing is written.
@@ -60,12 +58,11 @@ pub fn foreign_run_is_refused(store: &dyn Store) {
     let other = Oracle::begin(store, "write-foreign-other");
     for _ in 0..2 {
         let foreign = other.doc(1);
-        refused_by_rules(oracle.attempt(|view, commit| commit.puts.push(foreign.seal(&view.slot))));
+        oracle.expect_refusal(|view, commit| commit.puts.push(foreign.seal(&view.slot)));
         let run: RunId = other.run().clone();
-        refused_by_rules(oracle.attempt(|_, commit| {
-            commit.record = fixtures::set_member(&commit.record, "run_id", &format!("\"{run}\""))
-        }));
-        oracle.check();
+        oracle.expect_refusal(|_, commit| {
+            commit.record = fixtures::set_member(&commit.record, "run_id", &format!("\"{run}\""));
+        });
         other.check();
         oracle.put_many(1);
     }
@@ -100,8 +97,7 @@ pub fn duplicate_id_is_refused(store: &dyn Store) {
         second.put_many(1);
     }
     // What the refused commits carried beside is free.
-    let fresh = second.doc("fresh-0");
-    second.put(&fresh);
+    second.put(&second.doc("fresh-0"));
     second.check();
 }
 
@@ -113,8 +109,7 @@ pub fn taken_name_is_refused(store: &dyn Store) {
     let tagged = first.doc("tagged").id("write-names-tagged");
     first.commit(|view, commit| {
         commit.puts.push(tagged.seal(&view.slot));
-        let marks = Marks { revision: 1, tags: vec!["write-names-tag".into()], ..Marks::default() };
-        commit.marks.push((view.slot.sequence(), marks));
+        commit.marks.push((view.slot.sequence(), fixtures::tagged(1, &["write-names-tag"])));
         commit.new_names.push("write-names-free".into());
     });
     for name in ["write-names-tag", "write-names-tagged"] {
@@ -163,8 +158,7 @@ pub fn panic_in_the_decision_changes_nothing(store: &dyn Store) {
         }));
         assert!(panicked.is_err(), "the panic was swallowed");
         oracle.check();
-        oracle.put_many(1);
-        oracle.check();
+        oracle.put_many(1).check();
     }
 }
 
@@ -186,9 +180,4 @@ pub fn unknown_runs_and_checkpoints(store: &dyn Store) {
     known.drop_all(&[1]);
     assert!(matches!(store.body(known.run(), 1), Err(StoreError::NoCheckpoint(_, 1))));
     known.check();
-}
-
-/// Panics unless a commit was refused for breaking the trait's rules.
-pub(super) fn refused_by_rules(answer: Result<milepost::store::Receipt, StoreError>) {
-    assert!(matches!(answer, Err(StoreError::Rules(_))), "a commit against the rules gave {answer:?}");
 }

@@ -97,8 +97,17 @@ impl<'a> Oracle<'a> {
     }
 
     /// Carries a commit out on both; panics where the store refuses.
-    pub fn commit(&mut self, fill: impl FnMut(&RunView, &mut Commit)) -> Receipt {
-        self.attempt(fill).unwrap_or_else(|e| panic!("{}: a valid commit was refused: {e}: {e:?}", self.run))
+    pub fn commit(&mut self, fill: impl FnMut(&RunView, &mut Commit)) -> &mut Self {
+        if let Err(e) = self.attempt(fill) {
+            panic!("{}: a valid commit was refused: {e}: {e:?}", self.run);
+        }
+        self
+    }
+
+    /// Panics unless the store refuses a commit for breaking the trait's rules and changes nothing.
+    pub fn expect_refusal(&mut self, fill: impl FnMut(&RunView, &mut Commit)) {
+        refused_by_rules(self.attempt(fill));
+        self.check();
     }
 
     /// Carries a commit out on both; where the store refuses, the oracle stays as it is.
@@ -148,7 +157,7 @@ impl<'a> Oracle<'a> {
 
     /// Puts one checkpoint under a tag and gives its sequence.
     pub fn put_tagged(&mut self, doc: &TestCheckpoint, tag: &str) -> u64 {
-        self.put_marked(doc, Some(Marks { revision: 1, tags: vec![tag.to_owned()], ..Marks::default() }))
+        self.put_marked(doc, Some(fixtures::tagged(1, &[tag])))
     }
 
     /// Puts one checkpoint with marks and gives its sequence.
@@ -161,25 +170,25 @@ impl<'a> Oracle<'a> {
     }
 
     /// Puts so many small checkpoints, one commit each.
-    pub fn put_many(&mut self, count: u64) {
+    pub fn put_many(&mut self, count: u64) -> &mut Self {
         for _ in 0..count {
-            let doc = self.doc(self.next_sequence);
-            self.put(&doc);
+            self.put(&self.doc(self.next_sequence));
         }
+        self
     }
 
     /// Sets marks of one checkpoint.
-    pub fn mark(&mut self, sequence: u64, marks: Marks) {
-        self.commit(|_, commit| commit.marks.push((sequence, marks.clone())));
+    pub fn mark(&mut self, sequence: u64, marks: Marks) -> &mut Self {
+        self.commit(|_, commit| commit.marks.push((sequence, marks.clone())))
     }
 
     /// Removes checkpoints.
-    pub fn drop_all(&mut self, sequences: &[u64]) {
-        self.commit(|_, commit| commit.drops.extend(sequences));
+    pub fn drop_all(&mut self, sequences: &[u64]) -> &mut Self {
+        self.commit(|_, commit| commit.drops.extend(sequences))
     }
 
     /// Deletes the run; the oracle begins again, but for stamps, which never go back.
-    pub fn delete(&mut self) {
+    pub fn delete(&mut self) -> &mut Self {
         let existed = self.store.delete_run(&self.run, None).unwrap();
         assert_eq!(existed, self.record.is_some(), "{}: delete_run says whether the run was there", self.run);
         self.record = None;
@@ -187,6 +196,7 @@ impl<'a> Oracle<'a> {
         self.items.clear();
         self.events.clear();
         self.next_sequence = 1;
+        self
     }
 }
 
@@ -207,6 +217,11 @@ pub fn view(store: &dyn Store, run: &RunId) -> RunView {
 /// What a view shows to a decision that asked for more.
 pub fn shown(view: &RunView) -> &RunDetails {
     view.details.as_ref().expect("the store was asked for more and did not show it")
+}
+
+/// Panics unless a commit was refused for breaking the trait's rules.
+pub fn refused_by_rules(answer: Result<Receipt, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::Rules(_))), "a commit against the rules gave {answer:?}");
 }
 
 fn entry(sealed: &Sealed, marks: &Marks) -> CheckpointEntry {

@@ -127,7 +127,9 @@ impl History<'_> {
                 let answer = oracle.attempt(|view, commit| commit.puts.push(again.seal(&view.slot)));
                 assert!(matches!(answer, Err(StoreError::Exists(id)) if id == taken), "an id used again");
             }
-            Step::Delete => oracle.delete(),
+            Step::Delete => {
+                oracle.delete();
+            }
             Step::Reopen => self.ledgers.iter().for_each(|oracle| oracle.check_on(&*open())),
             Step::Maintenance(kind) => {
                 let what = match kind {

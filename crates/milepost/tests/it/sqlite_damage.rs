@@ -277,7 +277,9 @@ fn a_run_is_found_whichever_byte_of_its_id_is_wrong() {
     let path = dir.path().join("milepost.db");
     let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
     let mut others = ["run_1_aaaa", "run_2_bbbb"].map(|name| Oracle::begin(&store, name));
-    others.iter_mut().for_each(|other| other.put_many(1));
+    for other in &mut others {
+        other.put_many(1);
+    }
     let name = "run_3_cccc";
     let mut hurt = Oracle::begin(&store, name);
     hurt.put_many(2);
