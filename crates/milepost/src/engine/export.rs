@@ -179,30 +179,16 @@ impl Milepost {
         run: &ExportRun<'_>,
         report: &mut ExportReport,
     ) -> Result<(), Error> {
-        let written = |source| Error::File { path: what.path.clone(), what: "written", source };
+        let failed = |source| Error::File { path: what.path.clone(), what: "written", source };
         if !what.dry_run {
             free(&what.path, what.force)?;
         }
-        let folder = atomic::folder_of(&what.path);
-        if !what.dry_run {
-            atomic::create_folder(folder).map_err(written)?;
-        }
-        // Made aside and moved into place whole; only looked at where nothing is to be written.
-        let mut aside = tempfile::Builder::new();
-        aside.prefix(atomic::TEMP_PREFIX).suffix(".db");
-        let temp =
-            if what.dry_run { aside.tempfile() } else { aside.tempfile_in(folder) }.map_err(written)?;
+        // SQLite needs a file of its own to write into.
+        let temp = tempfile::Builder::new().suffix(".db").tempfile().map_err(failed)?;
         let made = interop::nova26::write(run, temp.path())?;
         report.lost_fields = made.lost;
         report.warnings = made.warnings;
-        report.bytes = fs::metadata(temp.path()).map(|meta| meta.len()).unwrap_or_default();
-        report.files.push(what.path.clone());
-        if what.dry_run {
-            return Ok(());
-        }
-        temp.as_file().sync_all().map_err(written)?;
-        temp.persist(&what.path).map_err(|e| written(e.error))?;
-        atomic::sync_folder(folder).map_err(written)
+        self.one_file(what, fs::read(temp.path()).map_err(failed)?, report)
     }
 
     fn files(

@@ -4,9 +4,7 @@
 use super::Milepost;
 use crate::Error;
 use crate::model::{CheckpointId, Event, RunId, RunRecord};
-use crate::store::{
-    CheckpointEntry, CheckpointFilter, EventQuery, HeaderQuery, Row, Store, StoreError, StoredRun,
-};
+use crate::store::{CheckpointEntry, CheckpointFilter, EventQuery, HeaderQuery, Row, StoreError, StoredRun};
 
 /// Rows in a page where the first ones may be enough.
 pub(super) const PAGE: usize = 256;
@@ -42,10 +40,29 @@ impl Milepost {
         Ok(self.store.headers(&query)?.into_iter().next())
     }
 
-    /// All rows of a query, read `page_size` at a time. A limit of the query is the size of the first page.
-    pub(super) fn rows<'a>(&'a self, query: HeaderQuery<'a>, page_size: usize) -> Rows<'a> {
-        let query = query.limit(if query.limit == 0 { page_size } else { query.limit });
-        Rows { store: self.store(), query, page_size, page: Vec::new().into_iter(), is_last_page: false }
+    /// All rows of a query, read `page_size` at a time. A limit of the query is the size of the first page. Ends after the
+    /// first error.
+    pub(super) fn rows<'a>(
+        &'a self,
+        mut query: HeaderQuery<'a>,
+        page_size: usize,
+    ) -> impl Iterator<Item = Result<Row, StoreError>> + 'a {
+        query.limit = if query.limit == 0 { page_size } else { query.limit };
+        let (mut page, mut is_last_page) = (Vec::new().into_iter(), false);
+        std::iter::from_fn(move || {
+            if page.len() == 0 && !is_last_page {
+                is_last_page = true;
+                match self.store.headers(&query) {
+                    Ok(rows) => {
+                        is_last_page = rows.len() < query.limit;
+                        query = query.after(rows.last().map(Row::cursor)).limit(page_size);
+                        page = rows.into_iter();
+                    }
+                    Err(e) => return Some(Err(e)),
+                }
+            }
+            page.next().map(Ok)
+        })
     }
 
     /// Every intact entry of a run, oldest first.
@@ -55,36 +72,6 @@ impl Milepost {
     ) -> impl Iterator<Item = Result<CheckpointEntry, StoreError>> + 'a {
         let rows = self.rows(HeaderQuery::default().run(run).oldest_first(true), LARGE_PAGE);
         rows.filter_map(|row| row.map(Row::intact).transpose())
-    }
-}
-
-/// The rows of a query, read page by page. Ends after the first error.
-pub(super) struct Rows<'a> {
-    store: &'a dyn Store,
-    query: HeaderQuery<'a>,
-    page_size: usize,
-    page: std::vec::IntoIter<Row>,
-    is_last_page: bool,
-}
-
-impl Iterator for Rows<'_> {
-    type Item = Result<Row, StoreError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.page.len() == 0 && !self.is_last_page {
-            let rows = match self.store.headers(&self.query) {
-                Ok(rows) => rows,
-                Err(e) => {
-                    self.is_last_page = true;
-                    return Some(Err(e));
-                }
-            };
-            self.is_last_page = rows.len() < self.query.limit;
-            self.query.after = rows.last().map(Row::cursor);
-            self.query.limit = self.page_size;
-            self.page = rows.into_iter();
-        }
-        self.page.next().map(Ok)
     }
 }
 

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 
 use super::Milepost;
-use super::lookup::Rows;
 use crate::Error;
 use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
@@ -52,18 +51,12 @@ pub struct CompareReport {
 }
 
 /// A run to copy, and those of its checkpoints that are left, oldest first.
-struct RunReader<'a> {
+struct RunReader<R: Iterator> {
     record: RunRecord,
-    rows: Peekable<Rows<'a>>,
+    rows: Peekable<R>,
 }
 
-impl RunReader<'_> {
-    /// The stamp of the next checkpoint. 0 for one that cannot be read, so that its error comes first.
-    fn next_stamp(&mut self) -> Option<u64> {
-        self.rows.peek().map(stamp)
-    }
-}
-
+/// The stamp of a row; 0 where rows cannot be read, so that the error comes first.
 fn stamp(row: &Result<Row, StoreError>) -> u64 {
     row.as_ref().map_or(0, |row| row.cursor().stamp)
 }
@@ -95,7 +88,7 @@ impl Milepost {
         // Always the checkpoint that was written first of those that are left, over all runs.
         let mut queue = BTreeSet::new();
         for (at, reader) in readers.iter_mut().enumerate() {
-            queue.extend(reader.next_stamp().map(|stamp| (stamp, at)));
+            queue.extend(reader.rows.peek().map(|row| (stamp(row), at)));
         }
         let mut seen = 0;
         while let Some((_, at)) = queue.pop_first() {
@@ -115,7 +108,7 @@ impl Milepost {
                     Err(e) => return Err(e),
                 }
             }
-            queue.extend(reader.next_stamp().map(|stamp| (stamp, at)));
+            queue.extend(reader.rows.peek().map(|row| (stamp(row), at)));
             to.copy_checkpoints(&reader.record, batch, &mut report.count)?;
         }
         // What is about whole runs comes last, in the order in which they were written.
@@ -126,7 +119,7 @@ impl Milepost {
         Ok(report)
     }
 
-    fn rows_of<'a>(&'a self, run: &'a RunId) -> Rows<'a> {
+    fn rows_of<'a>(&'a self, run: &'a RunId) -> impl Iterator<Item = Result<Row, StoreError>> + 'a {
         self.rows(HeaderQuery::default().run(run).oldest_first(true), BATCH)
     }
 
@@ -164,10 +157,8 @@ impl Milepost {
             return Ok(());
         }
         let mut failed = None;
-        let mut there = Vec::new();
         self.write(run, &mut |view| {
             failed = None;
-            there.clear();
             let mut there_record = view.record.clone().unwrap_or_else(|| record.clone());
             // A run of this store's own that gets checkpoints from elsewhere is foreign from then on.
             there_record.origin = there_record.origin.or_else(|| record.origin.clone());
@@ -175,29 +166,24 @@ impl Milepost {
             let mut slot = view.slot.clone();
             for (sequence, verified, marks) in &fresh {
                 let placed = slot.at_sequence(*sequence);
-                let sealed = placed.as_ref().map(|slot| verified.clone().into_sealed(slot));
-                match (placed, sealed) {
-                    (Some(placed), Some(Ok(sealed))) => {
-                        if *marks != Marks::default() {
-                            commit.marks.push((*sequence, marks.clone()));
-                        }
-                        there.push(*sequence);
-                        commit.puts.push(sealed);
-                        slot = placed.next();
-                    }
+                let sealed = placed.as_ref().and_then(|slot| verified.clone().into_sealed(slot).ok());
+                let (Some(placed), Some(sealed)) = (placed, sealed) else {
                     // The run here has gone on already.
-                    _ => {
-                        failed = Some(format!("{run}@{sequence}"));
-                        return WriteDecision::NoChange;
-                    }
+                    failed = Some(format!("{run}@{sequence}"));
+                    return WriteDecision::NoChange;
+                };
+                if *marks != Marks::default() {
+                    commit.marks.push((*sequence, marks.clone()));
                 }
+                commit.puts.push(sealed);
+                slot = placed.next();
             }
             WriteDecision::Commit(Box::new(commit))
         })?;
         if let Some(reference) = failed {
             return Err(Error::Conflict { reference });
         }
-        count.copied += there.len() as u64;
+        count.copied += fresh.len() as u64;
         Ok(())
     }
 

@@ -243,13 +243,20 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let waiters: Vec<_> = (0..6)
             .map(|n| {
-                let (lock, sender) = (lock.clone(), sender.clone());
+                let (queued, sender) = (lock.clone(), sender.clone());
                 let waiter = std::thread::spawn(move || {
-                    let _guard = lock.acquire(Duration::from_secs(20)).unwrap();
+                    let _guard = queued.acquire(Duration::from_secs(20)).unwrap();
                     sender.send(n).unwrap();
                 });
-                // The first waits for `write`, the others for a place; each must be there before the next comes.
-                std::thread::sleep(Duration::from_millis(60));
+                // The first holds `next` and waits for `write`, the others hold a ticket: each before the next comes.
+                let is_waiting = || {
+                    let mut file = open(&lock.next).unwrap();
+                    let is_next_held = n > 0 || !try_lock(&file, &lock.next).unwrap();
+                    is_next_held && tail_ticket(&mut file) == n
+                };
+                while !is_waiting() {
+                    std::thread::yield_now();
+                }
                 waiter
             })
             .collect();

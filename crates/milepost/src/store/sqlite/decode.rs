@@ -147,26 +147,8 @@ pub(super) fn listed(row: &SqlRow<'_>) -> Result<Row> {
     in_list(row, proven(row, proven_header)?)
 }
 
-/// As much of a proven row as `T` takes from its header; `None` for a damaged one.
-pub(super) fn retention_fields<T: serde::de::DeserializeOwned>(
-    row: &SqlRow<'_>,
-) -> Result<Option<(T, Marks)>> {
-    Ok(proven(row, proven_header)?.ok())
-}
-
-/// The same without proof of the header.
-pub(super) fn unverified_fields<T>(
-    row: &SqlRow<'_>,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<(T, Marks)>> {
-    let unreadable = || Damage::integrity(Part::Header, "a readable header", "another");
-    let header = |_: &[&[u8]], value: &[u8], _: &[u8]| {
-        std::str::from_utf8(value).ok().and_then(read).ok_or_else(unreadable)
-    };
-    Ok(proven(row, header)?.ok())
-}
-
-fn proven_header<T: serde::de::DeserializeOwned>(
+/// The header of a row, if it proves itself.
+pub(super) fn proven_header<T: serde::de::DeserializeOwned>(
     key: &[&[u8]],
     value: &[u8],
     stored: &[u8],
@@ -176,7 +158,7 @@ fn proven_header<T: serde::de::DeserializeOwned>(
 }
 
 /// What a row says, if header and marks prove themselves.
-fn proven<T>(
+pub(super) fn proven<T>(
     row: &SqlRow<'_>,
     header: impl FnOnce(&[&[u8]], &[u8], &[u8]) -> std::result::Result<T, Damage>,
 ) -> Result<std::result::Result<(T, Marks), Damage>> {

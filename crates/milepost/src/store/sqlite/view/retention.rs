@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::StoreView;
 use crate::model::{RunId, Status};
-use crate::store::RetentionEntry;
 use crate::store::sqlite::decode::{self, number};
+use crate::store::{Damage, Part, RetentionEntry};
 
 /// What retention needs of a header: reading no more is a good part of its speed.
 #[derive(Deserialize)]
@@ -20,12 +20,17 @@ struct RetentionFields {
 
 impl RetentionFields {
     /// The time alone, of a header that nothing else is asked of: it has to begin as the row's own columns say.
-    fn unverified(row: &rusqlite::Row<'_>, run: &RunId, header: &str) -> Option<Self> {
+    fn unverified(row: &rusqlite::Row<'_>, run: &RunId, header: &[u8]) -> std::result::Result<Self, Damage> {
+        let fields = Self::parse_start(row, run, header);
+        fields.ok_or_else(|| Damage::integrity(Part::Header, "a readable header", "another"))
+    }
+
+    fn parse_start(row: &rusqlite::Row<'_>, run: &RunId, header: &[u8]) -> Option<Self> {
         let (id, sequence, stamp) = (decode::text(row, 2).ok()?, number(row, 1).ok()?, number(row, 3).ok()?);
         let start = format!(
             "{{\"snapshot_id\":\"{id}\",\"run_id\":\"{run}\",\"sequence\":{sequence},\"stamp\":{stamp},\"created_at\":\""
         );
-        let (at, _) = header.strip_prefix(&start)?.split_once('"')?;
+        let (at, _) = std::str::from_utf8(header).ok()?.strip_prefix(&start)?.split_once('"')?;
         Some(Self { created_at: at.parse().ok()?, status: None, holds_state: false, unseen: None })
     }
 }
@@ -59,12 +64,12 @@ impl StoreView<'_> {
                     continue;
                 }
                 let fields = if unproven > 0 {
-                    decode::unverified_fields(row, |header| RetentionFields::unverified(row, run, header))?
+                    decode::proven(row, |_, header, _| RetentionFields::unverified(row, run, header))?
                 } else {
-                    decode::retention_fields(row)?
+                    decode::proven(row, decode::proven_header)?
                 };
                 unproven = unproven.saturating_sub(1);
-                let (Some((fields, marks)), Some(snapshot_id)) = (fields, decode::parsed(row, 2)?) else {
+                let (Ok((fields, marks)), Some(snapshot_id)) = (fields, decode::parsed(row, 2)?) else {
                     continue;
                 };
                 found.push(RetentionEntry {
