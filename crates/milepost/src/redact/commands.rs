@@ -15,7 +15,7 @@ enum FlagValue {
 
 struct Program {
     /// The first word, in lower case. A trailing `*` stands for any end of the word.
-    name: &'static str,
+    names: &'static [&'static str],
     /// The word after it, if it has to be a particular one.
     subcommand: &'static str,
     rule: &'static str,
@@ -23,55 +23,38 @@ struct Program {
 }
 
 const fn program(
-    name: &'static str,
+    names: &'static [&'static str],
     subcommand: &'static str,
     rule: &'static str,
     flags: &'static [(&'static str, FlagValue)],
 ) -> Program {
-    Program { name, subcommand, rule, flags }
+    Program { names, subcommand, rule, flags }
 }
 
 use FlagValue::{Attached, Either, Next, Source};
 
 const WRAPPER: &str = "sshpass";
-const LOGIN_FLAGS: &[(&str, FlagValue)] = &[("-p", Next), ("--password", Next)];
-const DATABASE_FLAGS: &[(&str, FlagValue)] = LOGIN_FLAGS;
+const PASSWORD_FLAGS: &[(&str, FlagValue)] = &[("-p", Next), ("--password", Next)];
+/// Programs that log in to a registry or a platform.
+const LOGIN_PROGRAMS: [&str; 9] =
+    ["az", "buildah", "cf", "docker", "nerdctl", "oc", "podman", "registry", "skopeo"];
+const DATABASE_PROGRAMS: [&str; 7] =
+    ["cqlsh", "mongo", "mongodump", "mongoexport", "mongoimport", "mongorestore", "mongosh"];
+const OPENSSL_FLAGS: &[(&str, FlagValue)] = &[("-passin", Source), ("-passout", Source), ("-pass", Source)];
 
-static PROGRAMS: [Program; 29] = [
-    program("7z*", "", "archive_password", &[("-p", Attached)]),
-    program("az", "login", "login_password", LOGIN_FLAGS),
-    program("bcp", "", "sqlcmd_password", &[("-P", Either)]),
-    program("buildah", "login", "login_password", LOGIN_FLAGS),
-    program("cf", "login", "login_password", LOGIN_FLAGS),
-    program("cqlsh", "", "database_password", DATABASE_FLAGS),
-    program("docker", "login", "login_password", LOGIN_FLAGS),
-    program("htpasswd", "", "htpasswd_password", &[]),
-    program("keytool", "", "keytool_password", &[("-storepass", Next), ("-keypass", Next)]),
-    program("ldap*", "", "ldap_password", &[("-w", Either)]),
-    program("mariadb*", "", "mysql_password", &[("-p", Attached)]),
-    program("mongo", "", "database_password", DATABASE_FLAGS),
-    program("mongodump", "", "database_password", DATABASE_FLAGS),
-    program("mongoexport", "", "database_password", DATABASE_FLAGS),
-    program("mongoimport", "", "database_password", DATABASE_FLAGS),
-    program("mongorestore", "", "database_password", DATABASE_FLAGS),
-    program("mongosh", "", "database_password", DATABASE_FLAGS),
-    program("mysql*", "", "mysql_password", &[("-p", Attached)]),
-    program("nerdctl", "login", "login_password", LOGIN_FLAGS),
-    program("oc", "login", "login_password", LOGIN_FLAGS),
-    program(
-        "openssl",
-        "",
-        "openssl_password",
-        &[("-passin", Source), ("-passout", Source), ("-pass", Source)],
-    ),
-    program("podman", "login", "login_password", LOGIN_FLAGS),
-    program("redis-cli", "", "redis_password", &[("-a", Next), ("--pass", Next)]),
-    program("registry", "login", "login_password", LOGIN_FLAGS),
-    program("skopeo", "login", "login_password", LOGIN_FLAGS),
-    program("sqlcmd", "", "sqlcmd_password", &[("-P", Either)]),
-    program(WRAPPER, "", "sshpass_password", &[("-p", Either)]),
-    program("unzip", "", "archive_password", &[("-P", Either)]),
-    program("zip", "", "archive_password", &[("-P", Either)]),
+static PROGRAMS: [Program; 12] = [
+    program(&["7z*"], "", "archive_password", &[("-p", Attached)]),
+    program(&["unzip", "zip"], "", "archive_password", &[("-P", Either)]),
+    program(&DATABASE_PROGRAMS, "", "database_password", PASSWORD_FLAGS),
+    program(&["htpasswd"], "", "htpasswd_password", &[]),
+    program(&["keytool"], "", "keytool_password", &[("-storepass", Next), ("-keypass", Next)]),
+    program(&["ldap*"], "", "ldap_password", &[("-w", Either)]),
+    program(&LOGIN_PROGRAMS, "login", "login_password", PASSWORD_FLAGS),
+    program(&["mariadb*", "mysql*"], "", "mysql_password", &[("-p", Attached)]),
+    program(&["openssl"], "", "openssl_password", OPENSSL_FLAGS),
+    program(&["redis-cli"], "", "redis_password", &[("-a", Next), ("--pass", Next)]),
+    program(&["bcp", "sqlcmd"], "", "sqlcmd_password", &[("-P", Either)]),
+    program(&[WRAPPER], "", "sshpass_password", &[("-p", Either)]),
 ];
 
 /// The second bytes with which a program's name may begin, one bit each.
@@ -79,9 +62,14 @@ pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
     while n < PROGRAMS.len() {
-        let name = PROGRAMS[n].name.as_bytes();
-        if name[0] == byte {
-            set |= 1 << name[1];
+        let names = PROGRAMS[n].names;
+        let mut i = 0;
+        while i < names.len() {
+            let name = names[i].as_bytes();
+            if name[0] == byte {
+                set |= 1 << name[1];
+            }
+            i += 1;
         }
         n += 1;
     }
@@ -93,19 +81,19 @@ pub(super) fn rules() -> impl Iterator<Item = &'static str> {
 }
 
 impl Program {
-    fn matches_name(&self, name: &str) -> bool {
-        match self.name.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == self.name,
-        }
+    fn matches_name(&self, word: &str) -> bool {
+        self.names.iter().any(|name| match name.strip_suffix('*') {
+            Some(start) => word.starts_with(start),
+            None => word == *name,
+        })
     }
 }
 
 /// Scans the words of one command in order and reports passwords.
 #[derive(Default)]
 pub(super) struct ArgumentScanner {
-    /// The name of the program that was the last word, if it needs a subcommand.
-    pending_program: Option<&'static str>,
+    /// The program that the last word named, if it needs a subcommand.
+    pending_program: Option<&'static Program>,
     program: Option<&'static Program>,
     pending_flag: Option<FlagValue>,
     /// For `htpasswd`: whether the password is an argument, and how many names precede it.
@@ -127,7 +115,7 @@ impl ArgumentScanner {
             return None;
         }
         let program = self.program?;
-        if program.name == WRAPPER && !word.starts_with('-') {
+        if program.names == [WRAPPER] && !word.starts_with('-') {
             // The following words belong to another command.
             self.program = None;
             return None;
@@ -150,24 +138,19 @@ impl ArgumentScanner {
 
     /// Remembers the program if this word names one, or its subcommand; says whether it does.
     fn enter_program(&mut self, word: &str) -> bool {
-        let before = self.pending_program.take();
-        let name = word.rsplit('/').next().unwrap_or_default();
-        let name = name.strip_suffix(".exe").unwrap_or(name);
-        let found = PROGRAMS.iter().find(|program| match before {
-            Some(before) => program.name == before && program.subcommand == word,
-            None => program.matches_name(name),
-        });
-        match found {
-            Some(program) if before.is_none() && !program.subcommand.is_empty() => {
-                self.pending_program = Some(program.name);
-                true
-            }
-            Some(program) => {
-                *self = Self { program: Some(program), names_left: 2, ..Self::default() };
-                true
-            }
-            None => false,
+        let found = if let Some(program) = self.pending_program.take() {
+            Some(program).filter(|program| program.subcommand == word)
+        } else {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            let name = name.strip_suffix(".exe").unwrap_or(name);
+            let found = PROGRAMS.iter().find(|program| program.matches_name(name));
+            self.pending_program = found.filter(|program| !program.subcommand.is_empty());
+            found
+        };
+        if let (Some(program), None) = (found, self.pending_program) {
+            *self = Self { program: Some(program), names_left: 2, ..Self::default() };
         }
+        found.is_some()
     }
 
     /// Takes a word of `htpasswd -b [FILE] USER PASSWORD`.

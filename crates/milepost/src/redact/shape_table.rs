@@ -1,6 +1,5 @@
-//! The table of shapes: prefixes that issuers of keys and tokens have published. One line a
-//! shape; its prefixes begin with the same two bytes. Shapes stand in the order of their first bytes; of two that match,
-//! the first one names the rule.
+//! The table of shapes: prefixes that issuers of keys and tokens have published. One line per shape, whose prefixes begin
+//! with the same two bytes. Shapes are sorted by their first byte; if two match, the first one names the rule.
 
 use super::shapes::Requirement::{Edge, Mixed, Parts, Prefix, Uuid};
 use super::shapes::{Requirement, Shape};
