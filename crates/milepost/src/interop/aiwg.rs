@@ -1,4 +1,5 @@
-//! Numbered checkpoints of a session: one JSON file each, with what git, the watched folder and the process said.
+//! Numbered checkpoints of a session: one JSON file each, with the state of git, the watched folder and memory. In: a
+//! folder, or a run. Out: a run for each session, or files and the fields that they cannot hold.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Which format a file or folder is in, by what is there.
+//! Detects a format. In: the path of a file or folder. Out: its format, or an error that names what was found. Must not
+//! read more than names and the first bytes of files.
 
 use std::fs;
 use std::path::Path;
@@ -8,27 +9,25 @@ use super::{Format, InteropError, aiwg, markdown, nova26, pai, sealed, snapshot}
 
 /// Recognises a format; an error names what was found where it is none or several.
 pub fn detect(path: &Path) -> Result<Format, InteropError> {
-    let nothing = |why: String| InteropError::Nothing { path: path.to_owned(), why };
-    let meta = fs::metadata(path).map_err(|source| InteropError::Read { path: path.to_owned(), source })?;
-    if meta.is_file() {
+    if fs::metadata(path).map_err(InteropError::read(path))?.is_file() {
         if nova26::is_database(path) {
             return Ok(Format::Nova26);
         }
         return match path.extension().and_then(|e| e.to_str()) {
             Some("md" | "markdown") => Ok(Format::Markdown),
-            _ => sealed::detect(path).ok_or_else(|| nothing("it is in none of the known formats".into())),
+            _ => sealed::detect(path)
+                .ok_or_else(|| InteropError::nothing(path, "it is in none of the known formats")),
         };
     }
-    let place = subfolder_or_self(path, "checkpoints");
+    let folder = subfolder_or_self(path, "checkpoints");
     let mut found = Vec::new();
-    let entries =
-        fs::read_dir(&place).map_err(|source| InteropError::Read { path: place.clone(), source })?;
+    let entries = fs::read_dir(&folder).map_err(InteropError::read(&folder))?;
     let mut note = |format| {
         if !found.contains(&format) {
             found.push(format);
         }
     };
-    if snapshot::is_run(&place) {
+    if snapshot::is_run(&folder) {
         note(Format::Snapshot);
     }
     for entry in entries.flatten() {
@@ -52,10 +51,11 @@ pub fn detect(path: &Path) -> Result<Format, InteropError> {
     }
     match found.as_slice() {
         [format] => Ok(*format),
-        [] => Err(nothing("nothing of a known format in it".into())),
+        [] => Err(InteropError::nothing(path, "nothing of a known format in it")),
         many => {
             let names: Vec<_> = many.iter().map(|format| format.as_str()).collect();
-            Err(nothing(format!("several formats in it: {}; name one", names.join(", "))))
+            let why = format!("several formats in it: {}; name one", names.join(", "));
+            Err(InteropError::nothing(path, why))
         }
     }
 }

@@ -26,8 +26,7 @@ pub(super) struct SourceFolder<'p, 'q> {
 
 impl<'p, 'q> SourceFolder<'p, 'q> {
     pub(super) fn open(root: &Path, progress: &'p mut Progress<'q>) -> Result<Self, InteropError> {
-        let real =
-            fs::canonicalize(root).map_err(|source| InteropError::Read { path: root.to_owned(), source })?;
+        let real = fs::canonicalize(root).map_err(InteropError::read(root))?;
         Ok(Self { root: root.to_owned(), real, data: ForeignData::default(), progress, done: 0 })
     }
 

@@ -1,5 +1,6 @@
-//! Markdown briefs: one file a piece of work, in `active/` or `archive/`, with deltas at its end and `LEARNINGS.md` beside.
-//! Each file is a run; each delta is a checkpoint whose brief is the file up to there.
+//! Markdown briefs: one file per piece of work, in `active/` or `archive/`, with deltas at its end, and `LEARNINGS.md`. In:
+//! a file or folder, or a run. Out: a run for each file, with a checkpoint for each delta whose brief is the text before
+//! it; or files and the fields that they cannot hold.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -45,9 +46,9 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
         return Ok(folder.data);
     }
     let mut folder = SourceFolder::open(path, progress)?;
-    let place = subfolder_or_self(path, "checkpoints");
+    let briefs = subfolder_or_self(path, "checkpoints");
     let markdown = |name: &str| name.ends_with(".md") || name.ends_with(".markdown");
-    for file in folder.files(&place, |name| markdown(name) && name != LEARNINGS) {
+    for file in folder.files(&briefs, |name| markdown(name) && name != LEARNINGS) {
         // Other Markdown may lie there as well.
         if is_brief(&file) {
             read_brief(&mut folder, &file, false);
@@ -56,14 +57,14 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
         }
     }
     for (name, archived) in [("active", false), (ARCHIVE, true)] {
-        if place.join(name).is_dir() {
-            for file in folder.files(&place.join(name), markdown) {
+        if briefs.join(name).is_dir() {
+            for file in folder.files(&briefs.join(name), markdown) {
                 read_brief(&mut folder, &file, archived);
             }
         }
     }
-    if place.join(LEARNINGS).exists() {
-        read_learnings(&mut folder, &place.join(LEARNINGS));
+    if briefs.join(LEARNINGS).exists() {
+        read_learnings(&mut folder, &briefs.join(LEARNINGS));
     }
     sort_by_lineage(&mut folder.data.runs);
     Ok(folder.data)

@@ -92,6 +92,16 @@ pub enum InteropError {
     },
 }
 
+impl InteropError {
+    fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        |source| Self::Read { path: path.to_owned(), source }
+    }
+
+    fn nothing(path: &Path, why: impl Into<String>) -> Self {
+        Self::Nothing { path: path.to_owned(), why: why.into() }
+    }
+}
+
 /// Tells how many files were read.
 pub(crate) type Progress<'a> = dyn FnMut(u64) + 'a;
 

@@ -1,4 +1,5 @@
-//! Phase checkpoints: a folder of JSON files, `seed.json` that points at the current one, and a log of events a day.
+//! Phase checkpoints: a folder of JSON files, `seed.json` that points at the current one, and one event log per day. In:
+//! a folder, or a run. Out: a run for each session, or files and the fields that they cannot hold.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! JSON as Python's standard writer gives it: sorted, compact, ASCII. Checksums of snapshots are over such text.
+//! Writes JSON as Python's `json.dumps` does: sorted, compact, ASCII. In: JSON text. Out: the same JSON in that form, over
+//! which snapshots have their checksums; or indented, with numbers and strings as they were.
 
 use serde_json::value::RawValue;
 

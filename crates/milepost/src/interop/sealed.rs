@@ -199,8 +199,7 @@ pub(crate) fn read(
     path: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<(Vec<SealedRun>, ForeignData), InteropError> {
-    let failed = |source| InteropError::Read { path: path.to_owned(), source };
-    let mut reader = BufReader::new(open_regular(path).map_err(failed)?.take(u64::MAX));
+    let mut reader = BufReader::new(open_regular(path).map_err(InteropError::read(path))?.take(u64::MAX));
     let mut found = ForeignData::default();
     let mut sealed =
         SealedRun { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };
@@ -209,20 +208,19 @@ pub(crate) fn read(
     let mut bytes = Vec::new();
     for n in 1_u64.. {
         bytes.clear();
-        reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut bytes).map_err(failed)?;
+        reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut bytes).map_err(InteropError::read(path))?;
         if bytes.is_empty() {
             break;
         }
         progress(n);
-        let broken =
-            |why: String| InteropError::Nothing { path: path.to_owned(), why: format!("line {n}: {why}") };
+        let broken = |why: String| InteropError::nothing(path, format!("line {n}: {why}"));
         if bytes.len() as u64 == LINE_LIMIT && !bytes.ends_with(b"\n") {
             let why = format!("longer than {}", bounded::format_limit(LINE_LIMIT));
             if format == Format::Bundle {
                 return Err(broken(why));
             }
             found.refuse(format!("line {n}"), ReasonCode::CheckpointSchemaInvalid, why);
-            skip_line(&mut reader).map_err(failed)?;
+            skip_line(&mut reader).map_err(InteropError::read(path))?;
             continue;
         }
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
@@ -264,7 +262,7 @@ pub(crate) fn read(
         hasher.update(&bytes);
     }
     if !ended {
-        return Err(InteropError::Nothing { path: path.to_owned(), why: "it ends too early".into() });
+        return Err(InteropError::nothing(path, "it ends too early"));
     }
     Ok((vec![sealed], found))
 }

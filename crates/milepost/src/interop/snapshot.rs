@@ -1,4 +1,5 @@
 //! Snapshots: `<run>/latest.json` and `<run>/history/<id>.json[.gz]`, each with a checksum over its sorted, compact JSON.
+//! In: a folder, or a run. Out: runs, or files. A snapshot whose checksum does not match is skipped.
 
 use std::path::{Path, PathBuf};
 

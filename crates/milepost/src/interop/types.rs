@@ -1,4 +1,5 @@
-//! What goes between a foreign format and the engine: runs and checkpoints as plain data, notes about them, and files.
+//! The types between a foreign format and the engine: runs and checkpoints as plain data, notes about them, and files;
+//! and the conversions that the formats have in common. No I/O.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -360,7 +361,7 @@ impl ExportedRun {
         let parents = run.checkpoints.iter().map(|one| one.body.parent.as_ref());
         let previous = run.checkpoints.iter().map(|one| Some(&one.body.snapshot_id));
         let in_a_row = parents.eq([None].into_iter().chain(previous).take(run.checkpoints.len()));
-        for (name, there) in [
+        for (name, is_given) in [
             ("run.title", record.title.is_some()),
             ("run.plan", record.plan.is_some()),
             ("run.command", record.command.is_some()),
@@ -371,7 +372,7 @@ impl ExportedRun {
             ("sequence", !contiguous),
             ("parent", !in_a_row),
         ] {
-            self.lose_if(there && !held.contains(&name.trim_start_matches("run.")), name);
+            self.lose_if(is_given && !held.contains(&name.trim_start_matches("run.")), name);
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Builds in a SQLite file: tables `checkpoints` and `build_states`. Read without writing anything beside it, also while
-//! its program goes on writing: one read transaction sees one state of it.
+//! Builds in a SQLite file: tables `checkpoints` and `build_states`. In: the file, or a folder with one. Out: a run for
+//! each build. One read transaction sees one state, also while another program writes. Must not write to the file or
+//! beside it.
 
 mod write;
 
@@ -74,26 +75,24 @@ fn find_database(path: &Path) -> Result<PathBuf, InteropError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let entries =
-        fs::read_dir(path).map_err(|source| InteropError::Read { path: path.to_owned(), source })?;
+    let entries = fs::read_dir(path).map_err(InteropError::read(path))?;
     let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|p| is_database(p)).collect();
     let why = match all.len() {
         1 => return Ok(all.remove(0)),
         0 => "no SQLite file in it".to_owned(),
         n => format!("{n} SQLite files in it: name one"),
     };
-    Err(InteropError::Nothing { path: path.to_owned(), why })
+    Err(InteropError::nothing(path, why))
 }
 
 /// Reads both tables in one transaction.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let path = find_database(path)?;
     if !path.is_file() {
-        let source = io::Error::from(io::ErrorKind::NotFound);
-        return Err(InteropError::Read { path, source });
+        return Err(InteropError::read(&path)(io::ErrorKind::NotFound.into()));
     }
     if !is_database(&path) {
-        return Err(InteropError::Nothing { path, why: "it is not a SQLite file".into() });
+        return Err(InteropError::nothing(&path, "it is not a SQLite file"));
     }
     // Beside the file nothing is made and nothing is changed, not even the index of its log.
     let mut aside = None;
@@ -103,7 +102,7 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
             result => return result.map_err(|source| InteropError::Database { path, source }),
         }
     }
-    let copy = copy_at_rest(&path).map_err(|source| InteropError::Read { path: path.clone(), source })?;
+    let copy = copy_at_rest(&path).map_err(InteropError::read(&path))?;
     let Some((_folder, copy)) = copy else {
         let source = aside.unwrap_or(rusqlite::Error::InvalidQuery);
         return Err(InteropError::Database { path, source });
@@ -141,7 +140,7 @@ fn copy_at_rest(path: &Path) -> io::Result<Option<(tempfile::TempDir, PathBuf)>>
         let before = state();
         let folder = tempfile::Builder::new().prefix("milepost-import-").tempdir()?;
         let copy = folder.path().join("copy.db");
-        for (end, _) in ends.iter().zip(&before).filter(|(_, there)| there.is_some()) {
+        for (end, _) in ends.iter().zip(&before).filter(|(_, found)| found.is_some()) {
             fs::copy(with_suffix(path, end), with_suffix(&copy, end))?;
         }
         if state() == before {
