@@ -36,7 +36,7 @@ pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocum
         return Err(CommandError::usage("--from and --to name the same store"));
     }
     // Both were named by the user, so both may be used; but runs from a store that is not theirs stay foreign.
-    let foreign = |url: &StoreUrl| match context.config.trust.judge(url, &context.config.paths).0 {
+    let foreign = |url: &StoreUrl| match context.config.trust.evaluate(url, &context.config.paths).0 {
         StoreTrust::Foreign(why) => Some(why),
         StoreTrust::Trusted | StoreTrust::New => None,
     };

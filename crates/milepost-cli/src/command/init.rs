@@ -59,7 +59,7 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
 fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
     let config = &context.config;
     let Ok(state) = &config.trust.state else { return Ok(()) };
-    let (_, record) = config.trust.judge(&context.url(), &config.paths);
+    let (_, record) = config.trust.evaluate(&context.url(), &config.paths);
     if let Some(mut record) = record
         && record.add_project(trusted_entry(&config.paths, &guarded_in(&config.file)?))
     {

@@ -188,7 +188,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
     context.config.check()?;
     let state = user_state(context)?;
     // The record of a copy's original is not the copy's to remove.
-    let (_, record) = context.config.trust.judge(&context.url(), &context.config.paths);
+    let (_, record) = context.config.trust.evaluate(&context.url(), &context.config.paths);
     let revoked = record
         .map(|record| state.remove_record(&record.id))
         .transpose()

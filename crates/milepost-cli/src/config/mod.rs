@@ -225,7 +225,7 @@ impl Config {
         let store = settings.resolve("store", found_store, default, parse_store)?;
         // What `run` tells its command is where the store is anyway, and then it has its outbox.
         let store = store.filter(|url| *url != default_store);
-        let (store_trust, record) = trust.judge(store.as_ref().unwrap_or(&default_store), &paths);
+        let (store_trust, record) = trust.evaluate(store.as_ref().unwrap_or(&default_store), &paths);
         let guarded =
             project.as_ref().map(|file| guarded::guarded_values(file, user.as_ref())).unwrap_or_default();
         let untrusted = match covered {

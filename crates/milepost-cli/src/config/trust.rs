@@ -71,11 +71,11 @@ impl Trust {
     }
 
     /// Decides whether the project's store is trusted, when no flag or variable names one.
-    pub(crate) fn judge(&self, url: &StoreUrl, place: &ProjectPaths) -> (StoreTrust, Option<StoreRecord>) {
-        let base = base(url, place);
+    pub(crate) fn evaluate(&self, url: &StoreUrl, paths: &ProjectPaths) -> (StoreTrust, Option<StoreRecord>) {
+        let base = base(url, paths);
         let (trust, record) = identity::check_trust(url, &base, self.state.as_ref().map_err(String::as_str));
         let trust = match trust {
-            StoreTrust::New => self.judge_new(url, place),
+            StoreTrust::New => self.evaluate_new(url, paths),
             other => other,
         };
         match trust {
@@ -87,10 +87,10 @@ impl Trust {
     }
 
     /// A store is not made inside a repository of another user's.
-    fn judge_new(&self, url: &StoreUrl, place: &ProjectPaths) -> StoreTrust {
-        let base = base(url, place);
+    fn evaluate_new(&self, url: &StoreUrl, paths: &ProjectPaths) -> StoreTrust {
+        let base = base(url, paths);
         let folder = url.path().and_then(Path::parent).map(Path::to_owned);
-        let repository = place.worktree.is_some().then_some(base.clone());
+        let repository = paths.worktree.is_some().then_some(base.clone());
         let below = folder.filter(|folder| folder.starts_with(&base) && *folder != base);
         for path in below.into_iter().chain(repository) {
             let owner =
@@ -104,46 +104,46 @@ impl Trust {
 }
 
 /// The folder below which no link is followed on the way to a store.
-fn base(url: &StoreUrl, place: &ProjectPaths) -> PathBuf {
-    let own = project(place);
-    if url.path().is_some_and(|path| path.starts_with(&own)) { own } else { place.root.clone() }
+fn base(url: &StoreUrl, paths: &ProjectPaths) -> PathBuf {
+    let project = project(paths);
+    if url.path().is_some_and(|path| path.starts_with(&project)) { project } else { paths.root.clone() }
 }
 
 /// What identifies a project: the git directory that its worktrees share, or its root outside git.
-pub(crate) fn project(place: &ProjectPaths) -> PathBuf {
-    place.database.parent().and_then(Path::parent).unwrap_or(&place.root).to_owned()
+pub(crate) fn project(paths: &ProjectPaths) -> PathBuf {
+    paths.database.parent().and_then(Path::parent).unwrap_or(&paths.root).to_owned()
 }
 
 /// The entry that a record has, or gets, for a project.
-pub(crate) fn entry(place: &ProjectPaths, values: &Guarded) -> TrustedProject {
+pub(crate) fn entry(paths: &ProjectPaths, values: &Guarded) -> TrustedProject {
     TrustedProject {
-        project: project(place).to_string_lossy().into_owned(),
-        root: place.root.to_string_lossy().into_owned(),
-        values: values.iter().map(|(key, value)| (accepted_key(place, key), value.clone())).collect(),
+        project: project(paths).to_string_lossy().into_owned(),
+        root: paths.root.to_string_lossy().into_owned(),
+        values: values.iter().map(|(key, value)| (accepted_key(paths, key), value.clone())).collect(),
     }
 }
 
 /// The name under which an accepted value is recorded. Values of a file below the root are its own: the same words mean
 /// another path there.
-fn accepted_key(place: &ProjectPaths, key: &str) -> String {
-    match place.config_folder().to_string_lossy() {
+fn accepted_key(paths: &ProjectPaths, key: &str) -> String {
+    match paths.config_folder().to_string_lossy() {
         root if root.is_empty() => key.to_owned(),
         folder => format!("{folder}/{key}"),
     }
 }
 
 /// The guarded values that a record does not accept. The pointer is one setting in three keys. A project that was moved is
-/// noted under its new place.
+/// noted under its new path.
 pub(super) fn untrusted(
     record: Option<&StoreRecord>,
-    place: &ProjectPaths,
+    paths: &ProjectPaths,
     guarded: &Guarded,
     state: &Result<UserState, String>,
 ) -> Guarded {
-    let here = entry(place, &Guarded::new());
-    let known = record.and_then(|record| record.project(&here.project, &here.root));
+    let project = entry(paths, &Guarded::new());
+    let known = record.and_then(|record| record.project(&project.project, &project.root));
     let accepted = |key: &str, value: &String| {
-        known.is_some_and(|known| known.values.get(&accepted_key(place, key)) == Some(value))
+        known.is_some_and(|known| known.values.get(&accepted_key(paths, key)) == Some(value))
     };
     let mut untrusted = guarded.clone();
     untrusted.retain(|key, value| !accepted(key, value));
@@ -152,12 +152,12 @@ pub(super) fn untrusted(
         untrusted.extend(pointer.map(|(key, value)| (key.clone(), value.clone())));
     }
     if let (Some(record), Some(known), Ok(state)) = (record, known, state)
-        && known.project != here.project
+        && known.project != project.project
     {
         let mut moved = record.clone();
         let values = known.values.clone();
         moved.projects.retain(|entry| entry.project != known.project);
-        moved.add_project(TrustedProject { values, ..here });
+        moved.add_project(TrustedProject { values, ..project });
         // A home that cannot be written does not revoke trust.
         let _ = state.write_record(&moved);
     }

@@ -198,7 +198,7 @@ impl Context<'_> {
     /// Notes the project in the record of a store that was just made, or says that there is no record.
     fn record_new_store(&self) {
         let config = &self.config;
-        let (trust, record) = config.trust.judge(&self.url(), &config.paths);
+        let (trust, record) = config.trust.evaluate(&self.url(), &config.paths);
         match (trust, record, &config.trust.state) {
             (_, Some(mut record), Ok(state)) => {
                 let is_new = record.add_project(trusted_entry(&config.paths, &Default::default()));

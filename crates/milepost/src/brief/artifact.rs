@@ -93,8 +93,8 @@ impl<'a> Artifact<'a> {
     }
 
     pub(super) fn into_owned(self) -> Artifact<'static> {
-        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        Artifact { path: own(self.path), status: own(self.status), change: own(self.change) }
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Artifact { path: owned(self.path), status: owned(self.status), change: owned(self.change) }
     }
 
     pub(super) fn is_finished(&self) -> bool {

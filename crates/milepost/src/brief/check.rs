@@ -176,9 +176,9 @@ fn check_vague_sections(brief: &Brief, check: &mut CheckReport) {
         split_entries(brief.content(section)).map(|(_, source)| source.split_whitespace().count()).sum()
     };
     for kind in [SectionKind::Problem, SectionKind::Intent, SectionKind::State, SectionKind::Next] {
-        let few = brief.sections_of_kind(kind).map(words).sum::<usize>();
+        let count = brief.sections_of_kind(kind).map(words).sum::<usize>();
         let wide = brief.sections_of_kind(kind).any(|section| !brief.content(section).is_ascii());
-        if few > 0 && few < 4 && !wide {
+        if count > 0 && count < 4 && !wide {
             check.warn(Some(kind), "says very little");
         }
     }

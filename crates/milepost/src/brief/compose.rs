@@ -137,10 +137,10 @@ fn path_text(path: &PathText) -> String {
 }
 
 fn anchor_text(body: &Body) -> String {
-    let place = format!("{}@{}", body.run_id, body.sequence);
+    let checkpoint = format!("{}@{}", body.run_id, body.sequence);
     match &body.phase {
-        Some(phase) => format!("{place}, phase {}", phase_name(phase)),
-        None => place,
+        Some(phase) => format!("{checkpoint}, phase {}", phase_name(phase)),
+        None => checkpoint,
     }
 }
 
@@ -436,5 +436,5 @@ fn next_action_lines(facts: &BriefFacts<'_>) -> Vec<String> {
 fn rule_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let digest = facts.body.and_then(|body| body.context_digest.as_ref());
     let protected = digest.map(|digest| digest.protected_artifacts.as_slice()).unwrap_or_default();
-    protected.iter().map(|what| format!("- Keep in context: {} (context digest)", clip(what))).collect()
+    protected.iter().map(|name| format!("- Keep in context: {} (context digest)", clip(name))).collect()
 }

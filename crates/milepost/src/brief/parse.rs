@@ -58,7 +58,7 @@ pub(super) fn parse_layout(text: &str) -> Layout {
     let body = front.as_ref().map_or(start, |front| front.range.end);
     let mut sections: Vec<Section> = Vec::new();
     for heading in find_headings(whole, body) {
-        let (kind, own_words) = SectionKind::from_heading(&heading.text);
+        let (kind, has_standard_name) = SectionKind::from_heading(&heading.text);
         let before = sections.last();
         if !begins_section(kind, &heading, before) {
             continue;
@@ -74,7 +74,7 @@ pub(super) fn parse_layout(text: &str) -> Layout {
             kind: if in_delta { kind_inside_delta(kind) } else { kind_outside_delta(kind) },
             heading: heading.text,
             level: heading.level,
-            has_standard_name: own_words,
+            has_standard_name,
             in_delta,
             range: heading.range.start..end,
             content: heading.range.end..end,
@@ -139,9 +139,9 @@ fn find_outer_fence_content(text: &str, start: usize) -> Option<Range<usize>> {
     let beyond = find_headings(text, start);
     let has_sections =
         |all: &[Heading]| all.iter().any(|h| SectionKind::from_heading(&h.text).0 != SectionKind::Other);
-    let own = text.get(..inner.end)?;
+    let inner_text = text.get(..inner.end)?;
     (closes || !has_sections(&beyond)).then_some(())?;
-    has_sections(&find_headings(own, inside)).then_some(inner)
+    has_sections(&find_headings(inner_text, inside)).then_some(inner)
 }
 
 /// The mark of a fence and how long it is.

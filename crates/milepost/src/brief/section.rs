@@ -73,18 +73,18 @@ pub const SECTION_ORDER: [SectionKind; 11] = [
 impl SectionKind {
     /// The kind that a heading names, and whether it uses the standard name.
     pub fn from_heading(heading: &str) -> (Self, bool) {
-        let own = |name: &str| {
+        let by_standard_name = |name: &str| {
             let all = SECTION_ORDER.iter().chain(&[Self::WhatChanged, Self::Transitions, Self::LeftOut]);
             all.copied().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
         };
-        if let Some(kind) = own(heading) {
+        if let Some(kind) = by_standard_name(heading) {
             return (kind, true);
         }
         let name = normalize_heading(heading);
         if name.is_empty() {
             return (Self::Other, true);
         }
-        if let Some(kind) = own(&name) {
+        if let Some(kind) = by_standard_name(&name) {
             return (kind, true);
         }
         if name == "delta" || name.starts_with("delta:") || name.starts_with("delta ") {

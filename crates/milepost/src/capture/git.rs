@@ -1,5 +1,5 @@
-//! What git says: branch, commit, and every path that is not as it was, whatever its bytes and whatever the user has
-//! configured. Git is asked in a form that is made for programs, and it takes no lock.
+//! Reads the state of a repository: branch, commit, and every path that changed. In: a repository and the run's baseline.
+//! Out: facts for the capture, whatever the bytes of paths and the user's settings. Must not take a lock.
 
 use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What the manifest files of a folder say: language, package manager, test command. Reads the files it knows by name,
-//! each on its own: one that cannot be read says so and hides no other.
+//! Reads manifest files: language, package manager, test command. In: a folder. Out: the facts of each known file, or why
+//! it could not be read. Must not follow a link out of the folder.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

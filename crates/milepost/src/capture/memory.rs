@@ -1,4 +1,5 @@
-//! How much memory the work uses: of this process, or of a tree of processes. Reads what the kernel tells about them.
+//! Measures memory. In: a process, or the root of a tree of processes. Out: resident memory now and at its peak, as /proc
+//! reports it; nothing where there is no /proc.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};

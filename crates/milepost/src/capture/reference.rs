@@ -1,4 +1,5 @@
-//! A file by reference: where it is, how large, and what it holds, without holding it.
+//! References to files. In: a path and a deadline. Out: path, size and digest of a regular file. Must not keep its
+//! content.
 
 use std::io::{self, Read as _};
 use std::path::Path;

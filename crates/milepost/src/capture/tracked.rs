@@ -1,4 +1,5 @@
-//! Whether git tracks a store: what it tracks, everybody who can push to the repository can change.
+//! Whether git tracks a store. In: a repository and a store. Out: true if git tracks any of its files, or cannot say.
+//! Everybody who can push to the repository can change a tracked store.
 
 use std::ffi::OsString;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Two briefs, section by section.
+//! Compares two briefs. In: their Markdown. Out: the sections that differ.
 
 use std::collections::HashMap;
 

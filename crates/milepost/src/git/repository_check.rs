@@ -56,12 +56,12 @@ pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
 
 /// Refuses a git directory through which a commit would be written elsewhere.
 pub(super) fn check_writable(repository: &Repository) -> Result<(), GitError> {
-    let (own, common) = (repository.git_dir(), repository.common_dir());
+    let (git_dir, common) = (repository.git_dir(), repository.common_dir());
     let branch = branch(repository).unwrap_or_default();
     let refs = Path::new(&branch).ancestors().filter(|name| !name.as_os_str().is_empty());
     let below_refs = refs.flat_map(|name| [common.join(name), common.join("logs").join(name)]);
     let others = ["objects", "refs", "logs", "packed-refs"].map(|name| common.join(name));
-    let of_worktree = ["HEAD", "index", "logs", "logs/HEAD", "COMMIT_EDITMSG"].map(|name| own.join(name));
+    let of_worktree = ["HEAD", "index", "logs", "logs/HEAD", "COMMIT_EDITMSG"].map(|name| git_dir.join(name));
     let is_link = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
     if let Some(link) = below_refs.chain(others).chain(of_worktree).find(is_link) {
         return Err(GitError::Refused(format!("{} is a symbolic link", link.display())));

@@ -1,6 +1,5 @@
-//! Who runs this, and is it alive: alive, dead, unknown.
-//! In: a pid, or a recorded owner. Out: an owner in terms that survive pid reuse, or a judgement; a lock held while it runs.
-//! Reads /proc and takes lock files, nothing else.
+//! The process that owns a run, and whether it is alive. In: a pid, or a recorded owner. Out: an owner described so that
+//! pid reuse is noticed, or its liveness; a lock that is held while it runs. Must not read more than /proc and lock files.
 
 pub mod lock;
 
@@ -87,7 +86,7 @@ pub fn liveness(
 /// Whether a recorded owner is this very process.
 pub fn is_this_process(owner: &Owner) -> bool {
     // Its name does not count: a process may change it.
-    let same = |here: Owner| Owner { name: owner.name.clone(), ..here } == *owner;
+    let same = |this: Owner| Owner { name: owner.name.clone(), ..this } == *owner;
     owner.pid == std::process::id() && describe(owner.pid).is_some_and(same)
 }
 

@@ -1,5 +1,5 @@
-//! Resume, the pure part: why a run does not go on, and whether it may be continued.
-//! In: a run's record, what is known of its owner and of who has taken it over. Out: a decision with its reason.
+//! Decides why a run does not go on, and whether it may be continued. Pure. In: a run's record, the liveness of its
+//! owner, and who has taken it over. Out: a decision with its reason.
 
 pub(crate) mod session;
 #[cfg(test)]

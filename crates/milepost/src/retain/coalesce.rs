@@ -1,4 +1,5 @@
-//! Two triggers close together without a material change are one checkpoint.
+//! Coalescing: a trigger right after a checkpoint, without a material change, is folded into it. In: the newest checkpoint
+//! and a trigger. Out: a decision, and the changed marks.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is kept: coalescing of triggers, which checkpoints go, which runs. Pure; every decision has its reasons.
-//! In: headers with their marks, a policy, the time. Out: a fold or a plan. Nothing here removes anything.
+//! Retention: which triggers are coalesced, and which checkpoints and runs are removed. Pure. In: headers with their marks,
+//! a policy, the time. Out: decisions, each with its reasons. Must not remove anything.
 
 mod coalesce;
 mod ended;

@@ -1,4 +1,5 @@
-//! Which checkpoints of a run go, and why each one stays or goes.
+//! Plans which checkpoints of a run are removed. In: facts about the run, its oldest checkpoints, a policy. Out: for each
+//! of them a decision with its reasons.
 
 use std::collections::HashSet;
 

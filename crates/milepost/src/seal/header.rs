@@ -1,4 +1,5 @@
-//! The narrow row that lists, coalescing and retention work on, so that they never open a body.
+//! The header of a checkpoint: what lists, coalescing and retention need, so that they never read a body. In: a body. Out:
+//! its header, and digests of what counts as a change.
 
 use derive_getters::Getters;
 use jiff::Timestamp;

@@ -1,5 +1,4 @@
-//! From a body to bytes that prove themselves, and back. Pure.
-//! In: a body and the slot it was given, or stored bytes. Out: `Sealed` or `Verified`, which nobody else can make.
+//! Seals checkpoints and verifies the seals. Pure. In: a body and its slot in the store, or stored bytes. Out: `Sealed` or `Verified`, which nobody else can make.
 //! The body is written once as bytes B; the checksum is over B and the format version; the stored document is B with
 //! `integrity` as its last member in one fixed form. Verify first, interpret afterwards.
 

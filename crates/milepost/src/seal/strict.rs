@@ -1,6 +1,5 @@
-//! The one door for JSON from outside: refuses what a lenient parser lets pass silently.
-//! In: bytes. Out: the same bytes as text, or the place and the reason. Duplicate keys, depth over 100, numbers that
-//! no f64 holds, invalid UTF-8 and anything that is not JSON are refused.
+//! Checks JSON from outside strictly. In: bytes. Out: the same bytes as text, or what is wrong and its JSON pointer.
+//! Refuses duplicate keys, depth over 100, numbers that no f64 holds, invalid UTF-8 and anything that is not JSON.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -218,23 +217,23 @@ impl<'a> Reader<'a> {
 /// Keys of one object; most have few, so a list is searched before a set is made.
 #[derive(Default)]
 struct Keys<'a> {
-    few: Vec<Cow<'a, str>>,
-    many: HashSet<Cow<'a, str>>,
+    list: Vec<Cow<'a, str>>,
+    set: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> Keys<'a> {
     fn insert(&mut self, key: Cow<'a, str>) -> bool {
-        if self.many.is_empty() {
-            if self.few.contains(&key) {
+        if self.set.is_empty() {
+            if self.list.contains(&key) {
                 return false;
             }
-            self.few.push(key);
-            if self.few.len() > 16 {
-                self.many.extend(self.few.drain(..));
+            self.list.push(key);
+            if self.list.len() > 16 {
+                self.set.extend(self.list.drain(..));
             }
             return true;
         }
-        self.many.insert(key)
+        self.set.insert(key)
     }
 }
 

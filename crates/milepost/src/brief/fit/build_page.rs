@@ -53,10 +53,12 @@ pub(super) fn build_page<'a>(brief: &'a Brief, options: &'a FitOptions<'_>) -> P
                 };
                 let known =
                     page.parts.iter().position(|part| part.kind == kind && kind != SectionKind::Other);
-                let own = section.kind == kind;
+                let has_own_part = section.kind == kind;
                 let part = match known {
                     Some(part) => part,
-                    None if own => page.add_part(kind, &section.heading, heading_lines(brief, section), None),
+                    None if has_own_part => {
+                        page.add_part(kind, &section.heading, heading_lines(brief, section), None)
+                    }
                     None => page.add_part(kind, kind.as_str(), "### Play-By-Play\n", None),
                 };
                 add_entries(&mut page, &mut seen, part, rank, content);

@@ -78,8 +78,8 @@ fn outdent(item: &str) -> String {
     let item = item.trim_end();
     let indent = item.len() - item.trim_start().len();
     let line = |line: &str| {
-        let own = line.len() - line.trim_start().len();
-        line.get(own.min(indent)..).unwrap_or(line).to_owned()
+        let line_indent = line.len() - line.trim_start().len();
+        line.get(line_indent.min(indent)..).unwrap_or(line).to_owned()
     };
     item.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }

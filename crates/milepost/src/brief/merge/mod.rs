@@ -83,7 +83,7 @@ pub(super) fn merge(previous: &Brief, update: &Brief) -> MergedBrief {
 
 /// A brief's own sections as updates, then those of each delta. Empty sections are skipped.
 fn collect_updates(brief: &Brief) -> (Vec<SectionUpdate<'_>>, Vec<Vec<SectionUpdate<'_>>>) {
-    let mut own: Vec<SectionUpdate<'_>> = Vec::new();
+    let mut updates: Vec<SectionUpdate<'_>> = Vec::new();
     let mut deltas: Vec<Vec<SectionUpdate<'_>>> = Vec::new();
     let mut when = String::new();
     for (i, section) in brief.sections().iter().enumerate() {
@@ -98,7 +98,7 @@ fn collect_updates(brief: &Brief) -> (Vec<SectionUpdate<'_>>, Vec<Vec<SectionUpd
         let into = if section.in_delta || section.kind == SectionKind::Delta {
             deltas.last_mut()
         } else {
-            Some(&mut own)
+            Some(&mut updates)
         };
         let Some(into) = into.filter(|_| has_content && section.kind != SectionKind::Container) else {
             continue;
@@ -126,7 +126,7 @@ fn collect_updates(brief: &Brief) -> (Vec<SectionUpdate<'_>>, Vec<Vec<SectionUpd
             }
         }
     }
-    (own, deltas)
+    (updates, deltas)
 }
 
 /// Whether a section grows entry by entry.
@@ -174,13 +174,13 @@ impl Document {
     /// A brief as an editable document, with its deltas folded in.
     fn from_brief(brief: &Brief) -> Self {
         let end = brief.sections().last().map_or(brief.first_section_start(), |last| last.range.end);
-        let own = |section: &&Section| !section.in_delta && section.kind != SectionKind::Delta;
+        let is_outside_deltas = |section: &&Section| !section.in_delta && section.kind != SectionKind::Delta;
         let mut document = Self {
             head: brief.slice(0..brief.first_section_start()).to_owned(),
             sections: brief
                 .sections()
                 .iter()
-                .filter(own)
+                .filter(is_outside_deltas)
                 .map(|section| EditableSection::from_section(brief, section))
                 .collect(),
             tail: brief.slice(end..brief.text().len()).to_owned(),
