@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::fs::bounded;
-use crate::model::{FileRef, RawJson};
+use crate::model::FileRef;
 
 /// Size up to which a file is read for its digest.
 const DIGEST_LIMIT: u64 = 64 << 20;
@@ -34,11 +34,10 @@ pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
             reference.size = Some(size);
         }
         Err(why) => {
-            let modified = about.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
-            let modified = modified.and_then(|time| RawJson::of(&time.to_string()).ok());
-            for (name, value) in [("modified", modified), ("sha256_omitted", RawJson::of(why).ok())] {
-                value.into_iter().for_each(|value| reference.extra.set(name, value));
+            if let Some(time) = about.modified().ok().and_then(|time| Timestamp::try_from(time).ok()) {
+                reference.extra.put("modified", &time.to_string());
             }
+            reference.extra.put("sha256_omitted", why);
         }
     }
     Ok(reference)
