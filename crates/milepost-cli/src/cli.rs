@@ -11,7 +11,7 @@ use milepost::ReasonCode;
 use crate::command::Command;
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::Output;
 use crate::present::escape::clean;
 use crate::present::reference::HelpDocument;
@@ -94,7 +94,7 @@ fn parse_single_command(arguments: &[OsString]) -> Option<Cli> {
     Cli::from_arg_matches(&matches).ok()
 }
 
-fn dispatch(cli: Cli, output: &Output) -> Result<(), CommandError> {
+fn dispatch(cli: Cli, output: &Output) -> Result<()> {
     let command = cli.command.unwrap_or(Command::Status(crate::command::status::StatusArgs {}));
     let command = match command.run_without_config(&cli.global, output)? {
         Some(command) => command,
@@ -142,7 +142,7 @@ pub(crate) fn full_command() -> clap::Command {
 }
 
 /// The clap command of a subcommand such as `task set`; of the program for no words.
-pub(crate) fn find_command(words: &[String]) -> Result<clap::Command, CommandError> {
+pub(crate) fn find_command(words: &[String]) -> Result<clap::Command> {
     let mut command = full_command();
     command.build();
     for name in words {

@@ -3,12 +3,22 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use milepost::model::{IdError, ValidationError};
 use milepost::store::{StoreError, UrlError};
 use milepost::{Error, ReasonCode};
 
 use crate::error_advice::Exit;
+
+/// The result of a command, or of a step of one.
+pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
+/// Makes an I/O error the error of a file that could not be `read`, `written` or `removed`.
+pub(crate) fn file_error(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(io::Error) -> Error {
+    let path = path.into();
+    move |source| Error::File { path, what, source }
+}
 
 /// The error of a command.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use milepost::Error;
 use milepost::model::ValidationError;
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// The largest input that is read.
 const MOST: u64 = 64 << 20;
@@ -32,7 +32,7 @@ impl From<OsString> for Content {
 
 impl Content {
     /// All of it.
-    pub(crate) fn read(&self) -> Result<Vec<u8>, CommandError> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match self {
             Self::File(path) => read(path),
             #[cfg(feature = "mcp")]
@@ -41,7 +41,7 @@ impl Content {
     }
 
     /// All of it as text; what is no UTF-8 is refused under the name of the member it is meant for.
-    pub(crate) fn text(&self, member: &str) -> Result<String, CommandError> {
+    pub(crate) fn text(&self, member: &str) -> Result<String> {
         match self {
             Self::File(path) => read_text(path, member),
             #[cfg(feature = "mcp")]
@@ -66,9 +66,9 @@ impl<T> From<String> for Argument<T> {
 
 impl<T: std::str::FromStr<Err = ValidationError>> Argument<T> {
     /// One of a closed set of words. `path` is where the value goes in a checkpoint.
-    pub(crate) fn word(self, flag: &str, path: &str) -> Result<T, Error> {
+    pub(crate) fn choice(self, flag: &str, path: &str) -> Result<T, Error> {
         match self {
-            Self::Text(text) => crate::config::word(&text, flag, path),
+            Self::Text(text) => crate::config::parse_choice(&text, flag, path),
             Self::Value(value) => Ok(value),
         }
     }
@@ -91,7 +91,7 @@ impl Argument<u64> {
 }
 
 /// Reads a regular file, a pipe of the shell (`<(…)`), or stdin for `-`.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -126,7 +126,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Reads a text; what is no UTF-8 is refused under the name of the member it is meant for.
-pub(crate) fn read_text(path: &Path, member: &str) -> Result<String, CommandError> {
+pub(crate) fn read_text(path: &Path, member: &str) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|e| {
         let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());
         ValidationError { path: member.to_owned(), message }.into()

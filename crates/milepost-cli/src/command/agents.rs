@@ -11,7 +11,7 @@ use crate::agents::setup::{
 use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::config::AgentEnvironment;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::agents::{AgentStatus, Failed, Mode, SetupDocument, StatusDocument, page};
 
 /// Set agents up: hooks, the /checkpoint command and the MCP server
@@ -75,7 +75,7 @@ struct Selection {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: AgentsArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn run(args: AgentsArgs, context: &Context<'_>) -> Result<()> {
     let setup = AgentSetup::open(context);
     match args.action {
         AgentsAction::Install(selection) => {
@@ -106,7 +106,7 @@ impl Selection {
 }
 
 /// Agents by their names.
-pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>, CommandError> {
+pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
     for name in names {
         let agent = find_agent(name).ok_or_else(|| {
@@ -123,7 +123,7 @@ pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>, CommandError>
     Ok(agents)
 }
 
-fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<Vec<Agent>, CommandError> {
+fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<Vec<Agent>> {
     if all {
         return Ok(AGENTS.to_vec());
     }
@@ -178,7 +178,7 @@ impl<'a> AgentSetup<'a> {
         action: Action,
         agents: &[Agent],
         scope: Scope,
-    ) -> Result<Vec<SetupRequest>, CommandError> {
+    ) -> Result<Vec<SetupRequest>> {
         if scope == Scope::User && self.environment.user.is_none() {
             return Err(CommandError::usage("HOME is not set: the user's settings cannot be found")
                 .with_hint("set HOME, or use --project"));
@@ -215,7 +215,7 @@ impl<'a> AgentSetup<'a> {
     }
 
     /// Plans, asks on a terminal, and does it.
-    fn execute(&self, requests: &[SetupRequest], dry_run: bool) -> Result<SetupDocument, CommandError> {
+    fn execute(&self, requests: &[SetupRequest], dry_run: bool) -> Result<SetupDocument> {
         let output = self.context.output;
         let asks = !output.yes && output.can_ask();
         if dry_run || asks {
@@ -261,7 +261,7 @@ impl<'a> AgentSetup<'a> {
     }
 
     /// Sets agents up for the user.
-    pub(crate) fn install_for_user(&self, agents: &[Agent]) -> Result<SetupDocument, CommandError> {
+    pub(crate) fn install_for_user(&self, agents: &[Agent]) -> Result<SetupDocument> {
         Ok(self.apply(&self.requests(Action::Install, agents, Scope::User)?))
     }
 

@@ -3,7 +3,7 @@
 use milepost::Reference;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::marks::CompleteDocument;
 
 /// Complete a checkpoint and the earlier ones of its run
@@ -17,7 +17,7 @@ pub(crate) struct CompleteArgs {
     pub(super) reference: String,
 }
 
-pub(crate) fn execute(args: CompleteArgs, context: &Context<'_>) -> Result<CompleteDocument, CommandError> {
+pub(crate) fn execute(args: CompleteArgs, context: &Context<'_>) -> Result<CompleteDocument> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.open_existing()?;
     let run = context.named_run(&mp)?;

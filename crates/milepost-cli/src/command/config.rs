@@ -1,8 +1,8 @@
 //! `config show`: each setting, its value, and where it comes from.
 
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::present::config::{ConfigDocument, SettingRow};
+use crate::error::Result;
+use crate::present::config::ConfigDocument;
 
 /// Show settings and where each comes from
 #[derive(Debug, clap::Args)]
@@ -18,17 +18,12 @@ enum ConfigAction {
     Show,
 }
 
-pub(crate) fn execute(args: ConfigArgs, context: &Context<'_>) -> Result<ConfigDocument, CommandError> {
+pub(crate) fn execute(args: ConfigArgs, context: &Context<'_>) -> Result<ConfigDocument> {
     let ConfigAction::Show = args.action;
     let config = &context.config;
-    let row = |setting: &crate::config::Setting| SettingRow {
-        key: setting.key,
-        value: setting.value.clone(),
-        origin: setting.origin.to_string(),
-    };
     Ok(ConfigDocument {
         schema: "milepost.config/1",
         file: config.file.display().to_string(),
-        settings: config.settings.iter().map(row).collect(),
+        settings: config.settings.clone(),
     })
 }

@@ -46,7 +46,7 @@ pub(crate) struct ContextFields {
 
 pub(crate) fn execute(args: ContextArgs, context: &Context<'_>) -> ChangeResult<ContextFields> {
     let ContextAction::Set { pressure, dropped, protect, policy } = args.action;
-    let pressure = pressure.map(|p| p.word("--pressure", "/context_digest/window_pressure")).transpose()?;
+    let pressure = pressure.map(|p| p.choice("--pressure", "/context_digest/window_pressure")).transpose()?;
     let dropped = dropped.map(|n| n.number("--dropped", "/context_digest/dropped_items")).transpose()?;
     let change = ContextChange { pressure, dropped, protect, policy };
     if change == ContextChange::default() {

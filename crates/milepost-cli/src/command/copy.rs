@@ -6,7 +6,7 @@ use milepost::model::RunOrigin;
 use milepost::store::StoreUrl;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::transfer::CopyDocument;
 
 /// Copy every run, checkpoint, mark and event from one store to another
@@ -30,7 +30,7 @@ pub(crate) struct CopyArgs {
     verify: bool,
 }
 
-pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocument, CommandError> {
+pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocument> {
     let (from, to): (StoreUrl, StoreUrl) = (args.from.parse()?, args.to.parse()?);
     if from == to {
         return Err(CommandError::usage("--from and --to name the same store"));

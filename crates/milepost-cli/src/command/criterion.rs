@@ -54,7 +54,7 @@ enum CriterionState {
 
 pub(crate) fn execute(args: CriterionArgs, context: &Context<'_>) -> ChangeResult<CriterionFields> {
     let CriterionAction::Set { id, status, subject } = args.action;
-    let status = status.word("the criterion's status", "/criteria/status")?;
+    let status = status.choice("the criterion's status", "/criteria/status")?;
     let change = CriterionChange { subject: subject.clone(), ..CriterionChange::new(&id, status) };
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;
     let record = applied.record();

@@ -4,7 +4,7 @@ use milepost::model::RunId;
 use milepost::{ListQuery, Liveness};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::format;
 use crate::present::run::DeleteDocument;
 
@@ -20,7 +20,7 @@ pub(crate) struct DeleteArgs {
     dry_run: bool,
 }
 
-pub(crate) fn execute(args: DeleteArgs, context: &Context<'_>) -> Result<DeleteDocument, CommandError> {
+pub(crate) fn execute(args: DeleteArgs, context: &Context<'_>) -> Result<DeleteDocument> {
     let run: RunId = args.run.parse()?;
     let mp = context.open_existing()?;
     let detail = mp.run_detail(&run)?;

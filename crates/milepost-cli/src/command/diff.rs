@@ -3,7 +3,7 @@
 use milepost::Reference;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::diff::DiffDocument;
 
 /// Show what changed from one checkpoint to another, of any runs
@@ -27,7 +27,7 @@ pub(crate) struct DiffArgs {
     pub(super) exit_code: bool,
 }
 
-pub(crate) fn execute(args: DiffArgs, context: &Context<'_>) -> Result<DiffDocument, CommandError> {
+pub(crate) fn execute(args: DiffArgs, context: &Context<'_>) -> Result<DiffDocument> {
     let from: Reference = args.from.parse()?;
     let to = args.to.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;

@@ -5,7 +5,7 @@ use milepost::internal::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
 use milepost::store::StoreError;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::hook::failures;
 use crate::present::doctor::{DoctorDocument, Warning};
 use crate::present::format;
@@ -19,7 +19,7 @@ pub(crate) struct DoctorArgs {
     fix: bool,
 }
 
-pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorDocument, CommandError> {
+pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorDocument> {
     let unknown = context.config.warnings.iter();
     let mut warnings: Vec<_> =
         unknown.map(|w| Warning { message: w.clone(), fix: "correct the key, or remove it" }).collect();

@@ -6,7 +6,7 @@ use milepost::model::RunId;
 use milepost::{EventList, Milepost};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::events::{EventsDocument, damage_notes, write_events};
 
 /// How often new events are looked for.
@@ -28,7 +28,7 @@ pub(crate) struct EventsArgs {
     after: u64,
 }
 
-pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<()> {
     let mp = context.open_existing()?;
     let run = context.visible_named_run(&mp)?;
     let mut found = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
@@ -51,7 +51,7 @@ fn visible_events(
     after: u64,
     limit: usize,
     context: &Context<'_>,
-) -> Result<EventList, CommandError> {
+) -> Result<EventList> {
     let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(mp)? };
     if hidden.is_empty() {
         return Ok(mp.events(run, after, limit)?);

@@ -7,9 +7,9 @@ use milepost::interop::{Format, Patch};
 use milepost::model::RunId;
 use milepost::{Error, ExportOptions, Milepost, Reference};
 
-use crate::config::word;
+use crate::config::parse_choice;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::transfer::ExportDocument;
 
 /// Export a run in the format of another tool
@@ -43,8 +43,8 @@ pub(crate) struct ExportArgs {
     dry_run: bool,
 }
 
-pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportDocument, CommandError> {
-    let format = word::<Format>(&args.format, "FORMAT", "/format")?;
+pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportDocument> {
+    let format = parse_choice::<Format>(&args.format, "FORMAT", "/format")?;
     if args.with_patch && format != Format::Bundle {
         return Err(CommandError::usage("--with-patch goes with the format bundle"));
     }
@@ -83,11 +83,7 @@ pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportD
 }
 
 /// A run by its id, or a checkpoint by any of its names.
-fn resolve(
-    text: &str,
-    mp: &Milepost,
-    context: &Context<'_>,
-) -> Result<(RunId, Option<Reference>), CommandError> {
+fn resolve(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Reference>)> {
     if let Ok(run) = text.parse::<RunId>()
         && mp.store().run(&run)?.is_some()
     {

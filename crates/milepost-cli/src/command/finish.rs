@@ -3,7 +3,7 @@
 use milepost::model::{Source, Status};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::input::Argument;
 use crate::present::saved::SavedDocument;
 
@@ -20,11 +20,11 @@ pub(crate) struct FinishArgs {
     summary: Option<String>,
 }
 
-pub(crate) fn execute(args: FinishArgs, context: &Context<'_>) -> Result<SavedDocument, CommandError> {
-    let status = args.status.map(|s| s.word("--status", "/status")).transpose()?;
+pub(crate) fn execute(args: FinishArgs, context: &Context<'_>) -> Result<SavedDocument> {
+    let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let mp = context.open_existing()?;
     let run = context.require_run(&mp)?;
-    let mut save = context.plain_save().capture(context.capture_if_due(&mp, &run, Source::Manual)?);
+    let mut save = context.new_save().capture(context.capture_if_due(&mp, &run, Source::Manual)?);
     save.draft_mut().task_summary = args.summary;
     let saved = mp.finish(&run, status.unwrap_or(Status::Completed), save)?;
     Ok(SavedDocument::saved("milepost.finish/1", &saved))

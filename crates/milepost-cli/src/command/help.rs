@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 
 use crate::cli::{Cli, find_command, full_command};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::reference::HelpDocument;
 
 /// Show the commands, or one with its examples
@@ -17,7 +17,7 @@ pub(crate) struct HelpArgs {
     all: bool,
 }
 
-pub(crate) fn execute(args: &HelpArgs) -> Result<HelpDocument, CommandError> {
+pub(crate) fn execute(args: &HelpArgs) -> Result<HelpDocument> {
     let mut command = match (args.command.is_empty(), args.all) {
         (false, _) => find_command(&args.command)?,
         (true, true) => full_command(),

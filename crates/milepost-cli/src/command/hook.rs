@@ -2,7 +2,7 @@
 
 use crate::agents::{agent_names, find_agent};
 use crate::cli::Global;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::hook;
 use crate::present::Output;
 
@@ -22,7 +22,7 @@ pub(crate) struct HookArgs {
     strict: bool,
 }
 
-pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
+pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<()> {
     match find_agent(&args.agent) {
         Some(agent) => hook::run(agent, global, args.strict, output),
         // A newer agent's name in an older program is no reason to disturb the agent.

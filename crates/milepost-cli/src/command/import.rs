@@ -8,9 +8,9 @@ use milepost::interop::Format;
 use milepost::store::StoreError;
 use milepost::{Error, ImportOptions, ImportReport, ImportStage, Redaction};
 
-use crate::config::word;
+use crate::config::parse_choice;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 use crate::present::transfer::{ImportDocument, Patch};
 
 /// Import checkpoints that another tool has written
@@ -44,10 +44,10 @@ pub(crate) struct ImportArgs {
     patch: Option<PathBuf>,
 }
 
-pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportDocument, CommandError> {
+pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportDocument> {
     let format = match args.format.as_str() {
         "auto" => None,
-        name => Some(word::<Format>(name, "FORMAT", "/format")?),
+        name => Some(parse_choice::<Format>(name, "FORMAT", "/format")?),
     };
     let path = match (&args.path, format) {
         (Some(path), _) => path.clone(),
@@ -81,11 +81,7 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
         if format.is_none() {
             milepost::internal::interop::detect(&path).map_err(Error::from)?;
         }
-        std::fs::metadata(&path).map_err(|source| Error::File {
-            path: path.clone(),
-            what: "read",
-            source,
-        })?;
+        std::fs::metadata(&path).map_err(file_error(&path, "read"))?;
         context.open_or_create()?.import(&import, &mut report_stage)?
     };
     drop(progress);
@@ -94,7 +90,7 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
 }
 
 /// Writes the uncommitted changes of a bundle into a file, where that was asked for.
-fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch, CommandError> {
+fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch> {
     match (&report.patch(), &args.patch) {
         (Some(patch), Some(file)) if !args.dry_run => {
             if file.exists() {
@@ -105,8 +101,8 @@ fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch, Comman
                 }
                 .into());
             }
-            let written = |source| Error::File { path: file.clone(), what: "written", source };
-            atomic::write(file, patch.diff.as_bytes(), atomic::Mode::Private).map_err(written)?;
+            atomic::write(file, patch.diff.as_bytes(), atomic::Mode::Private)
+                .map_err(file_error(file, "written"))?;
             Ok(Patch::Written(file.clone()))
         }
         (Some(_), None) => Ok(Patch::Available),

@@ -7,7 +7,7 @@ use crate::agents::{AGENTS, Agent};
 use crate::command::agents::{AgentSetup, parse_agents};
 use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{Result, file_error};
 use crate::present::init::InitDocument;
 
 /// Make the store and milepost.toml for this project
@@ -24,7 +24,7 @@ pub(crate) struct InitArgs {
 
 const TEMPLATE: &str = include_str!("init_template.toml");
 
-pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocument, CommandError> {
+pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocument> {
     let setup = AgentSetup::open(context);
     let requested = requested_agents(&args)?;
     let url = context.url();
@@ -34,7 +34,7 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
     let config_created = !file.exists();
     if config_created {
         atomic::write(file, template(context).as_bytes(), atomic::Mode::Shared)
-            .map_err(|source| milepost::Error::File { path: file.clone(), what: "written", source })?;
+            .map_err(file_error(file, "written"))?;
     }
     let info = mp.store().info()?;
     drop(mp);
@@ -56,7 +56,7 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
 }
 
 /// Trusts the guarded values of the file that was just written, and makes the key that signs entries of the outbox.
-fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
+fn trust_written(context: &Context<'_>) -> Result<()> {
     let config = &context.config;
     let Ok(state) = &config.trust.state else { return Ok(()) };
     let (_, record) = config.trust.evaluate(&context.url(), &config.paths);
@@ -71,7 +71,7 @@ fn trust_written(context: &Context<'_>) -> Result<(), CommandError> {
 }
 
 /// The agents that are asked for; `None` where nothing was said about them.
-fn requested_agents(args: &InitArgs) -> Result<Option<Vec<Agent>>, CommandError> {
+fn requested_agents(args: &InitArgs) -> Result<Option<Vec<Agent>>> {
     match args.agents.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(None),
         ["none"] => Ok(Some(Vec::new())),

@@ -4,7 +4,7 @@ use milepost::ListQuery;
 use milepost::model::{Source, Status};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::input::Argument;
 use crate::present::list::ListDocument;
 
@@ -36,9 +36,9 @@ pub(crate) struct ListArgs {
     pub(super) tree: bool,
 }
 
-pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocument, CommandError> {
-    let source = args.source.map(|s| s.word("--source", "/source")).transpose()?;
-    let status = args.status.map(|s| s.word("--status", "/status")).transpose()?;
+pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocument> {
+    let source = args.source.map(|s| s.choice("--source", "/source")).transpose()?;
+    let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let mp = context.open_existing()?;
     let hidden = match &context.config.run {
         Some(run) => {

@@ -1,7 +1,7 @@
 //! `man`: the manual page, of everything or of one command.
 
 use crate::cli::find_command;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::reference::ManualDocument;
 
 /// Print the manual page
@@ -12,7 +12,7 @@ pub(crate) struct ManArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn execute(args: &ManArgs) -> Result<ManualDocument, CommandError> {
+pub(crate) fn execute(args: &ManArgs) -> Result<ManualDocument> {
     let command = find_command(&args.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(CommandError::Stdout)?;

@@ -3,7 +3,7 @@
 use milepost::{MarkChange, Reference};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::marks::MarkDocument;
 
 /// Pin or tag a checkpoint, so that it is kept
@@ -28,7 +28,7 @@ pub(crate) struct MarkArgs {
     untag: Vec<String>,
 }
 
-pub(crate) fn execute(args: MarkArgs, context: &Context<'_>) -> Result<MarkDocument, CommandError> {
+pub(crate) fn execute(args: MarkArgs, context: &Context<'_>) -> Result<MarkDocument> {
     let reference: Reference = args.reference.parse()?;
     let change = MarkChange::default()
         .pin((args.pin || args.unpin).then_some(args.pin))

@@ -52,7 +52,7 @@ use milepost::ReasonCode;
 
 use crate::cli::Global;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 use crate::present::Output;
 
 /// Makes the list of commands, the parser of one of them alone, and the way to what each does: `execute` of its module,
@@ -80,7 +80,7 @@ macro_rules! commands {
             }
 
             /// Executes a command and presents its document.
-            pub(crate) fn run(self, context: &Context<'_>) -> Result<(), CommandError> {
+            pub(crate) fn run(self, context: &Context<'_>) -> Result<()> {
                 match self {
                     $( $( $(#[cfg($when)])?
                     Self::$variant(args) => commands!(@run args, context, $module $(, $run)?), )* )*
@@ -146,11 +146,7 @@ commands! {
 
 impl Command {
     /// Runs a command that needs no configuration; gives back one that does.
-    pub(crate) fn run_without_config(
-        self,
-        global: &Global,
-        output: &Output,
-    ) -> Result<Option<Self>, CommandError> {
+    pub(crate) fn run_without_config(self, global: &Global, output: &Output) -> Result<Option<Self>> {
         match self {
             Self::Schema(_) => output.present(&schema::execute())?,
             Self::Completions(args) => output.present(&completions::execute(&args))?,
@@ -166,24 +162,18 @@ impl Command {
 }
 
 /// What is left to do for a command that `run_without_config` has run.
-fn ran_without_config<A>(_: A, _: &Context<'_>) -> Result<(), CommandError> {
+fn ran_without_config<A>(_: A, _: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
 /// Changes to the folder that -C names.
-pub(crate) fn change_directory(global: &Global) -> Result<(), CommandError> {
+pub(crate) fn change_directory(global: &Global) -> Result<()> {
     let Some(folder) = &global.directory else { return Ok(()) };
-    std::env::set_current_dir(folder)
-        .map_err(|source| milepost::Error::File { path: folder.clone(), what: "read", source }.into())
+    Ok(std::env::set_current_dir(folder).map_err(file_error(folder, "read"))?)
 }
 
 /// Asks before something is removed; nothing was changed where the answer is not yes.
-fn confirm_removal(
-    output: &Output,
-    question: &str,
-    removed: &str,
-    unconfirmed: String,
-) -> Result<(), CommandError> {
+fn confirm_removal(output: &Output, question: &str, removed: &str, unconfirmed: String) -> Result<()> {
     match output.confirm(question) {
         Some(true) => Ok(()),
         Some(false) => {
@@ -196,7 +186,7 @@ fn confirm_removal(
 }
 
 /// Refuses to write to a symbolic link inside the project, which may have come with it.
-fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<(), CommandError> {
+fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<()> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match milepost::internal::store::identity::link_below(&context.config.paths.root, &absolute) {
         Some(link) => Err(CommandError::usage(format!("{} is a symbolic link", link.display()))

@@ -4,7 +4,7 @@ use milepost::PruneOptions;
 
 use crate::config::RetainFlags;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::format;
 use crate::present::prune::{PruneDocument, page};
 
@@ -30,7 +30,7 @@ pub(crate) struct PruneArgs {
     retain: RetainFlags,
 }
 
-pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDocument, CommandError> {
+pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDocument> {
     let output = context.output;
     let retain = context.config.retain.with(&args.retain)?;
     if !args.dry_run {

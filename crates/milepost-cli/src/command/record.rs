@@ -56,7 +56,7 @@ pub(crate) struct OutcomeFields {
 }
 
 pub(crate) fn execute(args: RecordArgs, context: &Context<'_>) -> ChangeResult<OutcomeFields> {
-    let kind = args.kind.clone().map(|k| k.word("--kind", "/command_outcomes/kind")).transpose()?;
+    let kind = args.kind.clone().map(|k| k.choice("--kind", "/command_outcomes/kind")).transpose()?;
     let summary = args.summary.clone().unwrap_or_default();
     if summary.len() > OUTCOME_SUMMARY {
         let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", summary.len());
@@ -73,7 +73,7 @@ pub(crate) fn execute(args: RecordArgs, context: &Context<'_>) -> ChangeResult<O
         kind: kind.unwrap_or(OutcomeKind::Shell),
         name: args.name.unwrap_or_default(),
         reason_code: args.reason_code,
-        result: result.word("--result", "/command_outcomes/result")?,
+        result: result.choice("--result", "/command_outcomes/result")?,
         summary,
         extra: Default::default(),
     };

@@ -1,27 +1,23 @@
 //! `resume --rerun`: shows the command that a run recorded, asks, and starts it again.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use milepost::ReasonCode;
 use milepost::internal::engine::RunAssessment;
 use milepost::model::RunId;
-use milepost::{Error, ReasonCode};
 
 use super::resume::{cannot_start, ensure_eligible, set_working_directory};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 use crate::error_advice::Exit;
 use crate::handover;
 use crate::present::format;
 
 /// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
 /// takes this one's place, so that only an error comes back.
-pub(super) fn run(
-    from: &RunAssessment,
-    run: &RunId,
-    context: &Context<'_>,
-) -> Result<CommandError, CommandError> {
+pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> Result<CommandError> {
     let record = from.detail.summary().intact();
     let command = record.and_then(|record| record.command().clone()).filter(|command| !command.is_empty());
     let Some(command) = command else {
@@ -39,7 +35,8 @@ pub(super) fn run(
     ensure_eligible(from)?;
     let folder = handover::root(from, context);
     confirm(from, run, &command, &folder, context)?;
-    let mut again = Command::new(this_program()?);
+    let program = std::env::current_exe().map_err(file_error("milepost", "read"))?;
+    let mut again = Command::new(program);
     again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
     set_working_directory(&mut again, Some(&folder))?;
     Ok(cannot_start("milepost run", &again.exec()))
@@ -52,7 +49,7 @@ fn confirm(
     command: &[String],
     folder: &Path,
     context: &Context<'_>,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let output = context.output;
     let shown = format::clean(&shell_words(command));
     let foreign = handover::is_foreign(from) || context.foreign().is_some();
@@ -91,9 +88,4 @@ fn shell_words(command: &[String]) -> String {
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };
     command.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-fn this_program() -> Result<PathBuf, CommandError> {
-    std::env::current_exe()
-        .map_err(|source| Error::File { path: "milepost".into(), what: "read", source }.into())
 }

@@ -11,7 +11,7 @@ use milepost::{Error, Milepost, ReasonCode};
 use super::rerun;
 use crate::agents::{Agent, agent_names, find_agent};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::handover::{self, Overview};
 use crate::input;
@@ -65,7 +65,7 @@ pub(crate) struct ResumeArgs {
     pub(super) from: Option<PathBuf>,
 }
 
-pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeDocument, CommandError> {
+pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeDocument> {
     if let Some(file) = &args.from {
         let document = from_brief(file, input::read(file)?, &args, context)?;
         return Ok(ResumeDocument::Decision(Box::new(document)));
@@ -96,20 +96,20 @@ pub(super) fn find_run(
     mp: &Milepost,
     target: Option<&str>,
     context: &Context<'_>,
-) -> Result<Option<(RunId, usize)>, CommandError> {
+) -> Result<Option<(RunId, usize)>> {
     let named = target.map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
     let Some(run) = named else { return choose(mp, context) };
     context.ensure_visible(mp, &run)?;
     Ok(Some((run, 0)))
 }
 
-pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument, CommandError> {
+pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {
     mp.dismiss(&run)?;
     Ok(DismissedDocument { schema: "milepost.resume/1", dismissed: run })
 }
 
 /// The run that was interrupted last here, or anywhere; and how many others there are.
-fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>, CommandError> {
+fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>> {
     let (worktree, hidden) = (context.worktree(), context.hidden_runs(mp)?);
     let mut stopped = mp.candidates()?;
     stopped.retain(|ResumeCandidate { summary, decision, .. }| {
@@ -130,7 +130,7 @@ pub(super) fn describe(
     others: usize,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<DecisionDocument, CommandError> {
+) -> Result<DecisionDocument> {
     let root = handover::root(&from, context);
     let brief = match (&from.shown, args.check) {
         (Some(_), false) => {
@@ -168,7 +168,7 @@ pub(super) fn start(
     run: &RunId,
     take_over: bool,
     context: &Context<'_>,
-) -> Result<StartedDocument, CommandError> {
+) -> Result<StartedDocument> {
     let foreign = mp.run_detail(run)?.summary().intact().is_some_and(|record| record.is_foreign());
     if foreign && context.is_for_agent() {
         let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
@@ -186,10 +186,7 @@ pub(super) fn start(
 }
 
 /// Sets the working directory of a program to where the run worked.
-pub(super) fn set_working_directory(
-    command: &mut Command,
-    folder: Option<&Path>,
-) -> Result<(), CommandError> {
+pub(super) fn set_working_directory(command: &mut Command, folder: Option<&Path>) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     if !folder.is_dir() {
         return Err(CommandError::usage(format!("{}, where the run worked, is not there", folder.display()))
@@ -204,7 +201,7 @@ pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     CommandError::new(ReasonCode::Usage, format!("{name} cannot be started: {e}")).with_exit(exit)
 }
 
-pub(super) fn ensure_eligible(from: &RunAssessment) -> Result<(), CommandError> {
+pub(super) fn ensure_eligible(from: &RunAssessment) -> Result<()> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
@@ -216,7 +213,7 @@ fn with(
     name: &str,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<CommandError, CommandError> {
+) -> Result<CommandError> {
     let Some(agent) = find_agent(name) else {
         let names = agent_names();
         return Err(CommandError::usage(format!("no agent \"{name}\"; known are {names}")));
@@ -260,7 +257,7 @@ pub(super) fn from_brief(
     bytes: Vec<u8>,
     args: &ResumeArgs,
     context: &Context<'_>,
-) -> Result<DecisionDocument, CommandError> {
+) -> Result<DecisionDocument> {
     use milepost::brief::{Brief, FitOptions, HeuristicTokenizer, Overflow, TokenCounter};
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))

@@ -16,7 +16,7 @@ use milepost::{Error, ReasonCode, Save};
 
 use crate::config::duration;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{LateCapture, RecordedSave, Recorder};
 use crate::supervise::{ProgramExit, SupervisedCommand};
@@ -64,11 +64,11 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<()> {
     supervise(&args, context).map_err(CommandError::into_supervisor)
 }
 
-fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<(), CommandError> {
+fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let every = args.every.as_deref().map(interval).transpose()?;
     let (mut recorder, session) = recorder(args, context)?;
     let run = recorder.run().clone();
@@ -134,19 +134,18 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<(), CommandError> 
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// The file for lines of JSON. It has to be there before the command starts: afterwards nobody could be told.
-fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>, CommandError> {
+fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>> {
     let Some(path) = &args.events else { return Ok(None) };
     super::refuse_link(path, context)?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.open(path);
-    opened.map(Some).map_err(|source| Error::File { path: path.clone(), what: "written", source }.into())
+    Ok(Some(options.open(path).map_err(file_error(path, "written"))?))
 }
 
 /// How often, and never without a pause.
-fn interval(text: &str) -> Result<Duration, CommandError> {
+fn interval(text: &str) -> Result<Duration> {
     match duration(text) {
         Ok(every) if every > Duration::ZERO => Ok(every),
         Ok(_) => {
@@ -157,7 +156,7 @@ fn interval(text: &str) -> Result<Duration, CommandError> {
     .map_err(|failure| failure.with_hint("give an interval such as 30s, 10m or 2h"))
 }
 
-fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String), CommandError> {
+fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)> {
     let config = &context.config;
     // Inside another `run`, the environment names that one: a new run is meant unless somebody says otherwise.
     let named = config.run.clone().filter(|_| config.run_by_flag || args.rejoin);
@@ -192,7 +191,7 @@ fn warn_unless_strict(
     args: &RunArgs,
     reporter: &Reporter,
     consequence: &str,
-) -> Result<Option<RecordedSave>, CommandError> {
+) -> Result<Option<RecordedSave>> {
     match saved {
         Ok(saved) => Ok(saved),
         // Two of them on one run, or a wrong name, would do harm.

@@ -6,7 +6,7 @@ use milepost::model::{RunId, Status};
 
 use crate::config::duration;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::input::Argument;
 use crate::present::runs::RunsDocument;
 
@@ -31,8 +31,8 @@ pub(crate) struct RunsArgs {
     pub(super) limit: usize,
 }
 
-pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocument, CommandError> {
-    let status = args.status.map(|s| s.word("--status", "/status")).transpose()?;
+pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocument> {
+    let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let since = args.since.as_deref().map(duration).transpose();
     let since = since.map_err(|why| CommandError::usage(format!("--since: {why}")))?;
     let named = args.run.as_deref().map(str::parse::<RunId>).transpose()?;

@@ -8,7 +8,7 @@ use milepost::model::{Phase, RunId, Source, Status};
 use milepost::{Error, Milepost, Redaction, Save};
 
 use crate::context::{Context, SaveResult, save_or_enqueue};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::input::{Argument, Content};
 use crate::present::saved::SavedDocument;
 
@@ -65,7 +65,7 @@ pub(crate) struct SaveArgs {
 
 const SCHEMA: &str = "milepost.save/1";
 
-pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocument, CommandError> {
+pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocument> {
     let settings = context.settings();
     let mut save = Save::new()
         .redaction(args.no_redact.then_some(Redaction::Off))
@@ -133,9 +133,9 @@ fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {
 }
 
 /// Everything that was given: the input's fields, and the flags over them.
-fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> {
-    let source = args.source.clone().map(|s| s.word("--source", "/source")).transpose()?;
-    let status = args.status.clone().map(|s| s.word("--status", "/status")).transpose()?;
+fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft> {
+    let source = args.source.clone().map(|s| s.choice("--source", "/source")).transpose()?;
+    let status = args.status.clone().map(|s| s.choice("--status", "/status")).transpose()?;
     let number = phase_number(args)?;
     let mut draft = match &args.input {
         Some(content) => input(content)?,
@@ -161,7 +161,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft, CommandError> 
     Ok(draft)
 }
 
-fn input(content: &Content) -> Result<Draft, CommandError> {
+fn input(content: &Content) -> Result<Draft> {
     let bytes = content.read()?;
     let text = strict::check(&bytes)?;
     Ok(Draft::from_object(RawObject::parse(text, &milepost::internal::model::JsonPath::Root)?)?)

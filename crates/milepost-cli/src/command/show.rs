@@ -3,7 +3,7 @@
 use milepost::Reference;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::checkpoint::ShowDocument;
 
 /// Show a checkpoint
@@ -20,7 +20,7 @@ pub(crate) struct ShowArgs {
     pub(super) reference: String,
 }
 
-pub(crate) fn execute(args: ShowArgs, context: &Context<'_>) -> Result<ShowDocument, CommandError> {
+pub(crate) fn execute(args: ShowArgs, context: &Context<'_>) -> Result<ShowDocument> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;

@@ -6,7 +6,7 @@ use milepost::internal::owner;
 use milepost::model::ValidationError;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::run::StartDocument;
 
 /// Open a run and print its id
@@ -27,7 +27,7 @@ pub(crate) struct StartArgs {
     owner_pid: Option<String>,
 }
 
-pub(crate) fn execute(args: StartArgs, context: &Context<'_>) -> Result<StartDocument, CommandError> {
+pub(crate) fn execute(args: StartArgs, context: &Context<'_>) -> Result<StartDocument> {
     let owner = args.owner_pid.as_deref().map(describe_owner).transpose()?;
     let mut run_options = context.run_options();
     run_options.title = args.title;

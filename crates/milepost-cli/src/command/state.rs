@@ -7,7 +7,7 @@ use milepost::model::RunId;
 use milepost::{Milepost, Reference, RestoreOptions};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::damage::Fallback;
 use crate::present::state::StateDocument;
 
@@ -34,7 +34,7 @@ pub(crate) struct StateArgs {
     allow_run_mismatch: bool,
 }
 
-pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDocument, CommandError> {
+pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDocument> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
@@ -64,7 +64,7 @@ pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDoc
     })
 }
 
-fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
+fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>> {
     Ok(match context.current_run(mp)? {
         RunResolution::Run(run) => Some(run),
         RunResolution::Unclear(_) => None,

@@ -8,7 +8,7 @@ use milepost::model::RunRecord;
 use milepost::store::StoreError;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::hook::failures;
 use crate::present::status::{StatusDocument, StatusRow};
 
@@ -17,7 +17,7 @@ use crate::present::status::{StatusDocument, StatusRow};
 #[command(after_help = "Examples:\n  milepost\n  milepost status --json")]
 pub(crate) struct StatusArgs {}
 
-pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocument, CommandError> {
+pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocument> {
     let (waiting, unsigned) = waiting(context);
     let document = StatusDocument {
         schema: "milepost.status/1",

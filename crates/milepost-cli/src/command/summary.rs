@@ -4,7 +4,7 @@ use milepost::model::RunId;
 use milepost::{Milepost, Reference};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::summary::SummaryDocument;
 
 /// Sum a run up: checkpoints, sessions, files touched, memory, failures
@@ -19,7 +19,7 @@ pub(crate) struct SummaryArgs {
     run_id: Option<String>,
 }
 
-pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<SummaryDocument, CommandError> {
+pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<SummaryDocument> {
     let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.open_existing()?;
     let run = match named {
@@ -33,7 +33,7 @@ pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<Summar
 }
 
 /// The run that was named, or that of the checkpoint written last.
-fn default_run(mp: &Milepost, context: &Context<'_>) -> Result<RunId, CommandError> {
+fn default_run(mp: &Milepost, context: &Context<'_>) -> Result<RunId> {
     let latest = Reference::Latest(0);
     match context.run_of_reference(mp, &latest)? {
         Some(run) => Ok(run),

@@ -7,7 +7,7 @@ use milepost::{Error, Milepost};
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::input::Argument;
 use crate::present::saved::{ChangeDocument, ChangeResult};
 use crate::present::task::TaskAnswer;
@@ -78,7 +78,7 @@ struct TaskFields {
     exit: Option<u8>,
 }
 
-pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), CommandError> {
+pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<()> {
     let output = context.output;
     match args.action {
         TaskAction::Set { id, status, title } => {
@@ -97,17 +97,17 @@ pub(crate) fn run(args: TaskArgs, context: &Context<'_>) -> Result<(), CommandEr
 }
 
 fn parse_status(status: Argument<TaskStatus>) -> Result<TaskStatus, Error> {
-    status.word("the task's status", "/tasks/status")
+    status.choice("the task's status", "/tasks/status")
 }
 
-fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>, CommandError> {
+fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>> {
     let record = mp.run_detail(run)?.summary().record().clone();
     let record = record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
     Ok(Task::find(record.working().tasks(), id))
 }
 
 /// Yes is 0 and no is 4, also for a task that nobody has heard of: there is no such thing.
-fn ask(task_id: String, status: TaskStatus, context: &Context<'_>) -> Result<TaskAnswer, CommandError> {
+fn ask(task_id: String, status: TaskStatus, context: &Context<'_>) -> Result<TaskAnswer> {
     let mp = context.open_existing()?;
     let run = context.require_run(&mp)?;
     context.ensure_visible(&mp, &run)?;

@@ -8,7 +8,7 @@ use super::Command;
 use crate::cli::{Cli, full_command};
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::{Document, Output};
 
 /// Count to a number
@@ -25,13 +25,13 @@ pub(crate) struct ToyDocument {
 }
 
 impl Document for ToyDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         self.numbers.iter().for_each(|number| output.message(&number.to_string()));
         Ok(())
     }
 }
 
-pub(crate) fn execute(args: ToyArgs, _: &Context<'_>) -> Result<ToyDocument, CommandError> {
+pub(crate) fn execute(args: ToyArgs, _: &Context<'_>) -> Result<ToyDocument> {
     Ok(ToyDocument { schema: "milepost.toy/1", numbers: (1..=args.to).collect() })
 }
 

@@ -9,7 +9,7 @@ use milepost::{Error, Milepost, ReasonCode, RunsQuery};
 use crate::agents::AGENTS;
 use crate::config::{agent_variable, trusted_entry};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 use crate::present::trust::{
     AcceptedSaves, Offer, Revocation, TrustDocument, TrustedStores, describe_unsigned,
 };
@@ -44,7 +44,7 @@ const SCHEMA: &str = "milepost.trust/1";
 /// Bytes of the longest value that a person is asked to trust.
 const MAX_VALUE: usize = 4096;
 
-pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDocument, CommandError> {
+pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDocument> {
     if args.list {
         return list(context).map(TrustDocument::List);
     }
@@ -68,7 +68,7 @@ pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDoc
 }
 
 /// Reads what there is to trust. The store is opened for reading alone.
-fn offer(context: &Context<'_>) -> Result<Offer, CommandError> {
+fn offer(context: &Context<'_>) -> Result<Offer> {
     let config = &context.config;
     if !config.untrusted.contains_key("store") {
         // A file that is refused as a whole has no values that could be trusted.
@@ -104,7 +104,7 @@ fn offer(context: &Context<'_>) -> Result<Offer, CommandError> {
 }
 
 /// Refuses stores that trust cannot make safe.
-fn ensure_adoptable(context: &Context<'_>) -> Result<(), CommandError> {
+fn ensure_adoptable(context: &Context<'_>) -> Result<()> {
     match context.foreign() {
         Some(why) if !why.is_adoptable() => {
             Err(milepost::store::StoreError::Untrusted { place: context.url().to_string(), why }.into())
@@ -114,7 +114,7 @@ fn ensure_adoptable(context: &Context<'_>) -> Result<(), CommandError> {
 }
 
 /// Refuses values that nobody can read before they answer.
-fn ensure_readable(offer: &Offer) -> Result<(), CommandError> {
+fn ensure_readable(offer: &Offer) -> Result<()> {
     let Some((key, value)) = offer.settings.iter().find(|(_, value)| value.len() > MAX_VALUE) else {
         return Ok(());
     };
@@ -128,7 +128,7 @@ fn ensure_readable(offer: &Offer) -> Result<(), CommandError> {
         .with_hint("shorten the value in the file, or remove it; `milepost trust --dry-run` shows all of it"))
 }
 
-fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandError> {
+fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState> {
     context.config.trust.state.as_ref().map_err(|why| {
         CommandError::new(ReasonCode::StoreUntrusted, format!("trust cannot be recorded: {why}"))
             .with_exit(crate::error_advice::Exit::Untrusted)
@@ -137,23 +137,22 @@ fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState, CommandErro
 }
 
 /// Records the store, made if it is not there yet, and the guarded values.
-fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord, CommandError> {
+fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord> {
     let config = &context.config;
-    let (url, file) =
-        (config.url(), |source| Error::File { path: state.folder().to_owned(), what: "written", source });
+    let url = config.url();
     // Made if it is not there, also around runs that are.
     if identity::read_id(&url).ok().flatten().is_none() {
         let options = OpenOptions::new().create(true).wait(config.wait).user_state(Some(state.clone()));
         drop(Milepost::at(&url, &options)?);
     }
-    let mut record = identity::adopt(&url, state).map_err(file)?;
+    let mut record = identity::adopt(&url, state).map_err(file_error(state.folder(), "written"))?;
     record.add_project(trusted_entry(&config.paths, &config.guarded));
-    state.write_record(&record).map_err(file)?;
+    state.write_record(&record).map_err(file_error(state.folder(), "written"))?;
     Ok(record)
 }
 
 /// Requires a yes on a controlling terminal, outside any agent.
-fn confirm(context: &Context<'_>, question: &str) -> Result<(), CommandError> {
+fn confirm(context: &Context<'_>, question: &str) -> Result<()> {
     let refused = |why: String| {
         CommandError::new(ReasonCode::ConfirmationNeeded, why)
             .with_hint("run it yourself in a terminal, or set MILEPOST_TRUST to folders that you trust")
@@ -172,18 +171,14 @@ fn confirm(context: &Context<'_>, question: &str) -> Result<(), CommandError> {
     }
 }
 
-fn list(context: &Context<'_>) -> Result<TrustedStores, CommandError> {
+fn list(context: &Context<'_>) -> Result<TrustedStores> {
     let state = user_state(context)?;
-    let mut stores = state.records().map_err(|source| Error::File {
-        path: state.folder().to_owned(),
-        what: "read",
-        source,
-    })?;
+    let mut stores = state.records().map_err(file_error(state.folder(), "read"))?;
     stores.sort_by(|a, b| a.store.cmp(&b.store));
     Ok(TrustedStores { schema: SCHEMA, stores })
 }
 
-fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
+fn revoke(context: &Context<'_>) -> Result<Revocation> {
     // A store that only an untrusted file names is not this project's to revoke.
     context.config.check()?;
     let state = user_state(context)?;
@@ -192,7 +187,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
     let revoked = record
         .map(|record| state.remove_record(&record.id))
         .transpose()
-        .map_err(|source| Error::File { path: state.folder().to_owned(), what: "removed", source })?;
+        .map_err(file_error(state.folder(), "removed"))?;
     Ok(Revocation {
         schema: SCHEMA,
         store: context.url().to_string(),
@@ -201,7 +196,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation, CommandError> {
     })
 }
 
-fn accept_outbox(context: &Context<'_>) -> Result<AcceptedSaves, CommandError> {
+fn accept_outbox(context: &Context<'_>) -> Result<AcceptedSaves> {
     let outbox = context.outbox().filter(|_| context.foreign().is_none());
     let pending = outbox.as_ref().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
     let unsigned: Vec<PendingSave> =

@@ -3,7 +3,7 @@
 use milepost::{Reference, VerifyScope};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::damage::VerifyDocument;
 
 /// Verify every checkpoint, those of a run, or one
@@ -17,7 +17,7 @@ pub(crate) struct VerifyArgs {
     reference: Option<String>,
 }
 
-pub(crate) fn execute(args: VerifyArgs, context: &Context<'_>) -> Result<VerifyDocument, CommandError> {
+pub(crate) fn execute(args: VerifyArgs, context: &Context<'_>) -> Result<VerifyDocument> {
     let reference = args.reference.as_deref().map(str::parse::<Reference>).transpose()?;
     let mp = context.open_existing()?;
     let scope = match (reference, context.named_run(&mp)?) {

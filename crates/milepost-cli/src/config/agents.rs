@@ -4,7 +4,7 @@ use milepost::internal::engine::ResumePolicy;
 
 use super::Settings;
 use super::value::{RawValue, Seconds, SettingValue};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// How much of what a person says to an agent is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(super) fn load(settings: &mut Settings<'_>) -> Result<Self, CommandError> {
+    pub(super) fn load(settings: &mut Settings<'_>) -> Result<Self> {
         let usual = ResumePolicy::default();
         Ok(Self {
             resume: ResumePolicy {

@@ -8,7 +8,7 @@ use milepost::model::Profile;
 
 use super::value::{Age, Folders, Interval, SettingValue as _};
 use super::{Origin, Settings};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// What is looked at, and how often.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl CaptureSettings {
     pub(super) fn load<'p>(
         settings: &mut Settings<'_>,
         own_folder: impl Fn(&Origin) -> &'p Path,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let in_root = |raw, origin: &Origin| {
             let Folders(folders) = Folders::parse(raw)?;
             Ok(Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))

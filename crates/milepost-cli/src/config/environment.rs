@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use milepost::internal::trust::UserState;
 
 use crate::agents::{AGENTS, UserFolders};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// What the environment says.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    pub(super) fn read() -> Result<Self, CommandError> {
+    pub(super) fn read() -> Result<Self> {
         let text = |name: &str| match variable(name).map(std::ffi::OsString::into_string) {
             None => Ok(None),
             Some(Ok(text)) => Ok(Some(text)),

@@ -8,7 +8,7 @@ use milepost::internal::fs::bounded;
 use milepost::internal::trust::user_id;
 use strsim::levenshtein;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 
 /// Maximum size of a configuration file.
 const LIMIT: u64 = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) enum FileLookup {
 
 impl File {
     /// Reads a file that belongs to this user or to root; with `any_owner`, to anybody.
-    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<FileLookup, CommandError> {
+    pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<FileLookup> {
         let (bytes, about) = match bounded::read_with_metadata(&path, LIMIT) {
             Ok(read) => read,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -42,7 +42,7 @@ impl File {
             Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) => {
                 return Ok(FileLookup::Refused(format!("it is {e}")));
             }
-            Err(source) => return Err(milepost::Error::File { path, what: "read", source }.into()),
+            Err(e) => return Err(file_error(path, "read")(e).into()),
         };
         let owner = bounded::owner(&about);
         if let Some(owner) = owner.filter(|owner| *owner != 0 && Some(*owner) != user_id() && !any_owner) {
@@ -61,6 +61,11 @@ impl File {
 
     pub(super) fn get(&self, key: &str) -> Option<&toml::Value> {
         self.values.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Every key and its value.
+    pub(super) fn values(&self) -> &[(String, toml::Value)] {
+        &self.values
     }
 
     /// Leaves keys out.

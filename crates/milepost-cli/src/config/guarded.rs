@@ -21,13 +21,9 @@ pub(super) type Guarded = BTreeMap<String, String>;
 
 /// The values in the project's file that need trust, compared with what the user's own settings say.
 pub(super) fn guarded_values(project: &File, user: Option<&File>) -> Guarded {
-    let mut found = Guarded::new();
-    for key in super::KEYS {
-        let Some(theirs) = project.get(key) else { continue };
-        if needs_trust(key, theirs, user) {
-            found.insert(key.to_owned(), theirs.to_string());
-        }
-    }
+    let values = project.values().iter();
+    let values = values.filter(|(key, theirs)| needs_trust(key, theirs, user));
+    let mut found: Guarded = values.map(|(key, theirs)| (key.clone(), theirs.to_string())).collect();
     // The pointer is one setting in three keys.
     if found.keys().any(|key| key.starts_with("pointer.")) {
         for key in ["pointer.file", "pointer.key", "pointer.commit"] {

@@ -23,6 +23,7 @@ use milepost::internal::trust::StoreRecord;
 use milepost::model::{Profile, RunId, ValidationError};
 use milepost::store::{ForeignReason, StoreUrl};
 use milepost::{AllowList, Error};
+use serde::{Serialize, Serializer};
 
 pub(crate) use self::agents::{Agents, PromptDetail};
 pub(crate) use self::capture::CaptureSettings;
@@ -34,37 +35,7 @@ pub(crate) use self::trust::{Trust, entry as trusted_entry};
 pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;
-use crate::error::CommandError;
-
-/// Every key that a file may hold.
-pub(crate) const KEYS: [&str; 26] = [
-    "store",
-    "profile",
-    "wait",
-    "limits.field",
-    "limits.checkpoint",
-    "retain.keep_last",
-    "retain.max_age",
-    "retain.keep_hourly",
-    "retain.keep_daily",
-    "retain.keep_weekly",
-    "retain.keep_within",
-    "retain.ended_runs",
-    "retain.compress_after",
-    "retain.max_store",
-    "pointer.file",
-    "pointer.key",
-    "pointer.commit",
-    "capture.enabled",
-    "capture.watch",
-    "capture.allow_home",
-    "session.enabled",
-    "session.interval",
-    "resume.attempts",
-    "resume.cooldown",
-    "hooks.prompts",
-    "redact.allow",
-];
+use crate::error::{CommandError, Result, file_error};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,8 +64,14 @@ impl Display for Origin {
     }
 }
 
+impl Serialize for Origin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// One setting as `config show` tells it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Setting {
     pub(crate) key: &'static str,
     pub(crate) value: String,
@@ -163,13 +140,9 @@ fn find_in<'f>(files: impl IntoIterator<Item = &'f File>, key: &str) -> RawSetti
 
 impl Config {
     /// Reads the environment and the files.
-    pub(crate) fn load(global: &Global) -> Result<Self, CommandError> {
-        let here = Path::new(".");
-        let paths = ProjectPaths::find(here).map_err(|source| Error::File {
-            path: here.to_owned(),
-            what: "read",
-            source,
-        })?;
+    pub(crate) fn load(global: &Global) -> Result<Self> {
+        let folder = Path::new(".");
+        let paths = ProjectPaths::find(folder).map_err(file_error(folder, "read"))?;
         let environment = Environment::read()?;
         let file = paths.config.clone();
         // Paths in the project's file start at its own folder, others at the root.
@@ -184,7 +157,7 @@ impl Config {
         let user = match user_file.map(|path| File::read(path, false)).transpose()? {
             Some(FileLookup::File(file)) => Some(file),
             Some(FileLookup::Refused(why)) => {
-                let path = environment.user_file.as_deref().unwrap_or(here).display();
+                let path = environment.user_file.as_deref().unwrap_or(folder).display();
                 warnings.push(format!("{path} is ignored: {why}"));
                 None
             }
@@ -202,14 +175,13 @@ impl Config {
             }
             FileLookup::Missing => None,
         };
-        warnings.extend(project.iter().flat_map(|file| file.warnings(&KEYS)));
-        warnings.extend(user.iter().flat_map(|file| file.warnings(&[&KEYS[..], &[trust::PATHS]].concat())));
+        let unknown_keys_at = warnings.len();
         let flag =
             |value: &Option<String>, name| value.clone().map(|v| (RawValue::Text(v), Origin::Flag(name)));
 
         let run = global.run.clone().or(environment.run).map(|id| id.parse::<RunId>()).transpose()?;
         let requested_profile =
-            global.profile.as_deref().map(|p| word(p, "--profile", "/profile")).transpose()?;
+            global.profile.as_deref().map(|p| parse_choice(p, "--profile", "/profile")).transpose()?;
         let mut settings = Settings { files: Vec::new(), list: Vec::new() };
         let chosen = flag(&global.store, "--store")
             .or(environment.store.map(|v| (RawValue::Text(v), Origin::Environment("MILEPOST_STORE"))));
@@ -279,6 +251,11 @@ impl Config {
                     .with_hint("`milepost config show` says where each comes from"));
             }
         };
+        // Every key that a file may hold was asked for by now.
+        let known: Vec<_> = settings.list.iter().map(|setting| setting.key).collect();
+        let of_project = project.iter().flat_map(|file| file.warnings(&known));
+        let of_user = user.iter().flat_map(|file| file.warnings(&[&known[..], &[trust::PATHS]].concat()));
+        warnings.splice(unknown_keys_at..unknown_keys_at, of_project.chain(of_user).collect::<Vec<_>>());
         Ok(Self {
             paths,
             store,
@@ -345,16 +322,12 @@ struct Settings<'f> {
 
 impl Settings<'_> {
     /// A setting with a default.
-    fn value<T: SettingValue>(&mut self, key: &'static str, default: T) -> Result<T, CommandError> {
+    fn value<T: SettingValue>(&mut self, key: &'static str, default: T) -> Result<T> {
         Ok(self.optional(key, &default)?.unwrap_or(default))
     }
 
     /// A setting that may be left out; `default` is what `config show` says then.
-    fn optional<T: SettingValue>(
-        &mut self,
-        key: &'static str,
-        default: impl Display,
-    ) -> Result<Option<T>, CommandError> {
+    fn optional<T: SettingValue>(&mut self, key: &'static str, default: impl Display) -> Result<Option<T>> {
         self.in_files(key, default, |raw, _| T::parse(raw))
     }
 
@@ -364,7 +337,7 @@ impl Settings<'_> {
         key: &'static str,
         default: T,
         profile: Profile,
-    ) -> Result<Option<T>, CommandError> {
+    ) -> Result<Option<T>> {
         let default = (default.to_string(), Origin::Profile(profile));
         self.resolve(key, find_in(self.files.iter().copied(), key), default, |raw, _| T::parse(raw))
     }
@@ -375,7 +348,7 @@ impl Settings<'_> {
         key: &'static str,
         flag: RawSetting,
         default: T,
-    ) -> Result<Option<T>, CommandError> {
+    ) -> Result<Option<T>> {
         let found = flag.or(find_in(self.files.iter().copied(), key));
         self.resolve(key, found, (default.to_string(), Origin::Default), |raw, _| T::parse(raw))
     }
@@ -386,7 +359,7 @@ impl Settings<'_> {
         key: &'static str,
         default: impl Display,
         parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
-    ) -> Result<Option<T>, CommandError> {
+    ) -> Result<Option<T>> {
         let found = find_in(self.files.iter().copied(), key);
         self.resolve(key, found, (default.to_string(), Origin::Default), parse)
     }
@@ -397,7 +370,7 @@ impl Settings<'_> {
         found: RawSetting,
         default: (String, Origin),
         parse: impl Fn(RawValue, &Origin) -> Result<T, String>,
-    ) -> Result<Option<T>, CommandError> {
+    ) -> Result<Option<T>> {
         let Some((raw, origin)) = found else {
             self.list.push(Setting { key, value: default.0, origin: default.1 });
             return Ok(None);
@@ -412,15 +385,15 @@ impl Settings<'_> {
 }
 
 /// The guarded values of a file that this program has just written.
-pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>, CommandError> {
+pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>> {
     Ok(match File::read(path.to_owned(), false)? {
         FileLookup::File(file) => guarded::guarded_values(&file, None),
         FileLookup::Missing | FileLookup::Refused(_) => BTreeMap::new(),
     })
 }
 
-/// Parses a word of the contract given by a flag.
-pub(crate) fn word<T: std::str::FromStr<Err = ValidationError>>(
+/// Parses one of a closed set of words, given by a flag. `path` is where the value goes in a checkpoint.
+pub(crate) fn parse_choice<T: std::str::FromStr<Err = ValidationError>>(
     text: &str,
     flag: &str,
     path: &str,

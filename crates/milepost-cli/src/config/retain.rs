@@ -7,7 +7,7 @@ use milepost::model::{KeepCount, Profile};
 
 use super::Settings;
 use super::value::{Age, RawValue, SettingValue, Size};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// What is kept, as far as anybody said.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,7 @@ pub(crate) struct RetainFlags {
 }
 
 impl Retain {
-    pub(super) fn load(settings: &mut Settings<'_>, profile: Profile) -> Result<Self, CommandError> {
+    pub(super) fn load(settings: &mut Settings<'_>, profile: Profile) -> Result<Self> {
         let (retention, usual) = (profile.retention(), StoreLimits::default());
         let max_age = Age(retention.max_age);
         Ok(Self {
@@ -72,7 +72,7 @@ impl Retain {
     }
 
     /// What is kept where flags go over the rest.
-    pub(crate) fn with(&self, flags: &RetainFlags) -> Result<Self, CommandError> {
+    pub(crate) fn with(&self, flags: &RetainFlags) -> Result<Self> {
         let mut retain = self.clone();
         if let Some(keep) = parse("--keep-last", &flags.keep_last)? {
             retain.keep_last = Some(keep);
@@ -99,7 +99,7 @@ impl Retain {
     }
 }
 
-fn parse<T: SettingValue>(name: &str, flag: &Option<String>) -> Result<Option<T>, CommandError> {
+fn parse<T: SettingValue>(name: &str, flag: &Option<String>) -> Result<Option<T>> {
     let value = flag.clone().map(|text| T::parse(RawValue::Text(text))).transpose();
     value.map_err(|why| CommandError::usage(format!("{name}: {why}")))
 }

@@ -12,7 +12,7 @@ use milepost::store::{ForeignReason, StoreUrl};
 use super::file::File;
 use super::guarded::Guarded;
 use super::value::{Folders, RawValue, SettingValue as _};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// How the keys of the pointer begin.
 const POINTER: &str = "pointer.";
@@ -34,7 +34,7 @@ impl Trust {
         home: Option<&Path>,
         user: Option<&File>,
         warnings: &mut Vec<String>,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         let from_file = user.and_then(|file| Some((file.get(PATHS)?.clone(), &file.path)));
         let from_file = from_file.map(|(raw, path)| {
             let why = |why| CommandError::usage(format!("{PATHS} in {}: {why}", path.display()));

@@ -22,7 +22,7 @@ use milepost::store::StoreUrl;
 use milepost::{Error, Milepost, Redaction, Save, Saved, Settings};
 
 use crate::config::{Config, Retain};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::present::Output;
 
@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
     }
 
     /// The end of a command that went well: its exit code still says if what it has read was incomplete.
-    pub(crate) fn end(&self) -> Result<(), CommandError> {
+    pub(crate) fn end(&self) -> Result<()> {
         if self.read_incomplete.get() { Err(CommandError::ExitOnly(Exit::Partly)) } else { Ok(()) }
     }
 
@@ -256,7 +256,7 @@ impl<'a> Context<'a> {
     }
 
     /// Changes a run. Where the default store cannot be written, the change waits in the outbox as a save of its own.
-    pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied, CommandError> {
+    pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied> {
         let stored = self.apply_in_store(changes.clone(), to);
         let result = save_or_enqueue(stored, self.outbox().as_ref(), &self.settings(), || {
             let run = match to {
@@ -265,7 +265,7 @@ impl<'a> Context<'a> {
             };
             let is_boundary = changes.iter().any(|change| trigger::boundary(change).is_some());
             let capture = if is_boundary { self.capture_without_store() } else { None };
-            let save = self.plain_save().with_changes(changes).capture(capture);
+            let save = self.new_save().with_changes(changes).capture(capture);
             (run, save)
         });
         Ok(match result.map_err(as_argument_error)? {
@@ -288,7 +288,7 @@ impl<'a> Context<'a> {
                 (mp, run)
             }
         };
-        let mut save = self.plain_save();
+        let mut save = self.new_save();
         if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
             save = save.capture(self.capture_if_due(&mp, &run, boundary.source)?);
         }
@@ -296,8 +296,8 @@ impl<'a> Context<'a> {
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })
     }
 
-    /// A save of a command that gives nothing but changes.
-    pub(crate) fn plain_save(&self) -> Save {
+    /// A save for the current session, with what a run is opened with.
+    pub(crate) fn new_save(&self) -> Save {
         let save = Save::new().run_options(self.run_options());
         match &self.config.session {
             Some(id) => save.session(id),

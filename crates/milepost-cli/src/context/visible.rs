@@ -6,7 +6,7 @@ use milepost::{Error, Milepost, ReasonCode, Reference, RunSummary, RunsQuery};
 
 use super::{Audience, Context};
 use crate::config::agent_variable;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::format::counted;
 
 impl Context<'_> {
@@ -46,7 +46,7 @@ impl Context<'_> {
     }
 
     /// Refuses to show a run that may not be shown. A run that is not there is for the caller to miss.
-    pub(crate) fn ensure_visible(&self, mp: &Milepost, run: &RunId) -> Result<(), CommandError> {
+    pub(crate) fn ensure_visible(&self, mp: &Milepost, run: &RunId) -> Result<()> {
         if !self.is_for_agent() {
             return Ok(());
         }
@@ -64,18 +64,14 @@ impl Context<'_> {
     }
 
     /// The run that was named, which has to be there and may be shown.
-    pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>, CommandError> {
+    pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>> {
         let run = self.named_run(mp)?;
         run.as_ref().map_or(Ok(()), |run| self.ensure_visible(mp, run))?;
         Ok(run)
     }
 
     /// The run that a reference is resolved in. For an agent that names none, `latest` skips runs that it is not shown.
-    pub(crate) fn run_of_reference(
-        &self,
-        mp: &Milepost,
-        reference: &Reference,
-    ) -> Result<Option<RunId>, CommandError> {
+    pub(crate) fn run_of_reference(&self, mp: &Milepost, reference: &Reference) -> Result<Option<RunId>> {
         let named = self.visible_named_run(mp)?;
         if named.is_some() || !matches!(reference, Reference::Latest(_)) {
             return Ok(named);

@@ -15,7 +15,7 @@ pub(crate) use self::overview::{Overview, distance, workspace};
 pub(crate) use self::wrap::between_markers;
 pub(crate) use self::wrap::{OVERHEAD, RecordOrigin, wrapped};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// Fewer tokens than these hold nothing that is worth reading.
 const FEWEST: u64 = 60;
@@ -41,7 +41,7 @@ pub(crate) fn brief(
     context: &Context<'_>,
     tokens: u64,
     bytes: usize,
-) -> Result<FittedBrief, CommandError> {
+) -> Result<FittedBrief> {
     let manifests = milepost::internal::capture::read_manifests(&root(from, context));
     let whole = Brief::parse(mp.current_brief(from, &manifests)?);
     let show = format!("milepost brief show latest --run {}", from.detail.summary().run_id());

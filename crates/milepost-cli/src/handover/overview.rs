@@ -4,8 +4,8 @@ use std::path::Path;
 
 use milepost::Milepost;
 use milepost::internal::brief::one_line;
-use milepost::internal::capture::commit_distance::CommitDistance;
-use milepost::internal::capture::{CaptureBaseline, CaptureOptions};
+use milepost::internal::capture::commit_distance::{CommitDistance, commit_distance};
+use milepost::internal::capture::{CaptureBaseline, CaptureOptions, capture_workspace};
 use milepost::internal::engine::RunAssessment;
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
@@ -171,11 +171,7 @@ fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
 
 /// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
 pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, String)> {
-    let seen = milepost::internal::capture::capture_workspace(
-        &CaptureOptions::at(root),
-        &CaptureBaseline::default(),
-    );
-    let git: GitFacts = seen.git;
+    let git = capture_workspace(&CaptureOptions::at(root), &CaptureBaseline::default()).git;
     if git.error.is_some() {
         return None;
     }
@@ -186,29 +182,19 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
     let before = from.shown.as_ref().and_then(|shown| shown.verified().body().ok());
     let before = before.and_then(|body| body.workspace).and_then(|workspace| workspace.git);
     let short = |head: &str| head.chars().take(10).collect::<String>();
-    let branch = match (before, &git.head, &git.branch) {
-        (Some(before), Some(now), _) if before.branch != git.branch => format!(
-            "on {} at {}, was on {}",
-            git.branch.as_deref().unwrap_or("no branch"),
-            short(now),
-            before.branch.as_deref().unwrap_or("no branch")
-        ),
-        (Some(before), Some(now), branch) => match &before.head {
-            Some(then) if then == now => format!("{}, not moved", branch.as_deref().unwrap_or("no branch")),
-            Some(then) => format!(
-                "{} has moved: {} → {} ({})",
-                branch.as_deref().unwrap_or("no branch"),
-                short(then),
-                short(now),
-                milepost::internal::capture::commit_distance::commit_distance(root, then)
-            ),
-            None => format!("{} at {}", branch.as_deref().unwrap_or("no branch"), short(now)),
-        },
-        (_, head, branch) => format!(
-            "{}{}",
-            branch.as_deref().unwrap_or("no branch"),
-            head.as_deref().map_or(String::new(), |head| format!(" at {}", short(head)))
-        ),
+    let name = git.branch.as_deref().unwrap_or("no branch");
+    let branch = match (before, &git.head) {
+        (Some(before), Some(now)) if before.branch != git.branch => {
+            let earlier = before.branch.as_deref().unwrap_or("no branch");
+            format!("on {name} at {}, was on {earlier}", short(now))
+        }
+        (Some(GitFacts { head: Some(then), .. }), Some(now)) if then == *now => format!("{name}, not moved"),
+        (Some(GitFacts { head: Some(then), .. }), Some(now)) => {
+            let distance = commit_distance(root, &then);
+            format!("{name} has moved: {} → {} ({distance})", short(&then), short(now))
+        }
+        (_, Some(now)) => format!("{name} at {}", short(now)),
+        (_, None) => name.to_owned(),
     };
     Some((uncommitted, one_line(&branch).into_owned()))
 }
@@ -217,5 +203,5 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
 pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<CommitDistance> {
     let body = from.shown.as_ref()?.verified().body().ok()?;
     let then = body.workspace?.git?.head?;
-    Some(milepost::internal::capture::commit_distance::commit_distance(root, &then))
+    Some(commit_distance(root, &then))
 }

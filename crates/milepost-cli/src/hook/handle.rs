@@ -18,7 +18,7 @@ use crate::agents::event::tool::ToolUse;
 use crate::agents::event::{HookEvent, HookKind, SessionSource};
 use crate::config::PromptDetail;
 use crate::context::{Context, SaveResult, save_or_enqueue};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// Maximum size of a recorded prompt, in bytes.
 const PROMPT_LIMIT: usize = 16 * 1024;
@@ -38,11 +38,7 @@ struct EventHandler<'a> {
 }
 
 /// Handles an event; returns what the agent is answered.
-pub(super) fn handle(
-    agent: Agent,
-    mut event: HookEvent,
-    context: &Context<'_>,
-) -> Result<Option<String>, CommandError> {
+pub(super) fn handle(agent: Agent, mut event: HookEvent, context: &Context<'_>) -> Result<Option<String>> {
     let run = RunId::for_session(agent.name, &event.session);
     let kind = std::mem::replace(&mut event.kind, HookKind::Continued);
     let handler = EventHandler { agent, event, context, run, deadline: Instant::now() + READ_TIME };
@@ -123,7 +119,7 @@ impl EventHandler<'_> {
     }
 
     /// Starts the run of the session, or a new session of it, unless another process of the agent still owns it.
-    fn start_run(&self, mp: &Milepost) -> Result<(), CommandError> {
+    fn start_run(&self, mp: &Milepost) -> Result<()> {
         match mp.start(self.start_options()) {
             Ok(_) | Err(Error::OwnerAlive { .. }) => Ok(()),
             Err(e) => Err(e.into()),
@@ -131,7 +127,7 @@ impl EventHandler<'_> {
     }
 
     /// Starts the run of a session that begins, and offers it what was interrupted here.
-    fn begin_session(&self, may_have_begun: bool) -> Result<Option<String>, CommandError> {
+    fn begin_session(&self, may_have_begun: bool) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if may_have_begun && self.session(&mp).has_begun()? {
             return Ok(None);
@@ -163,8 +159,14 @@ impl EventHandler<'_> {
         Ok(self.answer(&mp, offer))
     }
 
-    fn offer_brief(&self, mp: &Milepost, from: &RunAssessment) -> Result<Option<Offer>, CommandError> {
+    fn offer_brief(&self, mp: &Milepost, from: &RunAssessment) -> Result<Option<Offer>> {
         Offer::brief(mp, self.agent, from, self.context)
+    }
+
+    /// The brief of the session's own run.
+    fn own_brief(&self, mp: &Milepost) -> Result<Option<String>> {
+        let brief = self.offer_brief(mp, &mp.assess(&self.run, false)?)?;
+        Ok(self.answer(mp, brief))
     }
 
     fn answer(&self, mp: &Milepost, offer: Option<Offer>) -> Option<String> {
@@ -172,17 +174,16 @@ impl EventHandler<'_> {
     }
 
     /// Gives a session whose context was made smaller the brief of its own run.
-    fn repeat_brief(&self) -> Result<Option<String>, CommandError> {
+    fn repeat_brief(&self) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if !self.session(&mp).exists()? {
             self.start_run(&mp)?;
             return Ok(None);
         }
-        let brief = self.offer_brief(&mp, &mp.assess(&self.run, false)?)?;
-        Ok(self.answer(&mp, brief))
+        self.own_brief(&mp)
     }
 
-    fn record_tool(&self, mut tool: ToolUse) -> Result<(), CommandError> {
+    fn record_tool(&self, mut tool: ToolUse) -> Result<()> {
         if let (Some(command_end), Some(transcript), Some(call), true) =
             (self.agent.command_end, &self.event.transcript, &tool.call_id, tool.lacks_exit_code())
             && let Some(end) = command_end(transcript, call)
@@ -193,7 +194,7 @@ impl EventHandler<'_> {
     }
 
     /// Records changes; where the store cannot be written, they wait in the outbox.
-    fn record(&self, changes: Vec<Change>) -> Result<(), CommandError> {
+    fn record(&self, changes: Vec<Change>) -> Result<()> {
         let stored = self.context.open_or_create().and_then(|mp| {
             self.session(&mp).record(&changes, self.save(), |save| self.with_capture(&mp, save))
         });
@@ -228,7 +229,7 @@ impl EventHandler<'_> {
     }
 
     /// Saves before the context is made smaller; returns the brief if the agent accepts text for what is left.
-    fn save_before_compaction(&self, accepts_context: bool) -> Result<Option<String>, CommandError> {
+    fn save_before_compaction(&self, accepts_context: bool) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if self.agent.announces_every_call && !mp.is_due(&self.run, None)? {
             return Ok(None);
@@ -238,12 +239,11 @@ impl EventHandler<'_> {
         if !accepts_context {
             return Ok(None);
         }
-        let brief = self.offer_brief(&mp, &mp.assess(&self.run, false)?)?;
-        Ok(self.answer(&mp, brief))
+        self.own_brief(&mp)
     }
 
     /// Records why the session does not go on.
-    fn interrupt(&self, kind: InterruptionKind, detail: Option<String>) -> Result<(), CommandError> {
+    fn interrupt(&self, kind: InterruptionKind, detail: Option<String>) -> Result<()> {
         let mp = self.context.open_or_create()?;
         let detail = detail.map(|detail| truncate(&detail, DETAIL_LIMIT).to_owned());
         let complete = |save| self.with_capture(&mp, save);

@@ -14,11 +14,11 @@ use crate::agents::event::{self, payload};
 use crate::cli::Global;
 use crate::config::Config;
 use crate::context::{Audience, Context};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::{Output, format};
 
 /// Reads one event and handles it.
-pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<(), CommandError> {
+pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<()> {
     let mut origin = EventOrigin::default();
     let Err(error) = read_and_handle(agent, global, output, &mut origin) else { return Ok(()) };
     failures::record(agent, origin, &error);
@@ -26,12 +26,7 @@ pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) 
 }
 
 /// Notes in `origin` what is known about the event, for the record of a failure.
-fn read_and_handle(
-    agent: Agent,
-    global: &Global,
-    output: &Output,
-    origin: &mut EventOrigin,
-) -> Result<(), CommandError> {
+fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut EventOrigin) -> Result<()> {
     let payload = payload::read(std::io::stdin().lock())
         .map_err(|e| CommandError::usage(format!("{agent} sent invalid JSON: {e}")))?;
     let Some(event) = event::parse(agent, &payload) else { return Ok(()) };

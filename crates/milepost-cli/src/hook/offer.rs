@@ -11,7 +11,7 @@ use serde_json::json;
 use super::failures;
 use crate::agents::{Agent, AnswerFormat};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::handover::{self, Overview};
 use crate::present::format;
 
@@ -50,7 +50,7 @@ impl Offer {
         agent: Agent,
         from: &RunAssessment,
         context: &Context<'_>,
-    ) -> Result<Option<Self>, CommandError> {
+    ) -> Result<Option<Self>> {
         if from.shown.is_none() {
             return Ok(None);
         }

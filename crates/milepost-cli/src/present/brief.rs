@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::damage::Fallback;
 use super::format::{clean, counted, green, red, yellow};
 use super::{Document, Note, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 #[derive(Serialize)]
@@ -151,7 +151,7 @@ impl BriefDocument {
 }
 
 impl Document for BriefDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let warnings = match self {
             Self::Check(document) => return output.write_text(&document.page()),
             Self::Show(document) => &document.warnings[..],

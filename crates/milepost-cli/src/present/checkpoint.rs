@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::damage::Fallback;
 use super::format::{self, bold, clean_lines, dim, path, push_fields, push_section};
 use super::{Document, Output, work_items};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// Marks as programs see them.
 #[derive(Debug, Serialize)]
@@ -54,7 +54,7 @@ pub(crate) struct ShowDocument {
 }
 
 impl ShowDocument {
-    pub(crate) fn new(shown: ShownCheckpoint, now: Timestamp) -> Result<Self, CommandError> {
+    pub(crate) fn new(shown: ShownCheckpoint, now: Timestamp) -> Result<Self> {
         let text = std::str::from_utf8(shown.verified().bytes()).map_err(|e| ValidationError {
             path: String::new(),
             message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
@@ -72,7 +72,7 @@ impl ShowDocument {
 }
 
 impl Document for ShowDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let header = &self.shown.entry().header;
         let body = self.shown.verified().body().map_err(|source| milepost::Error::Newer {
             run: header.run_id().clone(),

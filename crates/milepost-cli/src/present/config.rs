@@ -4,27 +4,21 @@ use serde::Serialize;
 
 use super::table::{cell, lines, table};
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::config::Setting;
+use crate::error::Result;
 
 #[derive(Serialize)]
 pub(crate) struct ConfigDocument {
     pub(crate) schema: &'static str,
     pub(crate) file: String,
-    pub(crate) settings: Vec<SettingRow>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct SettingRow {
-    pub(crate) key: &'static str,
-    pub(crate) value: String,
-    pub(crate) origin: String,
+    pub(crate) settings: Vec<Setting>,
 }
 
 impl Document for ConfigDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let mut rows = table(output, &["KEY", "VALUE", "FROM"]);
         for setting in &self.settings {
-            rows.add_row([cell(setting.key), cell(&setting.value), cell(&setting.origin)]);
+            rows.add_row([cell(setting.key), cell(&setting.value), cell(setting.origin.to_string())]);
         }
         output.write_text(&lines(&rows))
     }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::format::{clean, counted};
 use super::{Document, Note, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// What `verify` found.
@@ -19,7 +19,7 @@ pub(crate) struct VerifyDocument {
 }
 
 impl Document for VerifyDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let damaged = self.report.damaged();
         if damaged.is_empty() {
             return output.write_text(&format!("{} intact\n", counted(self.report.checked(), "checkpoint")));

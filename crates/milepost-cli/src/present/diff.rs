@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::format::{self, bold, clean, counted, dim, green, path, red};
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// A diff.
@@ -48,7 +48,7 @@ impl DiffDocument {
 }
 
 impl Document for DiffDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&page(&self.diff, output.is_verbose(), self.now))?;
         if self.from == self.to {
             output.message(

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::format::{bytes, clean, counted, green, red, yellow};
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ pub(crate) struct Warning {
 }
 
 impl Document for DoctorDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let checked = counted(self.checked, "checkpoint");
         let mut text = format!("{}, {}, {checked} read\n", clean(&self.store), bytes(self.bytes));
         for problem in &self.problems {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::damage::left_out;
 use super::{Document, Note, Output, format};
-use crate::error::CommandError;
+use crate::error::Result;
 
 #[derive(Serialize)]
 pub(crate) struct EventsDocument {
@@ -16,7 +16,7 @@ pub(crate) struct EventsDocument {
 }
 
 impl Document for EventsDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         write_events(output, &self.found.events)
     }
 
@@ -31,7 +31,7 @@ pub(crate) fn damage_notes(found: &EventList) -> Vec<Note> {
 }
 
 /// Writes events, one line each.
-pub(crate) fn write_events(output: &Output, events: &[Event]) -> Result<(), CommandError> {
+pub(crate) fn write_events(output: &Output, events: &[Event]) -> Result<()> {
     if output.json {
         return events.iter().try_for_each(|event| output.write_json(event));
     }

@@ -6,7 +6,7 @@ use super::agents::SetupDocument;
 use super::format::clean;
 use super::{Document, Output};
 use crate::agents::Agent;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 #[derive(Serialize)]
 pub(crate) struct InitDocument {
@@ -24,7 +24,7 @@ pub(crate) struct InitDocument {
 }
 
 impl Document for InitDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let made = |new| if new { "made" } else { "was there already" };
         let mut text = format!("Store   {} ({})\n", clean(&self.store), made(self.created));
         text.push_str(&format!("Config  {} ({})\n", clean(&self.config), made(self.config_created)));

@@ -10,7 +10,7 @@ use super::damage::left_out;
 use super::run::phase;
 use super::table::{cell, lines, status, table};
 use super::{Document, Note, Output, format};
-use crate::error::CommandError;
+use crate::error::Result;
 
 #[derive(Serialize)]
 pub(crate) struct ListDocument {
@@ -66,7 +66,7 @@ impl ListDocument {
 }
 
 impl Document for ListDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if self.checkpoints.is_empty() {
             output.message("no checkpoints");
             return Ok(());

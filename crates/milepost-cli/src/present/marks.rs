@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::format::clean;
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// Pins and tags after a change.
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ impl MarkDocument {
 }
 
 impl Document for MarkDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let pinned = self.marks.pinned.then(|| "pinned".to_owned());
         let marks: Vec<_> = pinned.into_iter().chain(self.marks.tags.iter().map(|tag| clean(tag))).collect();
         output.message(&if marks.is_empty() { "no marks".to_owned() } else { marks.join(", ") });
@@ -71,7 +71,7 @@ impl CompleteDocument {
 }
 
 impl Document for CompleteDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if self.already_completed {
             output.message(&format!("{} was completed already", self.snapshot_id));
         }

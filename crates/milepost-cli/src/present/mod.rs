@@ -40,12 +40,12 @@ use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 
 use crate::cli::Global;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// The typed result of a command. Serialised it is what programs read.
 pub(crate) trait Document: Serialize {
     /// Writes it for people.
-    fn render(&self, output: &Output) -> Result<(), CommandError>;
+    fn render(&self, output: &Output) -> Result<()>;
 
     /// Lines that accompany it on stderr, in JSON and in text.
     fn notes(&self) -> Vec<Note> {
@@ -143,7 +143,7 @@ impl Output {
     }
 
     /// Writes the result of a command as JSON or text, and gives the error that the command ends with.
-    pub(crate) fn present(&self, document: &impl Document) -> Result<(), CommandError> {
+    pub(crate) fn present(&self, document: &impl Document) -> Result<()> {
         if let (Some(change), Ok(mut done)) = (document.change(), self.done.lock()) {
             *done = Some(change);
         }
@@ -170,38 +170,38 @@ impl Output {
     }
 
     /// Writes one JSON document and ends its line.
-    fn write_json<T: Serialize>(&self, document: &T) -> Result<(), CommandError> {
+    fn write_json<T: Serialize>(&self, document: &T) -> Result<()> {
         let text = serde_json::to_string(document).map_err(|e| CommandError::Stdout(e.into()))?;
         self.write_json_text(&format!("{text}\n"))
     }
 
     /// Writes JSON that is text already; its value stays as it is.
-    pub(crate) fn write_json_text(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn write_json_text(&self, text: &str) -> Result<()> {
         self.out(escape::json(text).as_bytes())
     }
 
     /// Writes lines with styles, which are left out where they are not wanted. Text of others that is not `clean`ed before
     /// could still bring a style or a line of its own.
-    fn write_text(&self, text: &str) -> Result<(), CommandError> {
+    fn write_text(&self, text: &str) -> Result<()> {
         let text = escape::clean_styled(text);
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
     /// Writes lines of others, such as a brief, without any style.
-    fn write_plain(&self, text: &str) -> Result<(), CommandError> {
+    fn write_plain(&self, text: &str) -> Result<()> {
         self.out(escape::clean_lines(text).as_bytes())
     }
 
     /// Writes bytes, exactly these; to a terminal only what is safe of them.
-    fn write_bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         match self.is_terminal() {
             true => self.write_plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
         }
     }
 
-    fn out(&self, bytes: &[u8]) -> Result<(), CommandError> {
+    fn out(&self, bytes: &[u8]) -> Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::format::{bytes, count, counted};
 use super::table::{cell, lines, table};
 use super::{Document, Note, Output, format};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// Rows that a table shows unless more is asked for.
@@ -33,7 +33,7 @@ pub(crate) struct PruneDocument {
 }
 
 impl Document for PruneDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&match self.table_shown {
             true => summary(&self.report),
             false => page(output, &self.report, self.now),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 #[derive(Serialize)]
 pub(crate) struct HelpDocument {
@@ -22,7 +22,7 @@ impl HelpDocument {
 }
 
 impl Document for HelpDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&self.styled)
     }
 }
@@ -34,7 +34,7 @@ pub(crate) struct ManualDocument {
 }
 
 impl Document for ManualDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_bytes(self.page.as_bytes())
     }
 }
@@ -46,7 +46,7 @@ pub(crate) struct CompletionsDocument {
 }
 
 impl Document for CompletionsDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_bytes(self.script.as_bytes())
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct SchemaDocument {
 }
 
 impl Document for SchemaDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.document);
         output.write_text(&format!("{}\n", text.map_err(|e| CommandError::Stdout(e.into()))?))
     }

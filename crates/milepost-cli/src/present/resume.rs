@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::damage::Fallback;
 use super::format::{bold, clean, counted, dim, push_fields, yellow};
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::handover::Overview;
 
@@ -197,7 +197,7 @@ impl DecisionDocument {
     }
 
     /// What stands above the brief.
-    fn write_heading(&self, output: &Output) -> Result<(), CommandError> {
+    fn write_heading(&self, output: &Output) -> Result<()> {
         // A person sees what it is about first; a program that reads the output wants the brief.
         let with_page = self.format.is_none() && output.is_terminal();
         match &self.subject {
@@ -229,7 +229,7 @@ impl DecisionDocument {
 }
 
 impl Document for DecisionDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if self.format == Some(ResumeFormat::Json) {
             return output.write_json(self);
         }
@@ -244,7 +244,7 @@ impl Document for DecisionDocument {
 }
 
 impl Document for ResumeDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         match self {
             Self::Decision(document) => document.render(output),
             Self::Started(StartedDocument { run_id, continues, .. }) => {

@@ -7,7 +7,7 @@ use milepost::{Liveness, RunDetail, RunSummary};
 use serde::Serialize;
 
 use super::{Document, Output, format};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// A run that was started, or a new session of one.
 #[derive(Serialize)]
@@ -19,7 +19,7 @@ pub(crate) struct StartDocument {
 }
 
 impl Document for StartDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if self.rejoined {
             output.message(&format!("{} was there already: a new session of it begins", self.run_id));
         }
@@ -43,7 +43,7 @@ pub(crate) struct DeleteDocument {
 }
 
 impl Document for DeleteDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let run = &self.run_id;
         let n = format::counted(self.checkpoints, "checkpoint");
         if !self.dry_run {

@@ -12,7 +12,7 @@ use super::format::{ago, bold, clean, counted, lasting, push_fields, push_sectio
 use super::run::{RunDocument, RunParts, owner, phase};
 use super::table::{cell, lines, status, table};
 use super::{Document, Output, work_items};
-use crate::error::CommandError;
+use crate::error::Result;
 
 #[derive(Serialize)]
 pub(crate) struct RunsDocument {
@@ -46,7 +46,7 @@ impl RunsDocument {
 }
 
 impl Document for RunsDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if let Some(detail) = &self.detail {
             return output.write_text(&page(detail, self.now));
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Document, Note, Output, Stream, format};
 use crate::context::Applied;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::supervise::ProgramExit;
 
 /// A save.
@@ -108,7 +108,7 @@ impl SavedDocument {
 }
 
 impl Document for SavedDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         self.snapshot_id.as_ref().map_or(Ok(()), |id| output.write_text(&format!("{id}\n")))
     }
 
@@ -168,7 +168,7 @@ pub(crate) struct ChangeDocument<T: Serialize> {
 }
 
 /// The result of a command that changes a run.
-pub(crate) type ChangeResult<T> = Result<ChangeDocument<T>, CommandError>;
+pub(crate) type ChangeResult<T> = Result<ChangeDocument<T>>;
 
 impl<T: Serialize> ChangeDocument<T> {
     pub(crate) fn new(schema: &'static str, applied: &Applied, fields: T) -> Self {
@@ -188,7 +188,7 @@ impl<T: Serialize> ChangeDocument<T> {
 }
 
 impl<T: Serialize> Document for ChangeDocument<T> {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if self.program.is_some() { Ok(()) } else { self.saved.render(output) }
     }
 

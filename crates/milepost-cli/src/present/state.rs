@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::damage::Fallback;
 use super::{Document, Note, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 #[derive(Serialize)]
 pub(crate) struct StateDocument {
@@ -28,7 +28,7 @@ pub(crate) struct StateDocument {
 }
 
 impl Document for StateDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         if let Some(file) = &self.to {
             output.message(&format!("the state of {} is in {file}", self.snapshot_id));
             return Ok(());

@@ -13,7 +13,7 @@ use super::format::{self, ago, bold, clean};
 use super::run::state_name;
 use super::table::{cell, lines, table};
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::hook::failures::HookFailure;
 
@@ -113,7 +113,7 @@ impl StatusRow {
 }
 
 impl Document for StatusDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let mut text = match &self.store {
             Some(store) => self.store_lines(store),
             None => self.missing_lines(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::format::{bold, bytes, clean, count, counted, dim, path, red, time};
 use super::table::{cell, lines, status, table};
 use super::{Document, Output};
-use crate::error::CommandError;
+use crate::error::Result;
 
 /// Lines of a table that are shown unless all are asked for.
 const SHOWN: usize = 40;
@@ -29,7 +29,7 @@ pub(crate) struct SummaryDocument {
 }
 
 impl Document for SummaryDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&page(output, &self.summary))
     }
 }

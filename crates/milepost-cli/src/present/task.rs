@@ -4,7 +4,7 @@ use milepost::model::{RunId, Task};
 use serde::Serialize;
 
 use super::{Document, Note, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// Whether a task has a status.
@@ -18,7 +18,7 @@ pub(crate) struct TaskAnswer {
 }
 
 impl Document for TaskAnswer {
-    fn render(&self, _: &Output) -> Result<(), CommandError> {
+    fn render(&self, _: &Output) -> Result<()> {
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::format::{clean, counted};
 use super::{Document, Note, Output};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// How many lines of one kind people are shown.
@@ -49,7 +49,7 @@ impl ImportDocument {
 }
 
 impl Document for ImportDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let report = &self.report;
         write_notes(output, report.skipped(), report.warnings());
         let would = if self.dry_run { "would be imported" } else { "imported" };
@@ -182,7 +182,7 @@ impl ExportDocument {
 }
 
 impl Document for ExportDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         write_notes(output, &self.skipped, &self.warnings);
         for Secret { path, rules } in self.secrets.iter().take(SHOWN) {
             output.message(&format!("Warning: {path} holds a secret ({rules})"));
@@ -249,7 +249,7 @@ impl CopyDocument {
 }
 
 impl Document for CopyDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         write_notes(output, &self.skipped, &[]);
         for one in self.verified.iter().flat_map(|verified| &verified.differences).take(SHOWN) {
             output.message(&format!("{}: {}", one.path, one.message));

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::format::{bold, bytes, clean, counted, time};
 use super::table::{cell, lines, table};
 use super::{Document, Note, Output};
-use crate::error::CommandError;
+use crate::error::Result;
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -72,7 +72,7 @@ pub(crate) struct Revocation {
 }
 
 impl Document for TrustDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         let text = match self {
             Self::Offer(offer) if offer.trusted => {
                 format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store)

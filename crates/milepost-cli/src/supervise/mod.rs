@@ -14,7 +14,7 @@ use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
 use milepost::{AllowList, ReasonCode};
 
 use self::signals::Signals;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// Characters of a command line that name an outcome.
@@ -50,7 +50,7 @@ impl ProgramExit {
     }
 
     /// Ends this process as that one has ended.
-    pub(crate) fn pass_through(self) -> Result<(), CommandError> {
+    pub(crate) fn pass_through(self) -> Result<()> {
         if self.passed() { Ok(()) } else { Err(CommandError::ChildExit(self.code())) }
     }
 }

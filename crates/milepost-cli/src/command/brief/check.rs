@@ -6,11 +6,11 @@ use milepost::brief::Brief;
 use milepost::internal::brief::{CheckReport, Finding};
 use milepost::internal::error_chain;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result, file_error};
 use crate::input::read_text;
 use crate::present::brief::CheckDocument;
 
-pub(super) fn execute(files: &[PathBuf]) -> Result<CheckDocument, CommandError> {
+pub(super) fn execute(files: &[PathBuf]) -> Result<CheckDocument> {
     let mut found = Vec::new();
     for file in files {
         match file.is_dir() {
@@ -41,8 +41,8 @@ fn unreadable(error: &CommandError) -> CheckReport {
 fn check_folder(folder: &Path, found: &mut Vec<(PathBuf, CheckReport)>) {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(source) => {
-            let error = milepost::Error::File { path: folder.to_owned(), what: "read", source };
+        Err(e) => {
+            let error = file_error(folder, "read")(e);
             found.push((folder.to_owned(), unreadable(&error.into())));
             return;
         }

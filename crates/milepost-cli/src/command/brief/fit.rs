@@ -6,7 +6,7 @@ use milepost::{Error, brief};
 
 use super::source::Source;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::input::Argument;
 use crate::present::brief::FitDocument;
 
@@ -33,7 +33,7 @@ pub(super) struct FitArgs {
     counter: Option<String>,
 }
 
-pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocument, CommandError> {
+pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocument> {
     let budget = args.budget.clone().number("--budget", "/budget")?;
     let overflow = match args.overflow.as_deref() {
         Some(word) => word.parse().map_err(|source| value("--overflow", source))?,
@@ -74,7 +74,7 @@ fn exact(_: &str) -> Option<Box<dyn Tokenizer>> {
     None
 }
 
-fn tokenizer(name: Option<&str>) -> Result<Box<dyn Tokenizer>, CommandError> {
+fn tokenizer(name: Option<&str>) -> Result<Box<dyn Tokenizer>> {
     let known = match name {
         None | Some("heuristic" | "heuristic-1") => Some(Box::new(HeuristicTokenizer) as Box<dyn Tokenizer>),
         Some(name) => exact(name),

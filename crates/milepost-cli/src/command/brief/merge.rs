@@ -2,14 +2,10 @@
 
 use super::source::Source;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::brief::MergeDocument;
 
-pub(super) fn execute(
-    previous: &str,
-    update: &str,
-    context: &Context<'_>,
-) -> Result<MergeDocument, CommandError> {
+pub(super) fn execute(previous: &str, update: &str, context: &Context<'_>) -> Result<MergeDocument> {
     if previous == "-" && update == "-" {
         return Err(CommandError::usage("only one of the two can be stdin"));
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use self::source::Source;
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::brief::BriefDocument;
 
 /// Make, show, check, merge and fit briefs
@@ -80,7 +80,7 @@ enum BriefAction {
     Fit(fit::FitArgs),
 }
 
-pub(crate) fn execute(args: BriefArgs, context: &Context<'_>) -> Result<BriefDocument, CommandError> {
+pub(crate) fn execute(args: BriefArgs, context: &Context<'_>) -> Result<BriefDocument> {
     match args.action {
         BriefAction::New { from } => new::execute(from.as_deref(), context).map(BriefDocument::New),
         BriefAction::Show { source } => {
@@ -96,6 +96,6 @@ pub(crate) fn execute(args: BriefArgs, context: &Context<'_>) -> Result<BriefDoc
 
 /// The brief of the latest checkpoint.
 #[cfg(feature = "mcp")]
-pub(super) fn latest(context: &Context<'_>) -> Result<BriefDocument, CommandError> {
+pub(super) fn latest(context: &Context<'_>) -> Result<BriefDocument> {
     show::execute(&Source::of_checkpoint("latest", context)?).map(BriefDocument::Show)
 }

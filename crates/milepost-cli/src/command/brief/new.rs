@@ -7,11 +7,11 @@ use milepost::internal::clock::SystemClock;
 use milepost::{Error, ReasonCode, Reference};
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::brief::NewDocument;
 use crate::present::damage::Fallback;
 
-pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDocument, CommandError> {
+pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDocument> {
     const SCHEMA: &str = "milepost.brief_new/1";
     let manifests = read_manifests(&context.config.paths.root);
     let made = match (continued(from, &manifests, context), from) {
@@ -44,7 +44,7 @@ fn continued(
     from: Option<&str>,
     manifests: &[milepost::internal::model::Manifest],
     context: &Context<'_>,
-) -> Result<CheckpointBrief, CommandError> {
+) -> Result<CheckpointBrief> {
     let reference: Reference = from.unwrap_or("latest").parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;

@@ -3,10 +3,10 @@
 use milepost::brief::TokenCounter;
 
 use super::source::Source;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::brief::{Section, ShowDocument};
 
-pub(super) fn execute(source: &Source) -> Result<ShowDocument, CommandError> {
+pub(super) fn execute(source: &Source) -> Result<ShowDocument> {
     let brief = &source.brief;
     let gauge = TokenCounter::default();
     let sections = brief.sections().iter().map(|section| Section {

@@ -8,7 +8,7 @@ use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::capture::read_manifests;
 
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::input::read_text;
 use crate::present::damage::Fallback;
 
@@ -23,7 +23,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Reads a brief. A file goes before a checkpoint of the same name.
-    pub(super) fn read(name: &str, context: &Context<'_>) -> Result<Self, CommandError> {
+    pub(super) fn read(name: &str, context: &Context<'_>) -> Result<Self> {
         let path = Path::new(name);
         let like_a_file = name == "-" || name.contains('/') || name.ends_with(".md") || path.exists();
         if like_a_file {
@@ -36,7 +36,7 @@ impl Source {
     }
 
     /// Reads the brief of a checkpoint, ignoring files of the same name.
-    pub(super) fn of_checkpoint(name: &str, context: &Context<'_>) -> Result<Self, CommandError> {
+    pub(super) fn of_checkpoint(name: &str, context: &Context<'_>) -> Result<Self> {
         let reference: Reference = name.parse()?;
         let mp = context.open_existing()?;
         let run = context.run_of_reference(&mp, &reference)?;

@@ -6,7 +6,7 @@ use crate::command::list::ListArgs;
 use crate::command::record::RecordArgs;
 use crate::command::save::SaveArgs;
 use crate::command::step::StepArgs;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::input::{Argument, Content};
 
 impl From<given::Save> for SaveArgs {
@@ -32,7 +32,7 @@ impl From<given::Save> for SaveArgs {
 impl TryFrom<given::List> for ListArgs {
     type Error = CommandError;
 
-    fn try_from(given: given::List) -> Result<Self, CommandError> {
+    fn try_from(given: given::List) -> Result<Self> {
         if given.completed && given.incomplete {
             return Err(CommandError::usage("completed and incomplete exclude each other"));
         }

@@ -18,7 +18,7 @@ use crate::command::show::ShowArgs;
 use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
 use crate::config::Config;
 use crate::context::{Audience, Context};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::handover::{self, RecordOrigin};
 use crate::present::error::ErrorDocument;
@@ -54,7 +54,7 @@ impl CommandHandler {
         &self,
         run: Option<String>,
         default_run: Option<RunId>,
-        command: impl FnOnce(&Context<'_>) -> Result<D, CommandError>,
+        command: impl FnOnce(&Context<'_>) -> Result<D>,
     ) -> Result<Executed<D>, ToolError> {
         let output = Output::collecting();
         let executed = self.config(run, default_run).and_then(|config| {
@@ -80,7 +80,7 @@ impl CommandHandler {
         Ok(Executed { document, notes })
     }
 
-    fn config(&self, run: Option<String>, default_run: Option<RunId>) -> Result<Config, CommandError> {
+    fn config(&self, run: Option<String>, default_run: Option<RunId>) -> Result<Config> {
         // What is wrong with a stranger's settings is not for the agent to read.
         let mut config = Config::load(&self.global).map_err(|_| {
             CommandError::usage("the configuration is not valid")

@@ -9,7 +9,7 @@ mod tasks;
 use std::io::IsTerminal as _;
 
 use crate::cli::Global;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::present::Output;
 
 /// Serve an agent over stdin and stdout (MCP, not for people)
@@ -22,7 +22,7 @@ use crate::present::Output;
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
 pub(crate) struct McpArgs {}
 
-pub(crate) fn serve(_: &McpArgs, global: &Global, output: &Output) -> Result<(), CommandError> {
+pub(crate) fn serve(_: &McpArgs, global: &Global, output: &Output) -> Result<()> {
     if std::io::stdin().is_terminal() {
         output.message(
             "waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`",

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use milepost::AllowList;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 
 /// The largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -42,7 +42,7 @@ impl From<rustix::io::Errno> for Refused {
 }
 
 /// Reads a file of the project at `root`. `given` is absolute, or relative to the current folder.
-pub(super) fn read(root: &Path, given: &str, allow: &AllowList) -> Result<String, CommandError> {
+pub(super) fn read(root: &Path, given: &str, allow: &AllowList) -> Result<String> {
     open(root, Path::new(given)).and_then(|file| text(file, allow)).map_err(|refused| {
         let why = match refused {
             Refused::Outside => format!("it is outside the project at {}", root.display()),

@@ -11,14 +11,11 @@ use milepost_mcp::arguments;
 use super::project_file;
 use crate::command::resume::{self, ResumeArgs};
 use crate::context::Context;
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::handover::{self, RecordOrigin};
 use crate::present::resume::{DecisionDocument, ResumeDocument};
 
-pub(super) fn execute(
-    given: &arguments::Resume,
-    context: &Context<'_>,
-) -> Result<ResumeDocument, CommandError> {
+pub(super) fn execute(given: &arguments::Resume, context: &Context<'_>) -> Result<ResumeDocument> {
     let exclusive = [given.check, given.start, given.dismiss, given.from.is_some()];
     if exclusive.iter().filter(|set| **set).count() > 1 || given.from.is_some() && given.run.is_some() {
         return Err(CommandError::usage("check, start, dismiss and from exclude each other, and from a run"));
@@ -48,7 +45,7 @@ pub(super) fn execute(
 }
 
 /// The run that this session works on, or the one it continues while it has no checkpoint of its own.
-fn run_of_session(mp: &Milepost, context: &Context<'_>) -> Result<Option<RunId>, CommandError> {
+fn run_of_session(mp: &Milepost, context: &Context<'_>) -> Result<Option<RunId>> {
     let RunResolution::Run(run) = context.current_run(mp)? else { return Ok(None) };
     let Some(state) = mp.store().run(&run)? else { return Ok(None) };
     if state.row.count > 0 {

@@ -6,7 +6,7 @@ use milepost_mcp::arguments;
 use serde::Serialize;
 
 use crate::context::{Context, Target};
-use crate::error::CommandError;
+use crate::error::Result;
 use crate::present::saved::ChangeDocument;
 use crate::present::{Document, Note, Output};
 
@@ -29,7 +29,7 @@ pub(super) struct TaskList {
     tasks: Vec<Task>,
 }
 
-pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<TasksDocument, CommandError> {
+pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<TasksDocument> {
     let given = args.tasks.unwrap_or_default();
     // All tasks of the run are shown, also after a change.
     if let (Some(run), Ok(mp)) = (&context.config.run, context.open_read_only()) {
@@ -53,14 +53,14 @@ pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<T
     Ok(TasksDocument::Changed(ChangeDocument::new(SCHEMA, &applied, list)))
 }
 
-fn tasks(mp: &Milepost, run: &RunId) -> Result<TaskList, CommandError> {
+fn tasks(mp: &Milepost, run: &RunId) -> Result<TaskList> {
     let record =
         mp.run_detail(run)?.summary().record().clone().map_err(|damage| Error::Damaged(Box::new(damage)))?;
     Ok(TaskList { tasks: record.working().tasks().clone() })
 }
 
 impl Document for TasksDocument {
-    fn render(&self, _: &Output) -> Result<(), CommandError> {
+    fn render(&self, _: &Output) -> Result<()> {
         Ok(())
     }
 
