@@ -10,9 +10,9 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 use super::format::{bold, clean, dim, green, red, yellow};
 use super::table::{cell, lines, table};
 use super::{Document, Output};
-use crate::agents::setup::{Action, FileChange, Part, Plan, Setup};
+use crate::agents::setup::{Action, FileChange, Part, Plan, RefusedFile, Setup};
 use crate::agents::{Agent, Scope};
-use crate::error::CommandError;
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 /// What is reported about a change.
@@ -28,16 +28,6 @@ pub(crate) enum Mode {
 
 fn path_text(path: &Path) -> String {
     clean(&path.to_string_lossy())
-}
-
-/// The word for a change.
-fn change_name(change: &FileChange) -> &'static str {
-    match (&change.before, &change.after) {
-        (before, after) if before == after => "unchanged",
-        (None, _) => "made",
-        (_, None) => "removed",
-        _ => "changed",
-    }
 }
 
 fn parts(change: &FileChange) -> String {
@@ -61,7 +51,6 @@ fn heading(agent: Agent, scope: Scope, project: Option<&PathBuf>) -> String {
 /// Plans for people.
 pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
     let mut text = String::new();
-    let mut to_do = Vec::new();
     let mut quiet = 0;
     for plan in plans {
         let nothing = plan.refused.is_empty() && plan.notes.is_empty() && !plan.has_changes();
@@ -70,16 +59,13 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
             continue;
         }
         let _ = writeln!(text, "{}", heading(plan.agent, plan.scope, plan.project.as_ref()));
-        for change in plan.changes.iter().filter(|_| plan.is_possible()) {
+        for change in &plan.changes {
             let _ = match (mode, change.has_effect()) {
                 (_, false) => writeln!(text, "  {} {}", dim("unchanged"), path_text(&change.path)),
-                (Mode::DryRun, true) => {
-                    diff(change, &mut text);
-                    Ok(())
-                }
+                (Mode::DryRun, true) => write!(text, "{}", diff(change)),
                 (_, true) => {
                     let would = if mode == Mode::Question { "will be " } else { "" };
-                    let word = green(&format!("{would}{}", change_name(change)));
+                    let word = green(&format!("{would}{}", change.name));
                     writeln!(
                         text,
                         "  {word} {} {}",
@@ -92,7 +78,7 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
                 let _ = writeln!(text, "    {} {}", dim("what stood there before:"), path_text(backup));
             }
         }
-        for (path, why) in &plan.refused {
+        for RefusedFile { path, why } in &plan.refused {
             let _ = writeln!(text, "  {} {}: {}", red("left as it is"), path_text(path), clean(why));
         }
         for note in &plan.notes {
@@ -101,15 +87,12 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
         if nothing {
             let _ = writeln!(text, "  nothing to do: it is set up");
         }
-        if plan.action == Action::Install && plan.is_possible() {
-            to_do.extend((plan.agent.user_step)(plan.scope));
-        }
     }
     if quiet == plans.len() {
         text.push_str("Nothing is set up here: nothing to take back.\n");
     }
     if mode == Mode::Done {
-        for line in &to_do {
+        for line in plans.iter().flat_map(|plan| &plan.to_do) {
             let _ = writeln!(text, "{} {}", bold("To do:"), clean(line));
         }
         if plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible()) {
@@ -122,12 +105,13 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 
-fn diff<'c>(change: &'c FileChange, text: &mut String) {
+fn diff(change: &FileChange) -> String {
+    let mut text = String::new();
     let name = |there: bool| if there { path_text(&change.path) } else { "/dev/null".to_owned() };
     let _ = writeln!(text, "{}", bold(&format!("--- {}", name(change.before.is_some()))));
     let _ = writeln!(text, "{}", bold(&format!("+++ {}", name(change.after.is_some()))));
-    let lines = |text: &'c Option<String>| text.as_deref().unwrap_or_default().lines().collect::<Vec<_>>();
-    let (before, after) = (lines(&change.before), lines(&change.after));
+    let lines = |text| Option::<&str>::unwrap_or_default(text).lines().collect::<Vec<_>>();
+    let (before, after) = (lines(change.before.as_deref()), lines(change.after.as_deref()));
     let operations = capture_diff_slices(Algorithm::Myers, &before, &after);
     for hunk in group_diff_ops(operations, CONTEXT_LINES) {
         let [Some(first), Some(last)] = [hunk.first(), hunk.last()] else { continue };
@@ -146,6 +130,7 @@ fn diff<'c>(change: &'c FileChange, text: &mut String) {
             };
         }
     }
+    text
 }
 
 /// Files that could not be written.
@@ -156,8 +141,7 @@ pub(crate) type Failed = Vec<(PathBuf, std::io::Error)>;
 pub(crate) struct SetupDocument {
     schema: &'static str,
     dry_run: bool,
-    agents: Vec<PlanDocument>,
-    #[serde(skip)]
+    #[serde(rename = "agents")]
     plans: Vec<Plan>,
     #[serde(skip)]
     failed: Failed,
@@ -169,6 +153,15 @@ pub(crate) struct SetupDocument {
 }
 
 impl SetupDocument {
+    pub(crate) fn new(mut plans: Vec<Plan>, failed: Failed, mode: Mode, on_path: bool) -> Self {
+        let dry_run = mode == Mode::DryRun;
+        for change in plans.iter_mut().flat_map(|plan| &mut plan.changes).filter(|_| dry_run) {
+            let plain = |change| anstream::adapter::strip_str(&diff(change)).to_string();
+            change.diff = change.has_effect().then(|| plain(change));
+        }
+        Self { schema: "milepost.agents/1", dry_run, plans, failed, mode, on_path }
+    }
+
     /// Everything that was done, for people.
     pub(crate) fn page(&self) -> String {
         page(&self.plans, self.mode)
@@ -176,7 +169,7 @@ impl SetupDocument {
 }
 
 impl Document for SetupDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&self.page())?;
         let installs = self.plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
         if installs && !self.on_path {
@@ -205,7 +198,7 @@ impl Document for SetupDocument {
                 CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
                     .with_hint("mend that and say it again: what is done is not done twice")
             }
-            ([], [(path, why), rest @ ..]) => {
+            ([], [RefusedFile { path, why }, rest @ ..]) => {
                 let more = and_more(rest.len(), |n| format!(" (and {n} more, see above)"));
                 let message = format!("{} is left as it is: {why}{more}", path.display());
                 CommandError::new(ReasonCode::AgentSettingsInvalid, message)
@@ -219,72 +212,6 @@ impl Document for SetupDocument {
 
 fn and_more(n: usize, words: impl Fn(usize) -> String) -> String {
     if n > 0 { words(n) } else { String::new() }
-}
-
-#[derive(Serialize)]
-struct PlanDocument {
-    agent: Agent,
-    scope: Scope,
-    action: Action,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    project: Option<String>,
-    files: Vec<File>,
-    refused: Vec<Refused>,
-    notes: Vec<String>,
-    to_do: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct File {
-    path: String,
-    parts: Vec<Part>,
-    change: &'static str,
-    backup: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    diff: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Refused {
-    path: String,
-    message: String,
-}
-
-impl SetupDocument {
-    pub(crate) fn new(plans: Vec<Plan>, failed: Failed, mode: Mode, on_path: bool) -> Self {
-        let path = |path: &Path| path.display().to_string();
-        let file = |change: &FileChange| File {
-            path: path(&change.path),
-            parts: change.parts.clone(),
-            change: change_name(change),
-            backup: change.backup.as_deref().map(path),
-            diff: (mode == Mode::DryRun && change.has_effect()).then(|| {
-                let mut text = String::new();
-                diff(change, &mut text);
-                anstream::adapter::strip_str(&text).to_string()
-            }),
-        };
-        let plan_document = |plan: &Plan| PlanDocument {
-            agent: plan.agent,
-            scope: plan.scope,
-            action: plan.action,
-            project: plan.project.as_deref().map(path),
-            files: plan.changes.iter().filter(|_| plan.is_possible()).map(file).collect(),
-            refused: plan
-                .refused
-                .iter()
-                .map(|(p, why)| Refused { path: path(p), message: why.clone() })
-                .collect(),
-            notes: plan.notes.clone(),
-            to_do: match plan.action == Action::Install && plan.is_possible() {
-                true => (plan.agent.user_step)(plan.scope).into_iter().map(str::to_owned).collect(),
-                false => Vec::new(),
-            },
-        };
-        let agents = plans.iter().map(plan_document).collect();
-        let dry_run = mode == Mode::DryRun;
-        Self { schema: "milepost.agents/1", dry_run, agents, plans, failed, mode, on_path }
-    }
 }
 
 /// An agent and how it is set up.
@@ -309,7 +236,7 @@ pub(crate) struct StatusDocument {
 }
 
 impl Document for StatusDocument {
-    fn render(&self, output: &Output) -> Result<(), CommandError> {
+    fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&self.page(output))
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use self::content::{Content, Part};
 pub(super) use self::hooks::{HookSettings, hook_command};
 pub(crate) use self::install_state::{Setup, inspect, inspect_scopes};
 pub(super) use self::json::Dialect;
-pub(crate) use self::plan::{Action, FileChange, Plan, plan_install, plan_uninstall};
+pub(crate) use self::plan::{Action, FileChange, Plan, RefusedFile, plan_install, plan_uninstall};
 pub(crate) use self::record::{Access, Records};
 pub(super) use self::server::McpServer;
 

@@ -5,13 +5,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 use super::super::{Agent, Roots, Scope};
 use super::Target;
 use super::content::{Content, InstallState, Part, Refusal, Remainder};
 use super::install_state::inspect;
 use super::record::{Record, Records, digest};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     Install,
@@ -19,36 +21,80 @@ pub(crate) enum Action {
 }
 
 /// The changes for one agent in one scope.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Plan {
-    pub(crate) action: Action,
     pub(crate) agent: Agent,
     pub(crate) scope: Scope,
+    pub(crate) action: Action,
     /// The project's root, in that scope.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_path")]
     pub(crate) project: Option<PathBuf>,
+    /// None where an install is refused: it needs all files.
+    #[serde(rename = "files")]
     pub(crate) changes: Vec<FileChange>,
-    /// Files that are left as they are, and why.
-    pub(crate) refused: Vec<(PathBuf, String)>,
+    pub(crate) refused: Vec<RefusedFile>,
     /// What the user should know besides.
     pub(crate) notes: Vec<String>,
+    /// What the user has to do once it is set up.
+    pub(crate) to_do: Vec<&'static str>,
+}
+
+/// A file that is left as it is, and why.
+#[derive(Debug, Serialize)]
+pub(crate) struct RefusedFile {
+    #[serde(serialize_with = "path")]
+    pub(crate) path: PathBuf,
+    #[serde(rename = "message")]
+    pub(crate) why: String,
 }
 
 /// The change of one file.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct FileChange {
+    #[serde(serialize_with = "path")]
     pub(crate) path: PathBuf,
-    /// The file that is written, with links resolved.
-    pub(super) real: PathBuf,
     pub(crate) parts: Vec<Part>,
+    /// `unchanged`, `made`, `removed` or `changed`.
+    #[serde(rename = "change")]
+    pub(crate) name: &'static str,
+    /// The backup, once it was made.
+    #[serde(serialize_with = "optional_path")]
+    pub(crate) backup: Option<PathBuf>,
+    /// The change as a diff, for a plan that is only shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) diff: Option<String>,
+    /// The file that is written, with links resolved.
+    #[serde(skip)]
+    pub(super) real: PathBuf,
     /// Its text, if it exists.
+    #[serde(skip)]
     pub(crate) before: Option<String>,
     /// Its new text; `None` removes it.
+    #[serde(skip)]
     pub(crate) after: Option<String>,
     /// The record of it afterwards.
+    #[serde(skip)]
     pub(super) record: Option<Record>,
+    #[serde(skip)]
     pub(super) needs_backup: bool,
-    /// The backup, once it was made.
-    pub(crate) backup: Option<PathBuf>,
+}
+
+fn path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+fn optional_path<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
+}
+
+/// The word for a change of a file.
+fn change_name(before: Option<&str>, after: Option<&str>) -> &'static str {
+    match (before, after) {
+        (before, after) if before == after => "unchanged",
+        (None, _) => "made",
+        (_, None) => "removed",
+        _ => "changed",
+    }
 }
 
 impl FileChange {
@@ -60,7 +106,8 @@ impl FileChange {
 impl Plan {
     fn new(action: Action, agent: Agent, scope: Scope, roots: &Roots) -> Self {
         let project = (scope == Scope::Project).then(|| roots.project.clone());
-        Self { action, agent, scope, project, changes: Vec::new(), refused: Vec::new(), notes: Vec::new() }
+        let (changes, refused, notes, to_do) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { action, agent, scope, project, changes, refused, notes, to_do }
     }
 
     /// Whether it can be executed. An install needs all files, an uninstall does what it can.
@@ -87,11 +134,15 @@ pub(crate) fn plan_install(agent: Agent, scope: Scope, roots: &Roots, records: &
                 }));
                 plan.changes.push(change);
             }
-            Err(Refusal(why)) => plan.refused.push((target.path, why)),
+            Err(Refusal(why)) => plan.refused.push(RefusedFile { path: target.path, why }),
         }
     }
     if agent.runs_hooks_twice && inspect(agent, scope.other(), roots).has(Part::Hooks) {
         plan.notes.push(duplicate_hooks(agent, scope.other()));
+    }
+    match plan.is_possible() {
+        true => plan.to_do.extend((agent.user_step)(scope)),
+        false => plan.changes.clear(),
     }
     plan
 }
@@ -156,9 +207,11 @@ fn plan_file_install(plan: &Plan, target: &Target, records: &Records) -> Result<
         record: (before.as_deref() != Some(&after)).then_some(record),
         real,
         parts: target.content.parts(),
+        name: change_name(before.as_deref(), Some(&after)),
         before,
         after: Some(after),
         backup: None,
+        diff: None,
     })
 }
 
@@ -166,10 +219,10 @@ pub(crate) fn plan_uninstall(agent: Agent, scope: Scope, roots: &Roots, records:
     let mut plan = Plan::new(Action::Uninstall, agent, scope, roots);
     let mut targets = (agent.targets)(roots, scope);
     // Files that were set up under another name or in another folder than today's.
-    let here = |record: &&Record| {
+    let is_own = |record: &&Record| {
         record.agent == agent.name && record.scope == scope && record.project == plan.project
     };
-    for record in records.all().iter().filter(here) {
+    for record in records.all().iter().filter(is_own) {
         let known =
             targets.iter().any(|target| resolve_links(&target.path).is_ok_and(|path| path == record.path));
         if let (false, Some(content)) = (known, content_by_name(&targets, &record.path)) {
@@ -180,7 +233,7 @@ pub(crate) fn plan_uninstall(agent: Agent, scope: Scope, roots: &Roots, records:
         match plan_file_uninstall(&plan, &target, records) {
             Ok(Some(change)) => plan.changes.push(change),
             Ok(None) => {}
-            Err(Refusal(why)) => plan.refused.push((target.path, why)),
+            Err(Refusal(why)) => plan.refused.push(RefusedFile { path: target.path, why }),
         }
     }
     plan
@@ -220,9 +273,11 @@ fn plan_file_uninstall(
         record: known.cloned(),
         real,
         parts: target.content.parts(),
+        name: change_name(Some(&before), after.as_deref()),
         before: Some(before),
         after,
         backup: None,
+        diff: None,
     }))
 }
 
