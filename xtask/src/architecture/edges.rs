@@ -145,7 +145,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
         &[
             "agents",
             "cli",
-            "command",
+            "config::Setting",
             "context",
             "error",
             "error_advice",
