@@ -13,20 +13,17 @@ use milepost::store::{
 
 use crate::rng::Rng;
 
-/// Forwards methods to the store that `self.inner(METHOD)` gives; without names, all but `write` and `body`.
+/// Forwards all methods but `write` and those named at the end to the store that the expression gives. The expression may
+/// use the name of the method.
 macro_rules! forward {
-    (@methods $($method:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
-        $(
-            fn $method(&self, $($arg: $kind),*) -> Result<$answer, StoreError> {
-                self.inner(stringify!($method)).$method($($arg),*)
-            }
-        )*
+    ($this:ident, $name:ident => $store:expr) => {
+        forward! { @methods $this, $name => $store;
+            body(run: &RunId, sequence: u64) -> Vec<u8>;
+        }
+        forward!($this, $name => $store, without body);
     };
-    (body) => {
-        forward! { @methods body(run: &RunId, sequence: u64) -> Vec<u8>; }
-    };
-    () => {
-        forward! { @methods
+    ($this:ident, $name:ident => $store:expr, without body) => {
+        forward! { @methods $this, $name => $store;
             run(run: &RunId) -> Option<StoredRun>;
             runs(query: &RunQuery) -> Vec<RunRow>;
             headers(query: &HeaderQuery<'_>) -> Vec<Row>;
@@ -36,6 +33,15 @@ macro_rules! forward {
             maintain(what: Maintenance<'_>) -> MaintenanceReport;
             info() -> StoreInfo;
         }
+    };
+    (@methods $this:ident, $name:ident => $store:expr;
+        $($method:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        $(
+            fn $method(&$this, $($arg: $kind),*) -> Result<$answer, StoreError> {
+                let $name = stringify!($method);
+                $store.$method($($arg),*)
+            }
+        )*
     };
 }
 
@@ -56,7 +62,7 @@ impl CountCalls {
         std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
     }
 
-    fn inner(&self, method: &'static str) -> &dyn Store {
+    fn count(&self, method: &'static str) -> &dyn Store {
         *self.calls.lock().unwrap().entry(method).or_default() += 1;
         self.inner.as_ref()
     }
@@ -64,11 +70,10 @@ impl CountCalls {
 
 impl Store for CountCalls {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        self.inner("write").write(run, decide)
+        self.count("write").write(run, decide)
     }
 
-    forward!(body);
-    forward!();
+    forward!(self, method => self.count(method));
 }
 
 /// Asks for each decision one to three times and believes the last answer only, as a store that retries does.
@@ -82,12 +87,6 @@ impl<S: Store> AskAgain<S> {
     /// Wraps a store.
     pub fn new(inner: S, seed: u64) -> Self {
         Self { inner, rng: Rng::new(seed) }
-    }
-}
-
-impl<S: Store> AskAgain<S> {
-    fn inner(&self, _method: &str) -> &S {
-        &self.inner
     }
 }
 
@@ -111,8 +110,7 @@ impl<S: Store> Store for AskAgain<S> {
         })
     }
 
-    forward!(body);
-    forward!();
+    forward!(self, _method => self.inner);
 }
 
 /// Makes some commits and then says that the reply was lost.
@@ -130,12 +128,6 @@ impl<S: Store> LoseReplies<S> {
     }
 }
 
-impl<S: Store> LoseReplies<S> {
-    fn inner(&self, _method: &str) -> &S {
-        &self.inner
-    }
-}
-
 impl<S: Store> Store for LoseReplies<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let mut commits = false;
@@ -147,8 +139,7 @@ impl<S: Store> Store for LoseReplies<S> {
         if commits && self.rng.per_mille(self.per_mille) { Err(lost()) } else { Ok(receipt) }
     }
 
-    forward!(body);
-    forward!();
+    forward!(self, _method => self.inner);
 }
 
 /// Decides, and then loses some commits on their way, with the same words as a lost reply: nothing was changed.
@@ -166,12 +157,6 @@ impl<S: Store> LoseRequests<S> {
     }
 }
 
-impl<S: Store> LoseRequests<S> {
-    fn inner(&self, _method: &str) -> &S {
-        &self.inner
-    }
-}
-
 impl<S: Store> Store for LoseRequests<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         if !self.rng.per_mille(self.per_mille) {
@@ -186,8 +171,7 @@ impl<S: Store> Store for LoseRequests<S> {
         if lose { Err(lost()) } else { Ok(receipt) }
     }
 
-    forward!(body);
-    forward!();
+    forward!(self, _method => self.inner);
 }
 
 type BeforeBody = dyn Fn(&dyn Store, &RunId, u64) -> Result<(), StoreError> + Send + Sync;
@@ -225,12 +209,6 @@ impl Interleave {
     }
 }
 
-impl Interleave {
-    fn inner(&self, _method: &str) -> &dyn Store {
-        &*self.inner
-    }
-}
-
 impl Store for Interleave {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let receipt = self.inner.write(run, decide)?;
@@ -243,7 +221,7 @@ impl Store for Interleave {
         self.inner.body(run, sequence)
     }
 
-    forward!();
+    forward!(self, _method => self.inner, without body);
 }
 
 fn lost() -> StoreError {

@@ -24,7 +24,7 @@ fn filled<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
 }
 
 /// Nothing of a deleted run is left, and a second delete says so.
-pub fn takes_all_of_a_run(store: &dyn Store) {
+pub fn removes_everything_of_a_run(store: &dyn Store) {
     let mut oracle = filled(store, "delete-all");
     oracle.delete().check();
     oracle.delete().check();
@@ -40,7 +40,7 @@ pub fn takes_all_of_a_run(store: &dyn Store) {
 }
 
 /// A run that was written to since its stamp was read stays whole.
-pub fn not_where_it_was_written_to(store: &dyn Store) {
+pub fn refused_after_a_newer_write(store: &dyn Store) {
     let mut oracle = filled(store, "delete-moved");
     let stamp = |oracle: &Oracle<'_>| store.run(oracle.run()).unwrap().unwrap().row.stamp;
     let before = stamp(&oracle);
@@ -54,7 +54,7 @@ pub fn not_where_it_was_written_to(store: &dyn Store) {
 }
 
 /// Other runs stay as they are, also those whose names begin alike.
-pub fn leaves_others_alone(store: &dyn Store) {
+pub fn leaves_other_runs_alone(store: &dyn Store) {
     let names = ["delete-others", "delete-others-1", "delete-others.1", "delete-other"];
     let mut oracles: Vec<_> = names.iter().map(|name| filled(store, name)).collect();
     oracles[0].delete();

@@ -66,7 +66,7 @@ pub fn are_consumed_from_the_front(store: &dyn Store) {
 }
 
 /// Puts, drops and marks leave items alone.
-pub fn are_kept_otherwise(store: &dyn Store) {
+pub fn survive_other_commits(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-kept");
     push(&mut oracle, 0..3);
     oracle.put_many(3);
@@ -77,7 +77,7 @@ pub fn are_kept_otherwise(store: &dyn Store) {
 
 /// A decision that asks for more is shown it beside what it saw before, in one transaction; one that was shown all and
 /// asks again is refused. What was not shown cannot be taken.
-pub fn are_shown_when_asked_for(store: &dyn Store) {
+pub fn are_shown_with_details(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-asked");
     oracle.put_many(3);
     push(&mut oracle, 0..3);
@@ -105,7 +105,7 @@ pub fn are_shown_when_asked_for(store: &dyn Store) {
 }
 
 /// More items than the view shows cannot be taken, and nothing of such a commit is written.
-pub fn beyond_the_view_are_refused(store: &dyn Store) {
+pub fn consuming_more_than_shown_is_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-beyond");
     for count in 0..3 {
         let doc = oracle.doc(format!("never-{count}"));

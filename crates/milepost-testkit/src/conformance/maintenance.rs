@@ -51,7 +51,7 @@ pub fn finds_nothing_on_a_healthy_store(store: &dyn Store) {
 }
 
 /// `Repair`, `Compact` and `Compress` leave everything as it was, and the store usable.
-pub fn loses_nothing(store: &dyn Store) {
+pub fn keeps_all_data(store: &dyn Store) {
     let mut oracle = used(store, "maintenance-loses");
     let mut gone = used(store, "maintenance-loses-gone");
     gone.delete();
@@ -83,7 +83,7 @@ pub fn loses_nothing(store: &dyn Store) {
 }
 
 /// Each checkpoint is in the outline and takes space, and what is packed is left alone by `Compress`, as is the newest and what is young.
-pub fn weighs_what_it_holds(store: &dyn Store) {
+pub fn retention_entries_match_headers(store: &dyn Store) {
     let mut oracle = used(store, "maintenance-weighs");
     let other = used(store, "maintenance-weighs-other");
     let sequences = |oracle: &Oracle<'_>| -> Vec<u64> {
@@ -129,7 +129,7 @@ pub fn weighs_what_it_holds(store: &dyn Store) {
 }
 
 /// A store says where it is.
-pub fn info_speaks(store: &dyn Store) {
+pub fn info_names_address_and_size(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "maintenance-info");
     oracle.put_many(1);
     let info = store.info().unwrap();

@@ -41,7 +41,7 @@ pub fn set_with_a_put(store: &dyn Store) {
 }
 
 /// Two writers that read the same marks do not overwrite each other: a revision that is taken is refused.
-pub fn refused_where_they_have_moved(store: &dyn Store) {
+pub fn stale_revision_is_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-moved");
     oracle.put_many(3);
     oracle.mark(2, full(2));
@@ -105,7 +105,7 @@ pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
 }
 
 /// Protected ones at the start are shown beside the others, pinned and tagged alike.
-pub fn oldest_passes_over_protected_ones(store: &dyn Store) {
+pub fn oldest_includes_protected_ones(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-protected");
     oracle.put_many(60).check();
     for sequence in 1..=30 {

@@ -48,7 +48,7 @@ macro_rules! __each_rule {
             [$($arg)*]
             one {
                 write::{
-                    run_appears_with_its_first_commit, nothing_changes_nothing, several_puts_in_one_commit,
+                    run_appears_with_its_first_commit, no_change_writes_nothing, several_puts_in_one_commit,
                     foreign_run_is_refused, duplicate_id_is_refused, duplicate_id_within_a_commit_is_refused,
                     taken_name_is_refused,
                     panic_in_the_decision_changes_nothing, unknown_runs_and_checkpoints
@@ -64,12 +64,12 @@ macro_rules! __each_rule {
                     after_dropping_the_newest, after_pruning_at_every_put
                 }
                 marks::{
-                    set_with_a_put, refused_where_they_have_moved, replaced_later, gone_with_the_checkpoint, oldest_stops_at_the_last_shown,
-                    oldest_passes_over_protected_ones
+                    set_with_a_put, stale_revision_is_refused, replaced_later, gone_with_the_checkpoint, oldest_stops_at_the_last_shown,
+                    oldest_includes_protected_ones
                 }
                 items::{
-                    come_in_order, are_consumed_from_the_front, are_kept_otherwise, are_shown_when_asked_for,
-                    beyond_the_view_are_refused
+                    come_in_order, are_consumed_from_the_front, survive_other_commits, are_shown_with_details,
+                    consuming_more_than_shown_is_refused
                 }
                 events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
@@ -81,8 +81,8 @@ macro_rules! __each_rule {
                     by_sequence, by_id, by_prefix, prefix_characters_are_literal, by_tag, by_imported_id,
                     name_finds_each_once, combined_with_paging
                 }
-                delete::{takes_all_of_a_run, not_where_it_was_written_to, leaves_others_alone, frees_ids_and_tags}
-                maintenance::{finds_nothing_on_a_healthy_store, loses_nothing, weighs_what_it_holds, info_speaks}
+                delete::{removes_everything_of_a_run, refused_after_a_newer_write, leaves_other_runs_alone, frees_ids_and_tags}
+                maintenance::{finds_nothing_on_a_healthy_store, keeps_all_data, retention_entries_match_headers, info_names_address_and_size}
                 concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
             }
             two {

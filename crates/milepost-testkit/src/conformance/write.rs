@@ -16,7 +16,7 @@ pub fn run_appears_with_its_first_commit(store: &dyn Store) {
 }
 
 /// `WriteDecision::NoChange` makes no run and changes none.
-pub fn nothing_changes_nothing(store: &dyn Store) {
+pub fn no_change_writes_nothing(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-nothing");
     for _ in 0..3 {
         oracle.view();

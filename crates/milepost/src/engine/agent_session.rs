@@ -17,14 +17,14 @@ pub struct AgentSession<'m> {
 #[derive(Debug, Clone, Default)]
 pub struct InterruptedRuns {
     /// Those of this worktree and branch that stopped not long ago.
-    here: Vec<RunId>,
+    same_worktree: Vec<RunId>,
     all: Vec<RunRecord>,
 }
 
 impl InterruptedRuns {
     /// The run to continue without asking; `None` if there is none, or a doubt which.
     pub fn sole_candidate(&self) -> Option<&RunId> {
-        match &self.here[..] {
+        match &self.same_worktree[..] {
             [only] => Some(only),
             _ => None,
         }
@@ -68,15 +68,15 @@ impl<'m> AgentSession<'m> {
             if record.run_id == self.run || !may_show(&record) {
                 continue;
             }
-            let (place, now) = ((worktree, branch), self.milepost.now());
-            match offer(&record, candidate.summary.checkpoints, &candidate.decision, place, now) {
+            let (location, now) = ((worktree, branch), self.milepost.now());
+            match offer(&record, candidate.summary.checkpoints, &candidate.decision, location, now) {
                 SessionOffer::Ignore => continue,
                 SessionOffer::Remove => {
                     self.milepost.abandon(&record.run_id)?;
                     continue;
                 }
                 SessionOffer::List => {}
-                SessionOffer::Continue => found.here.push(record.run_id.clone()),
+                SessionOffer::Continue => found.same_worktree.push(record.run_id.clone()),
             }
             found.all.push(*record);
         }

@@ -57,9 +57,9 @@ pub(super) fn open_record(
     set_given![title from run_options.title, plan from run_options.plan, owner from run_options.owner, agent from run_options.agent,
            command from run_options.command];
     // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
-    let place = &run_options.location;
+    let location = &run_options.location;
     macro_rules! set_first {
-        ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&place.$name); } )* };
+        ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&location.$name); } )* };
     }
     set_first![project, worktree, branch, user];
     record

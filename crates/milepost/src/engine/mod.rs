@@ -226,19 +226,19 @@ impl Milepost {
     #[cfg(feature = "sqlite")]
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
-        let place = ProjectPaths::find(folder).map_err(|source| Error::File {
+        let paths = ProjectPaths::find(folder).map_err(|source| Error::File {
             path: folder.to_owned(),
             what: "read",
             source,
         })?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let location = RunLocation {
-            project: Some(text(&place.root)),
-            worktree: place.worktree.as_deref().map(text),
-            branch: place.branch,
+            project: Some(text(&paths.root)),
+            worktree: paths.worktree.as_deref().map(text),
+            branch: paths.branch,
             user: None,
         };
-        let url = StoreUrl::sqlite(place.database);
+        let url = StoreUrl::sqlite(paths.database);
         let opened = Self::at(&url, &OpenOptions::new().create(true))?;
         Ok(Self { location, ..opened })
     }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::StoreUrl;
+use crate::clock::{Clock, SystemClock};
 use crate::fs::{atomic, bounded};
 use crate::model::StoreId;
 use crate::owner;
@@ -109,14 +110,9 @@ pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<
     let id = write_id(url)?;
     if let Some(state) = state {
         // Without a record the store is foreign from the next command on, which then says what to do.
-        let _ = state.write_record(&StoreRecord::new(id, url.resolved().to_string(), now()));
+        let _ = state.write_record(&StoreRecord::new(id, url.resolved().to_string(), SystemClock.now()));
     }
     Ok(())
-}
-
-fn now() -> jiff::Timestamp {
-    use crate::clock::Clock;
-    crate::clock::SystemClock.now()
 }
 
 /// Decides whether a store is trusted, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
@@ -218,7 +214,7 @@ pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
         Some(id) if !is_copy => (id, record.map(|record| record.projects).unwrap_or_default()),
         _ => (write_id(&url)?, Default::default()),
     };
-    let mut record = StoreRecord::new(id, url.to_string(), now());
+    let mut record = StoreRecord::new(id, url.to_string(), SystemClock.now());
     record.projects = projects;
     state.write_record(&record)?;
     Ok(record)

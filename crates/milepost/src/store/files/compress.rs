@@ -18,12 +18,6 @@ use crate::store::{MaintenanceReport, StoreError};
 /// Documents that are compressed before the lock is released.
 const PER_LOCK: usize = 32;
 
-/// A document that was compressed, not yet named by a line.
-struct Packed {
-    id: CheckpointId,
-    freed: u64,
-}
-
 impl FilesStore {
     /// Compresses documents made before a time, of one run or all.
     pub(super) fn compress(
@@ -73,27 +67,28 @@ impl FilesStore {
         if let Err(error) = result {
             // Where it is not sure that the line is missing, both forms stay.
             if !matches!(error, StoreError::NotAcknowledged { .. }) {
-                for done in &packed {
-                    history::remove(&history.compressed(&done.id));
+                for (id, _) in &packed {
+                    history::remove(&history.compressed(id));
                 }
             }
             return Err(error);
         }
-        for done in &packed {
-            history::remove(&history.plain(&done.id));
+        for (id, freed) in &packed {
+            history::remove(&history.plain(id));
             report.done += 1;
-            report.bytes_freed += done.freed;
+            report.bytes_freed += freed;
         }
         Ok(packed.len())
     }
 
+    /// Compresses documents, durable when it returns. Adds each to `change`, and to `packed` with the bytes it saves.
     fn pack<'a>(
         &self,
         run: &RunId,
         history: &History,
         candidates: impl Iterator<Item = &'a Live>,
         change: &mut Change,
-        packed: &mut Vec<Packed>,
+        packed: &mut Vec<(CheckpointId, u64)>,
     ) -> Result<(), StoreError> {
         for live in candidates {
             let header = &live.entry.header;
@@ -105,7 +100,7 @@ impl FilesStore {
                 .compress(run, &header.snapshot_id, intact.bytes())
                 .map_err(|e| self.write_error(&path, e))?;
             change.gz.push((header.sequence, check));
-            packed.push(Packed { id: header.snapshot_id.clone(), freed: header.size.saturating_sub(size) });
+            packed.push((header.snapshot_id.clone(), header.size.saturating_sub(size)));
             if packed.len() == PER_LOCK {
                 break;
             }

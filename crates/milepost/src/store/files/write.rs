@@ -24,9 +24,9 @@ const SPARE_LINES: u64 = 256;
 /// Bytes of a log beyond which it is written anew much earlier.
 const LONG_LOG: u64 = 8 << 20;
 /// Positions of events within one stamp.
-const EVENTS_A_STAMP: u64 = 256;
+const EVENTS_PER_STAMP: u64 = 256;
 /// Events in one line of a log that is written anew.
-const EVENTS_A_LINE: usize = 50;
+const EVENTS_PER_LINE: usize = 50;
 
 impl FilesStore {
     /// Carries a commit out.
@@ -43,7 +43,7 @@ impl FilesStore {
         commit.validate(run, view, &FileLookup { store: self, run, log: state })?;
 
         let base = view.slot.stamp();
-        let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_A_STAMP);
+        let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_PER_STAMP);
         let mut change = Change { n: state.next_n(), stamp: base + stamps - 1, ..Change::default() };
         // What lost lines have used must not be given out again after a repair.
         change.last = commit.puts.last().map_or(view.slot.sequence() - 1, |put| put.header().sequence);
@@ -55,7 +55,7 @@ impl FilesStore {
         change.drops = commit.drops;
         change.consume = commit.consume;
         change.push = commit.push;
-        change.events = (base * EVENTS_A_STAMP..).zip(commit.events).collect();
+        change.events = (base * EVENTS_PER_STAMP..).zip(commit.events).collect();
         let dropped = dropped_ids(state, &change);
         let drops_newest = !commit.puts.is_empty()
             || state.newest().is_some_and(|row| change.drops.contains(&row.cursor().sequence));
@@ -169,7 +169,7 @@ impl FilesStore {
     /// Writes a log anew without what is gone; says how many bytes that gave back. A damaged log is left to `Repair`.
     pub(super) fn compact(&self, run: &RunId, log: &RunLog) -> Result<u64, StoreError> {
         // As many lines as `rewrite` makes: there is nothing to win.
-        let fewest = log.entries.len() + log.events.len().div_ceil(EVENTS_A_LINE) + 2;
+        let fewest = log.entries.len() + log.events.len().div_ceil(EVENTS_PER_LINE) + 2;
         if log.bad > 0 || log.lost > 0 || log.record.is_none() || log.lines <= fewest as u64 {
             return Ok(0);
         }
@@ -195,8 +195,9 @@ impl FilesStore {
             });
         }
         let events: Vec<_> = log.events.iter().cloned().collect();
-        changes
-            .extend(events.chunks(EVENTS_A_LINE).map(|c| Change { events: c.to_vec(), ..Change::default() }));
+        changes.extend(
+            events.chunks(EVENTS_PER_LINE).map(|c| Change { events: c.to_vec(), ..Change::default() }),
+        );
         changes.push(Change { push: log.items.iter().cloned().collect(), ..Change::default() });
         // The last line repeats the one before and has only the record of its own.
         changes.push(Change::default());

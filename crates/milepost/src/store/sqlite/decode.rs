@@ -192,7 +192,7 @@ fn in_list(row: &SqlRow<'_>, proven: std::result::Result<(Header, Marks), Damage
 }
 
 /// Positions that one commit's events may take.
-pub(super) const EVENT_PLACES: u64 = 1024;
+pub(super) const EVENTS_PER_STAMP: u64 = 1024;
 
 pub(super) fn event_checksum(run_n: i64, n: u64, count: u64, events: &[u8]) -> [u8; 16] {
     let key = [run_n as u64, n, count].map(u64::to_le_bytes);

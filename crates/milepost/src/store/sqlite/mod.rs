@@ -85,25 +85,20 @@ impl SqliteStore {
             return Err(denied);
         }
         let there = found.is_ok_and(|m| m.len() > 0);
-        if !there {
-            if !options.create || options.foreign.is_some() {
-                return Err(StoreError::Missing { place: store.place() });
-            }
+        let may_create = options.create && options.foreign.is_none();
+        if !there && may_create {
             atomic::create_folder(folder).map_err(|e| store.io_error(e))?;
         }
         store.unsafe_on = project_paths::unsafe_file_system(folder);
         let connected = there.then(|| store.connect(Access::Any)).transpose();
         let mut db = connected.map_err(|e| store.unreadable_file().unwrap_or(e))?;
         let known = db.as_mut().map_or(Ok(false), |db| store.is_ours(db))?;
-        if !known {
-            if !options.create || options.foreign.is_some() {
-                return Err(StoreError::Missing { place: store.place() });
-            }
-            db = Some(store.make()?);
-        }
-        if let Some(db) = db {
-            store.return_to_pool(db);
-        }
+        let db = match db.filter(|_| known) {
+            Some(db) => db,
+            None if may_create => store.make()?,
+            None => return Err(StoreError::Missing { place: store.place() }),
+        };
+        store.return_to_pool(db);
         Ok(store)
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{Connection, Result, params};
 
 use super::connection::Access;
-use super::decode::{self, EVENT_PLACES, integer, number};
+use super::decode::{self, EVENTS_PER_STAMP, integer, number};
 use super::loss::{self, Loss};
 use super::salvage;
 use super::transact::{Outcome, transact};
@@ -132,7 +132,7 @@ fn search_rebuilt(
         if let Some(tail) = tail(&view, run).filter(|tail| is_lost(loss, tail.stamp)) {
             entry.tail = Some(tail);
         }
-        let after = loss.found.saturating_mul(EVENT_PLACES).saturating_add(EVENT_PLACES - 1);
+        let after = loss.found.saturating_mul(EVENTS_PER_STAMP).saturating_add(EVENTS_PER_STAMP - 1);
         if let Ok(page) = view.events(&EventQuery::default().run(run).after(after)) {
             entry.events.extend(page.events);
         }
@@ -209,7 +209,7 @@ fn put_back_run(
     }
     let mut by_stamp: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
     for (position, event) in &found.events {
-        by_stamp.entry(position / EVENT_PLACES).or_default().push(event.clone());
+        by_stamp.entry(position / EVENTS_PER_STAMP).or_default().push(event.clone());
     }
     for (stamp, events) in by_stamp.iter().filter(|(stamp, _)| is_lost(loss, **stamp)) {
         rows::push_events(tx, &mut run_row, *stamp, events)?;

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
-use super::decode::{self, EVENT_PLACES, RUN, RunTableRow, header_key, integer, number};
+use super::decode::{self, EVENTS_PER_STAMP, RUN, RunTableRow, header_key, integer, number};
 use super::{frames, verified_cache};
 use crate::model::{Event, Item, Marks, RunId};
 use crate::seal::Sealed;
@@ -220,8 +220,8 @@ pub(super) fn push_events(
     stamp: u64,
     events: &[Event],
 ) -> Result<()> {
-    let surplus = events.len().saturating_sub(EVENTS_KEPT.min(EVENT_PLACES) as usize);
-    let mut at = stamp * EVENT_PLACES;
+    let surplus = events.len().saturating_sub(EVENTS_KEPT.min(EVENTS_PER_STAMP) as usize);
+    let mut at = stamp * EVENTS_PER_STAMP;
     for chunk in events[surplus..].chunks(EVENT_SLACK as usize) {
         let text = json(&chunk)?;
         let count = chunk.len() as u64;

@@ -57,11 +57,11 @@ fn decide_and_apply(
 ) -> StoreResult<Outcome<Receipt>> {
     let failed = |e| store.write_error(e);
     let mut run_row = stored.find_run(run).map_err(failed)?;
-    let (mut view, mut places) = view(stored, base, run_row.as_ref()).map_err(failed)?;
+    let (mut view, mut numbers) = view(stored, base, run_row.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
     let mut verdict = decide(&view);
     if let (WriteDecision::NeedDetails, Some(run_row), None) = (&verdict, &run_row, &view.details) {
-        view.details = Some(details(stored, run_row, &mut places).map_err(failed)?);
+        view.details = Some(details(stored, run_row, &mut numbers).map_err(failed)?);
         verdict = decide(&view);
     }
     let commit = match verdict {
@@ -74,7 +74,7 @@ fn decide_and_apply(
         &view,
         &SqlLookup { store, tx, stored, n: run_row.as_ref().map(|run_row| run_row.n) },
     )?;
-    let mut work = Work { tx, stored, run, view: &view, commit: &commit, places: &places };
+    let mut work = Work { tx, stored, run, view: &view, commit: &commit, numbers: &numbers };
     let merged;
     let plain = run_row.as_ref().is_some_and(|run_row| work.is_plain(run_row));
     if !plain || (merge == Merge::IfDue && stored.is_merge_due()) {
@@ -94,35 +94,39 @@ fn decide_and_apply(
 }
 
 /// Numbers of the items that a view shows, and the next free one.
-struct ItemPlaces {
+struct ItemNumbers {
     shown: Vec<i64>,
     next: i64,
 }
 
-fn view(stored: &StoreView<'_>, base: &Base, run_row: Option<&RunTableRow>) -> Result<(RunView, ItemPlaces)> {
+fn view(
+    stored: &StoreView<'_>,
+    base: &Base,
+    run_row: Option<&RunTableRow>,
+) -> Result<(RunView, ItemNumbers)> {
     let slot = Slot::issue(base.next_sequence(run_row), base.next_stamp());
     let Some(run_row) = run_row else {
-        return Ok((RunView::of_new_run(slot), ItemPlaces { shown: vec![], next: 1 }));
+        return Ok((RunView::of_new_run(slot), ItemNumbers { shown: vec![], next: 1 }));
     };
-    let numbers = stored.item_numbers(run_row.n)?;
+    let ends = stored.item_numbers(run_row.n)?;
     // A damaged item keeps its number until it is dealt with; new ones come after it.
-    let places = ItemPlaces { shown: vec![], next: numbers.map_or(1, |(_, last)| last.saturating_add(1)) };
+    let numbers = ItemNumbers { shown: vec![], next: ends.map_or(1, |(_, last)| last.saturating_add(1)) };
     let view = RunView {
         record: run_row.record.as_ref().ok().map(|record| (**record).clone()),
         slot,
         count: run_row.count,
         latest: stored.newest(run_row.n)?.and_then(Row::intact),
-        waiting: numbers.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
+        waiting: ends.map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1)),
         details: None,
     };
-    Ok((view, places))
+    Ok((view, numbers))
 }
 
-fn details(stored: &StoreView<'_>, run_row: &RunTableRow, places: &mut ItemPlaces) -> Result<RunDetails> {
+fn details(stored: &StoreView<'_>, run_row: &RunTableRow, numbers: &mut ItemNumbers) -> Result<RunDetails> {
     let oldest = stored.oldest(run_row.n, OLDEST_SHOWN)?;
     let intact = stored.items(run_row.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
     let items;
-    (places.shown, items) = intact.unzip();
+    (numbers.shown, items) = intact.unzip();
     Ok(RunDetails { oldest, items })
 }
 
@@ -168,7 +172,7 @@ struct Work<'a> {
     run: &'a RunId,
     view: &'a RunView,
     commit: &'a Commit,
-    places: &'a ItemPlaces,
+    numbers: &'a ItemNumbers,
 }
 
 impl Work<'_> {
@@ -214,12 +218,12 @@ impl Work<'_> {
     }
 
     fn items(&self, n: i64) -> Result<()> {
-        for at in &self.places.shown[..self.commit.consume] {
+        for at in &self.numbers.shown[..self.commit.consume] {
             self.tx
                 .prepare_cached("DELETE FROM item WHERE run_n = ?1 AND n = ?2")?
                 .execute(params![n, at])?;
         }
-        for (at, item) in (self.places.next..).zip(&self.commit.push) {
+        for (at, item) in (self.numbers.next..).zip(&self.commit.push) {
             rows::push_item(self.tx, n, at, item)?;
         }
         Ok(())

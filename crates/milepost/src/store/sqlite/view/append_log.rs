@@ -10,7 +10,7 @@ use super::{StoreView, runs};
 use crate::model::{Event, RunRecord};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
-use crate::store::sqlite::decode::{self, EVENT_PLACES, RunTableRow, bytes, integer, number, text};
+use crate::store::sqlite::decode::{self, EVENTS_PER_STAMP, RunTableRow, bytes, integer, number, text};
 use crate::store::sqlite::{frames, rows};
 use crate::store::{Damage, Part, Row, frame};
 
@@ -175,7 +175,7 @@ impl StoreView<'_> {
         let (text, sum) = rows::header_text(run_row.n, sealed)?;
         let (events, event) = (events.len() as u64, rows::json(&events)?);
         let event_sum =
-            decode::event_checksum(run_row.n, run_row.stamp * EVENT_PLACES, events, event.as_bytes());
+            decode::event_checksum(run_row.n, run_row.stamp * EVENTS_PER_STAMP, events, event.as_bytes());
         let record_text = rows::json(record)?;
         self.tx.prepare_cached(
             "INSERT INTO append_log (stamp, run_n, sequence, snapshot_id, count, events, event_count, drops, run_sum, \
@@ -214,7 +214,7 @@ impl StoreView<'_> {
         tx.prepare_cached(
             "INSERT INTO event SELECT run_n, stamp * ?1, event_count, event_sum, event FROM append_log WHERE event_count > 0",
         )?
-        .execute([integer(EVENT_PLACES)])?;
+        .execute([integer(EVENTS_PER_STAMP)])?;
         for n in log.runs() {
             if let Some(row) = log.latest_for_run(n) {
                 self.merge_run(row)?;
@@ -262,7 +262,7 @@ impl StoreView<'_> {
             Ok(_) => {
                 before.events + tx.prepare_cached(added)?.query_row([row.n], |found| number(found, 0))?
             }
-            Err(_) => runs::merged_event_count(tx, row.n)?,
+            Err(_) => self.merged_event_count(row.n)?,
         };
         let mut run_row = self.appended_run(row, &before.run_id)?;
         // What was removed from the oldest is known to the run's own row only.

@@ -4,7 +4,9 @@ use rusqlite::{Result, params};
 
 use super::StoreView;
 use crate::model::Event;
-use crate::store::sqlite::decode::{EVENT_PLACES, bytes, compare, event_checksum, integer, number, parse};
+use crate::store::sqlite::decode::{
+    EVENTS_PER_STAMP, bytes, compare, event_checksum, integer, number, parse,
+};
 use crate::store::{EventPage, EventQuery, Part};
 
 impl StoreView<'_> {
@@ -14,9 +16,9 @@ impl StoreView<'_> {
         let select = format!(
             "SELECT run_n, n, count, checksum, events FROM event \
              WHERE (?1 IS NULL OR run_n = ?1) AND n + count > ?2 UNION ALL \
-             SELECT run_n, stamp * {EVENT_PLACES}, event_count, event_sum, event FROM append_log \
+             SELECT run_n, stamp * {EVENTS_PER_STAMP}, event_count, event_sum, event FROM append_log \
              WHERE (?1 IS NULL OR run_n = ?1) AND event_count <> 0 \
-             AND stamp * {EVENT_PLACES} + event_count > ?2 ORDER BY 2 DESC"
+             AND stamp * {EVENTS_PER_STAMP} + event_count > ?2 ORDER BY 2 DESC"
         );
         let mut page = EventPage::default();
         let mut statement = self.tx.prepare_cached(&select)?;

@@ -27,7 +27,7 @@ pub(super) struct StoreView<'a> {
 }
 
 /// A checkpoint by the number of its run, its sequence and its stamp.
-pub(super) type Place = (i64, u64, u64);
+pub(super) type CheckpointKey = (i64, u64, u64);
 
 impl<'a> StoreView<'a> {
     pub(super) fn load(tx: &'a Connection) -> Result<Self> {
@@ -84,8 +84,8 @@ impl<'a> StoreView<'a> {
     }
 
     /// Every place that any index of the file still leads to, and whether appended rows may be missing among them.
-    pub(super) fn survey(tx: &'a Connection) -> (BTreeSet<Place>, bool) {
-        let mut places = BTreeSet::new();
+    pub(super) fn survey(tx: &'a Connection) -> (BTreeSet<CheckpointKey>, bool) {
+        let mut keys = BTreeSet::new();
         for scan in [
             "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n, sequence",
             "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n DESC, sequence DESC",
@@ -95,20 +95,20 @@ impl<'a> StoreView<'a> {
             "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp DESC",
         ] {
             // Each scan goes as far as the damage lets it.
-            let _ = collect_places(tx, scan, &mut places);
+            let _ = collect_keys(tx, scan, &mut keys);
         }
         let log = AppendLog::load(tx);
         let incomplete = log.is_err();
         let log = log.unwrap_or_default();
-        places.retain(|(n, sequence, _)| !log.has_removed(*n, *sequence));
-        (places, incomplete)
+        keys.retain(|(n, sequence, _)| !log.has_removed(*n, *sequence));
+        (keys, incomplete)
     }
 
     /// The runs that have a checkpoint of this number and stamp.
     pub(super) fn runs_at(&self, sequence: u64, stamp: u64) -> Result<Vec<i64>> {
-        let places = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
+        let keys = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
                       UNION ALL SELECT run_n FROM append_log WHERE sequence = ?1 AND stamp = ?2";
-        let mut statement = self.tx.prepare(places)?;
+        let mut statement = self.tx.prepare(keys)?;
         statement.query_map(params![integer(sequence), integer(stamp)], |row| row.get(0))?.collect()
     }
 
@@ -132,11 +132,11 @@ impl<'a> StoreView<'a> {
     }
 }
 
-fn collect_places(tx: &Connection, scan: &str, places: &mut BTreeSet<Place>) -> Result<()> {
+fn collect_keys(tx: &Connection, scan: &str, keys: &mut BTreeSet<CheckpointKey>) -> Result<()> {
     let mut statement = tx.prepare(scan)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        places.insert((row.get(0)?, number(row, 1)?, number(row, 2)?));
+        keys.insert((row.get(0)?, number(row, 1)?, number(row, 2)?));
     }
     Ok(())
 }

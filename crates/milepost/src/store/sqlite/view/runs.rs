@@ -15,14 +15,6 @@ pub(super) fn merged_run(tx: &Connection, n: i64) -> Result<Option<RunTableRow>>
     tx.prepare_cached(&sql)?.query_row([n], run_table_row).optional()
 }
 
-/// How many events a run's own row counts; if it is damaged, its events are counted.
-pub(super) fn merged_event_count(tx: &Connection, n: i64) -> Result<u64> {
-    match merged_run(tx, n)? {
-        Some(run_row) if run_row.record.is_ok() => Ok(run_row.events),
-        _ => count_events(tx, n),
-    }
-}
-
 fn count_events(tx: &Connection, n: i64) -> Result<u64> {
     tx.query_row("SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1", [n], |row| number(row, 0))
 }
@@ -168,9 +160,12 @@ impl StoreView<'_> {
         run_rows.into_iter().map(|run_row| self.listed_run(run_row)).collect()
     }
 
-    /// How many events the tables count for a run.
+    /// How many events a run's own row counts; if it is damaged, its events are counted.
     pub(in crate::store::sqlite) fn merged_event_count(&self, n: i64) -> Result<u64> {
-        merged_event_count(self.tx, n)
+        match merged_run(self.tx, n)? {
+            Some(run_row) if run_row.record.is_ok() => Ok(run_row.events),
+            _ => count_events(self.tx, n),
+        }
     }
 
     /// The first and the last number of a run's pending items, however many there are.
