@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use milepost::model::{IdError, ValidationError};
-use milepost::store::{StoreError, UrlError};
+use milepost::store::StoreError;
 use milepost::{Error, ReasonCode};
 
 use crate::error_advice::Exit;
@@ -143,4 +143,4 @@ macro_rules! from_library {
     )* };
 }
 
-from_library!(Error, StoreError, UrlError, IdError, ValidationError);
+from_library!(Error, StoreError, IdError, ValidationError);

@@ -4,7 +4,7 @@
 use milepost::interop::InteropError;
 use milepost::model::{RunId, ValidationError};
 use milepost::store::{ForeignReason, StoreError};
-use milepost::{Error, ReasonCode, TimerError};
+use milepost::{Error, ReasonCode};
 
 /// Exit codes of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,6 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             limit_hint(invalid).unwrap_or("`milepost schema` prints what a checkpoint may hold"),
         ),
         Error::Value { source, .. } => (Exit::Usage, limit_hint(source).map(str::to_owned)),
-        Error::Url(_) => no_hint(Exit::Usage),
         Error::Damaged(_) => hint(
             Exit::Damaged,
             "`milepost verify` lists everything that is damaged, `milepost doctor` what can be done",
@@ -95,8 +94,8 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             Exit::Failed,
             "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one",
         ),
-        Error::Timer(TimerError::Interval) => hint(Exit::Usage, "give an interval such as 30s, 5m or 2h"),
-        Error::Timer(TimerError::Thread(_)) => no_hint(Exit::Failed),
+        Error::ZeroInterval => hint(Exit::Usage, "give an interval such as 30s, 5m or 2h"),
+        Error::TimerThread(_) => no_hint(Exit::Failed),
         Error::Forked { .. } => hint(Exit::Failed, "open the run again in this process"),
         Error::Interop(InteropError::Nothing { .. }) => hint(
             Exit::Usage,
@@ -134,6 +133,7 @@ fn store_advice(error: &StoreError) -> (Exit, Option<String>) {
     let no_hint = |exit| (exit, None);
     let hint = |exit, text: &str| (exit, Some(text.to_owned()));
     match error {
+        StoreError::Address(_) => no_hint(Exit::Usage),
         StoreError::Busy { .. } => {
             hint(Exit::Busy, "try again; if it lasts, a stopped process may hold the lock")
         }

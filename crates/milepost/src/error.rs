@@ -11,7 +11,7 @@ use crate::brief::OverBudget;
 use crate::interop::InteropError;
 use crate::model::{IdError, RunId, ValidationError, closed_enum};
 use crate::seal::SealError;
-use crate::store::{Damage, StoreError, UrlError};
+use crate::store::{Damage, StoreError};
 use crate::trigger::TimerError;
 
 closed_enum! {
@@ -99,9 +99,6 @@ pub enum Error {
         /// What is wrong.
         source: ValidationError,
     },
-    /// An address that names no store.
-    #[error(transparent)]
-    Url(#[from] UrlError),
     /// The store's own errors.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -213,9 +210,12 @@ pub enum Error {
         /// What has it.
         place: String,
     },
-    /// A timer that cannot be.
-    #[error(transparent)]
-    Timer(#[from] TimerError),
+    /// A timer with an interval of 0.
+    #[error("the interval of a timer must be longer than 0")]
+    ZeroInterval,
+    /// The system did not start the thread of a timer.
+    #[error("the timer's thread could not be started")]
+    TimerThread(#[source] std::io::Error),
     /// A handle that a fork has copied into another process.
     #[error("this handle of run {run} belongs to process {pid}, not to this one")]
     Forked {
@@ -262,6 +262,15 @@ pub enum Error {
     },
 }
 
+impl From<TimerError> for Error {
+    fn from(error: TimerError) -> Self {
+        match error {
+            TimerError::Interval => Self::ZeroInterval,
+            TimerError::Thread(source) => Self::TimerThread(source),
+        }
+    }
+}
+
 impl From<ValidationError> for Error {
     fn from(invalid: ValidationError) -> Self {
         Self::Schema(invalid)
@@ -276,7 +285,6 @@ impl Error {
             Self::Id(_) => R::CheckpointIdInvalid,
             Self::Schema(_) => R::CheckpointSchemaInvalid,
             Self::Value { .. } => R::CheckpointSchemaInvalid,
-            Self::Url(_) => R::Usage,
             Self::Damaged(damage) => damage.reason_code(),
             Self::Newer { .. } => R::StoreNewer,
             Self::NotFound { .. } => R::CheckpointNotFound,
@@ -293,8 +301,7 @@ impl Error {
             #[cfg(feature = "brief")]
             Self::OverBudget(_) => R::BriefOverBudget,
             Self::BriefExists { .. } => R::CheckpointIdInvalid,
-            Self::Timer(TimerError::Interval) => R::Usage,
-            Self::Timer(TimerError::Thread(_)) | Self::Forked { .. } => R::Usage,
+            Self::ZeroInterval | Self::TimerThread(_) | Self::Forked { .. } => R::Usage,
             #[cfg(feature = "interop")]
             Self::Interop(InteropError::Document { source, .. }) => source.reason(),
             #[cfg(feature = "interop")]
@@ -306,6 +313,7 @@ impl Error {
             Self::File { what: "removed", .. } => R::CheckpointRetentionPruneFailed,
             Self::File { .. } => R::Usage,
             Self::Store(error) => match error {
+                StoreError::Address(_) => R::Usage,
                 StoreError::Busy { .. } => R::StoreBusy,
                 StoreError::Missing { .. } => R::StoreMissing,
                 StoreError::Untrusted { .. } => R::StoreUntrusted,

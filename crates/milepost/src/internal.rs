@@ -9,7 +9,7 @@ pub mod brief {
     pub use crate::brief::parse::{InvalidUtf8, Section};
     pub use crate::brief::section::{REQUIRED_SECTIONS, SECTION_ORDER, SectionKind};
     pub use crate::brief::single_line::{is_unsafe, one_line};
-    pub use crate::brief::tokens::QUARTERS_PER_TOKEN;
+    pub use crate::brief::tokens::{HeuristicTokenizer, QUARTERS_PER_TOKEN};
     pub use crate::engine::brief::{CheckpointBrief, fresh_id};
     pub use crate::front_matter::{Field, FrontMatter, Warning};
 }
@@ -40,6 +40,7 @@ pub mod engine {
     pub use crate::engine::run_options::{RunLocation, RunOptions};
     pub use crate::engine::show::source_details;
     pub use crate::engine::start::{StartOptions, StartedRun};
+    pub use crate::engine::transfer::CompareReport;
     pub use crate::resume::{ClaimState, ResumeDecision, ResumePolicy, RunState};
 }
 
@@ -51,12 +52,13 @@ pub mod fs {
 /// Formats of other tools.
 pub mod interop {
     pub use crate::interop::detect::detect;
+    pub use crate::interop::sealed::Patch;
 }
 
 /// Strict JSON and drafts of checkpoints.
 pub mod model {
     pub use crate::model::checkpoint::Draft;
-    pub use crate::model::id::random_suffix;
+    pub use crate::model::id::{StoreId, random_suffix};
     pub use crate::model::json::{FromRawJson, JsonPath, RawObject};
     pub use crate::model::manifest::Manifest;
     pub use crate::model::policy::{CaptureWhen, PAI_PHASES, Retention, SizeLimits, StoreLimits};

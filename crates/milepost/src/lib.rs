@@ -61,11 +61,10 @@ mod trust;
 pub use clock::{Clock, FrozenClock};
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CompareReport, CopyProgress, CopyReport, DeleteReport, Diff, EventList,
-    FailedOutcome, GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure,
-    PruneOptions, PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save,
-    Saved, SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport,
-    VerifyScope,
+    CheckpointList, CheckpointState, CopyProgress, CopyReport, DeleteReport, Diff, EventList, FailedOutcome,
+    GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions,
+    PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved,
+    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport, ImportStage};
@@ -74,10 +73,9 @@ pub use model::{Profile, Source, Status};
 pub use owner::Liveness;
 pub use redact::{AllowList, Redaction};
 pub use run::{
-    Autosave, Heartbeat, Run, RunBuilder, Session, SessionEvent, SessionOptions, SessionOverrides, TaskGuard,
-    TickError, TimerGuard, format_duration, recommended_interval,
+    Autosave, Heartbeat, Run, RunBuilder, Session, SessionEvent, SessionOptions, TaskGuard, TickError,
+    TimerGuard, format_duration, recommended_interval,
 };
-pub use trigger::TimerError;
 
 /// The guide's code, compiled and run.
 #[cfg(doctest)]

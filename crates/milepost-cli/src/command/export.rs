@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use milepost::internal::capture::commit_distance::uncommitted_diff;
-use milepost::interop::{Format, Patch};
+use milepost::internal::interop::Patch;
+use milepost::interop::Format;
 use milepost::model::RunId;
 use milepost::{Error, ExportOptions, Milepost, Reference};
 

@@ -258,14 +258,13 @@ pub(super) fn from_brief(
     args: &ResumeArgs,
     context: &Context<'_>,
 ) -> Result<DecisionDocument> {
-    use milepost::brief::{Brief, FitOptions, HeuristicTokenizer, Overflow, TokenCounter};
+    use milepost::brief::{Brief, FitOptions, Overflow};
     let brief = Brief::from_bytes(bytes).map_err(|e| {
         CommandError::new(ReasonCode::CheckpointSchemaInvalid, format!("{}: {e}", file.display()))
     })?;
     let how = FitOptions::default()
         .budget(args.budget.unwrap_or(BUDGET))
         .overflow(Overflow::Shrink)
-        .counter(TokenCounter::new(&HeuristicTokenizer))
         .full_command((file != Path::new("-")).then(|| format!("cat {}", file.display())));
     let fitted = brief.fit(&how).map_err(Error::from)?;
     let checked = brief.check();

@@ -230,11 +230,13 @@ impl PeriodicSaver {
             failing = fails;
         };
         let timer = Timer::every(every, tick);
-        if let Err(e) = &timer {
-            self.failed.store(true, Ordering::Relaxed);
-            self.reporter.warn(&format!("there will be no checkpoints until the command ends: {e}"));
-        }
-        timer.ok()
+        timer
+            .map_err(|e| {
+                self.failed.store(true, Ordering::Relaxed);
+                let e = Error::from(e);
+                self.reporter.warn(&format!("there will be no checkpoints until the command ends: {e}"));
+            })
+            .ok()
     }
 
     /// Saves what the first look at the workspace saw, when it has seen it.

@@ -7,7 +7,7 @@ mod wrap;
 use std::path::PathBuf;
 
 use milepost::Milepost;
-use milepost::brief::{Brief, FitOptions, FittedBrief, HeuristicTokenizer, Overflow, TokenCounter};
+use milepost::brief::{Brief, FitOptions, FittedBrief, Overflow};
 use milepost::internal::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
@@ -47,11 +47,8 @@ pub(crate) fn brief(
     let show = format!("milepost brief show latest --run {}", from.detail.summary().run_id());
     let mut budget = tokens.max(FEWEST);
     loop {
-        let how = FitOptions::default()
-            .budget(budget)
-            .overflow(Overflow::Shrink)
-            .counter(TokenCounter::new(&HeuristicTokenizer))
-            .full_command(Some(show.clone()));
+        let how =
+            FitOptions::default().budget(budget).overflow(Overflow::Shrink).full_command(Some(show.clone()));
         let fitted = whole.fit(&how).map_err(milepost::Error::from)?;
         if fitted.markdown().len() <= bytes || budget <= FEWEST {
             return Ok(fitted);

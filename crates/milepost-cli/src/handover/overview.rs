@@ -179,7 +179,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
         [(git.modified.len(), "modified"), (git.staged.len(), "staged"), (git.untracked.len(), "untracked")];
     let some: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let uncommitted = if some.is_empty() { "nothing".to_owned() } else { some.join(", ") };
-    let before = from.shown.as_ref().and_then(|shown| shown.verified().body().ok());
+    let before = from.shown.as_ref().and_then(|shown| shown.body().ok());
     let before = before.and_then(|body| body.workspace).and_then(|workspace| workspace.git);
     let short = |head: &str| head.chars().take(10).collect::<String>();
     let name = git.branch.as_deref().unwrap_or("no branch");
@@ -201,7 +201,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
 
 /// How far what is checked out where the run works is from the commit that its checkpoint stood on.
 pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<CommitDistance> {
-    let body = from.shown.as_ref()?.verified().body().ok()?;
+    let body = from.shown.as_ref()?.body().ok()?;
     let then = body.workspace?.git?.head?;
     Some(commit_distance(root, &then))
 }

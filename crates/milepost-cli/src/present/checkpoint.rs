@@ -55,7 +55,7 @@ pub(crate) struct ShowDocument {
 
 impl ShowDocument {
     pub(crate) fn new(shown: ShownCheckpoint, now: Timestamp) -> Result<Self> {
-        let text = std::str::from_utf8(shown.verified().bytes()).map_err(|e| ValidationError {
+        let text = std::str::from_utf8(shown.bytes()).map_err(|e| ValidationError {
             path: String::new(),
             message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
         })?;
@@ -74,7 +74,7 @@ impl ShowDocument {
 impl Document for ShowDocument {
     fn render(&self, output: &Output) -> Result<()> {
         let header = &self.shown.entry().header;
-        let body = self.shown.verified().body().map_err(|source| milepost::Error::Newer {
+        let body = self.shown.body().map_err(|source| milepost::Error::Newer {
             run: header.run_id().clone(),
             sequence: header.sequence(),
             source,
@@ -141,7 +141,7 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
         more.push(format!("redacted  {}: {}", redacted.pointers.join(", "), rules.join(", ")));
         more.push("          a false positive? Add its value to `redact.allow` in milepost.toml".to_owned());
     }
-    more.push(format!("seal      sha256 {}, intact", shown.verified().checksum()));
+    more.push(format!("seal      sha256 {}, intact", shown.checksum()));
     push_section(&mut text, "Content", &more);
     text
 }

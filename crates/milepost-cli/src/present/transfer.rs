@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use milepost::internal::capture::commit_distance::commit_distance;
+use milepost::internal::engine::CompareReport;
 use milepost::interop::{Format, ImportNote, SkippedFile};
 use milepost::model::RunId;
-use milepost::{CompareReport, CopyReport, ExportReport, ImportReport, ReasonCode};
+use milepost::{CopyReport, ExportReport, ImportReport, ReasonCode};
 use serde::Serialize;
 
 use super::format::{clean, counted};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use milepost::internal::brief::one_line;
 use milepost::internal::engine::{PendingSave, PendingState};
+use milepost::internal::model::StoreId;
 use milepost::internal::trust::StoreRecord;
-use milepost::model::StoreId;
 use serde::Serialize;
 
 use super::format::{bold, bytes, clean, counted, time};

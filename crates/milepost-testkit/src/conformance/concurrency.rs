@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use milepost::internal::seal::Verified;
 use milepost::model::RunId;
-use milepost::store::{CheckpointEntry, Commit, HeaderQuery, Store, StoreError, Verified, WriteDecision};
+use milepost::store::{CheckpointEntry, Commit, HeaderQuery, Store, StoreError, WriteDecision};
 
 use crate::fixtures::{self, TestCheckpoint};
 use crate::oracle::{Oracle, good, shown, view};

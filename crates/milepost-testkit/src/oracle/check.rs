@@ -1,9 +1,9 @@
 //! The comparison of a store with a oracle: every question a store answers about one run.
 //! Tolerates foreign runs; asks nothing that other runs could change the answer to.
 
+use milepost::internal::seal::Verified;
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
 use milepost::model::Event;
-use milepost::store::Verified;
 use milepost::store::{
     CheckpointEntry, CheckpointFilter, Cursor, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store,
     StoreError,

@@ -35,7 +35,7 @@ options! {
         /// Lets secrets leave in a bundle.
         pub(crate) with_secrets: bool,
         /// What was not committed, for a bundle.
-        pub(crate) patch: Option<Patch>,
+        pub(crate) patch: Option<Patch> [internal],
         /// Writes nothing.
         pub(crate) dry_run: bool,
     }

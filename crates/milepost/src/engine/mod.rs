@@ -41,9 +41,9 @@ mod runs;
 mod save;
 pub(crate) mod show;
 pub(crate) mod start;
-mod state;
+pub(crate) mod state;
 mod summary;
-mod transfer;
+pub(crate) mod transfer;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ pub use show::ShownCheckpoint;
 pub(crate) use start::{StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
-pub use transfer::{CompareReport, CopyProgress, CopyReport};
+pub use transfer::{CopyProgress, CopyReport};
 pub use verify::{VerifyReport, VerifyScope};
 
 use serde::Serialize;

@@ -71,6 +71,14 @@ struct Hold {
 }
 
 impl Milepost {
+    /// The runs that stopped before their end and may be continued, the last written first. `RunBuilder::continuing`
+    /// continues one.
+    pub fn resumable_runs(&self) -> Result<Vec<RunSummary>, Error> {
+        let candidates = self.candidates()?.into_iter();
+        let resumable = |c: &ResumeCandidate| c.decision.eligible && c.decision.run_state.is_stopped();
+        Ok(candidates.filter(resumable).map(|candidate| candidate.summary).collect())
+    }
+
     /// Every run as it stands, the last written first. No document is read.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
@@ -261,8 +269,7 @@ impl Milepost {
     }
 
     /// No longer offers a run. Saving into it, or opening it again, offers it anew.
-    #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn dismiss(&self, run: &RunId) -> Result<(), Error> {
+    pub fn dismiss(&self, run: &RunId) -> Result<(), Error> {
         self.change_record(run, EventType::Dismissed, &json!({}), |record| record.dismissed = true)
     }
 

@@ -5,8 +5,8 @@ use super::list::is_completed;
 use super::lookup::PAGE;
 use super::reference::Reference;
 use crate::Error;
-use crate::model::RunId;
-use crate::seal::Verified;
+use crate::model::{Body, RunId};
+use crate::seal::{SealError, Verified};
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 use derive_getters::Getters;
 
@@ -19,9 +19,27 @@ pub struct ShownCheckpoint {
     #[getter(copy)]
     pub(crate) completed: bool,
     /// Its document.
+    #[getter(skip)]
     pub(crate) verified: Verified,
     /// Newer checkpoints that are damaged, newest first.
     pub(crate) fell_back_from: Vec<Damage>,
+}
+
+impl ShownCheckpoint {
+    /// What it holds. Fails for a document of a newer format.
+    pub fn body(&self) -> Result<Body, SealError> {
+        self.verified.body()
+    }
+
+    /// Its sealed document, byte for byte.
+    pub fn bytes(&self) -> &[u8] {
+        self.verified.bytes()
+    }
+
+    /// The checksum of its seal.
+    pub fn checksum(&self) -> &str {
+        self.verified.checksum()
+    }
 }
 
 impl Milepost {

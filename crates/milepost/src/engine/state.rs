@@ -72,10 +72,13 @@ impl Milepost {
 
     /// The newest state of a run, read into a type of the caller's; `None` if the run has none.
     pub fn state_of<T: DeserializeOwned>(&self, run: &RunId) -> Result<Option<T>, Error> {
+        self.newest_state(run)?.as_ref().map(parse_state).transpose()
+    }
+
+    /// The newest state of a run as its exact text.
+    pub(crate) fn newest_state(&self, run: &RunId) -> Result<Option<RawJson>, Error> {
         match self.state(&Reference::Latest(0), Some(run)) {
-            Ok(state) => serde_json::from_str(state.state.get()).map(Some).map_err(|e| {
-                crate::model::ValidationError { path: "/state".into(), message: e.to_string() }.into()
-            }),
+            Ok(state) => Ok(Some(state.state)),
             Err(Error::NoState { .. } | Error::NotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }
@@ -137,6 +140,12 @@ impl Milepost {
         }
         Ok(kept)
     }
+}
+
+/// Reads a state into a type of the caller's.
+pub(crate) fn parse_state<T: DeserializeOwned>(state: &RawJson) -> Result<T, Error> {
+    serde_json::from_str(state.get())
+        .map_err(|e| crate::model::ValidationError { path: "/state".into(), message: e.to_string() }.into())
 }
 
 /// The state that a document holds.

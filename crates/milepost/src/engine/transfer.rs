@@ -231,7 +231,8 @@ impl Milepost {
     }
 
     /// Compares everything with another store.
-    pub fn compare_with(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn compare_with(
         &self,
         other: &Milepost,
         progress: &mut dyn FnMut(u64),

@@ -16,7 +16,6 @@ mod types;
 use std::path::{Path, PathBuf};
 
 pub(crate) use detect::detect;
-pub use sealed::Patch;
 pub(crate) use types::{
     ExportCheckpoint, ExportFile, ExportRun, ExportedRun, ForeignCheckpoint, ForeignData, ForeignRun,
     safe_file_name,

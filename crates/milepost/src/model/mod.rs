@@ -30,7 +30,7 @@ pub use components::{
 };
 pub use event::{Event, EventType};
 pub(crate) use id::WriteToken;
-pub use id::{CheckpointId, IdError, RunId, StoreId};
+pub use id::{CheckpointId, IdError, RunId};
 pub use interruption::{Interruption, InterruptionKind};
 pub use item::Item;
 pub(crate) use json::{FromRawJson, JsonPath};

@@ -17,11 +17,12 @@ use serde::de::DeserializeOwned;
 
 pub use interval::{format_duration, recommended_interval};
 pub use open::RunBuilder;
-pub use session::{Session, SessionEvent, SessionOptions, SessionOverrides};
+pub use session::{Session, SessionEvent, SessionOptions};
 pub use task::TaskGuard;
 pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
 
 use crate::Error;
+use crate::engine::state::parse_state;
 use crate::engine::{Milepost, Save, SaveCondition, Saved};
 use crate::model::{
     Change, ContextChange, CriterionChange, CriterionStatus, Item, Outcome, Phase, RawJson, RunId, Source,
@@ -100,9 +101,11 @@ impl Run {
         }
     }
 
-    /// The newest state of the run, read into a type of the caller's; `None` if it has none yet.
+    /// The newest state of the run, read into a type of the caller's: the saved one, else what was last put or what the
+    /// run that it continues had. `None` if there is none yet.
     pub fn state<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
-        self.engine()?.state_of(&self.inner.id)
+        let saved = self.engine()?.newest_state(&self.inner.id)?;
+        saved.or_else(|| lock(&self.inner.state).clone()).as_ref().map(parse_state).transpose()
     }
 
     /// Says how the caller's state is now. Costs no write: the next checkpoint of this handle holds it.

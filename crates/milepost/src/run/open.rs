@@ -17,6 +17,8 @@ pub struct RunBuilder {
     id: Option<String>,
     session: Option<String>,
     run_options: RunOptions,
+    /// The interrupted run that it continues.
+    continues: Option<RunId>,
 }
 
 impl Milepost {
@@ -28,7 +30,7 @@ impl Milepost {
     /// A run with an id of its own, that is not there yet.
     pub fn new_run(&self) -> RunBuilder {
         let run_options = RunOptions { location: self.location.clone(), ..RunOptions::default() };
-        RunBuilder { mp: self.clone(), id: None, session: None, run_options }
+        RunBuilder { mp: self.clone(), id: None, session: None, run_options, continues: None }
     }
 }
 
@@ -61,9 +63,18 @@ impl RunBuilder {
         self
     }
 
+    /// Continues an interrupted run, which `Milepost::resumable_runs` lists: `start` takes it over, and the new run goes
+    /// on with its tasks, decisions and state. Of several who try, one succeeds; the others get `Error::NotResumable`.
+    #[must_use]
+    pub fn continuing(mut self, run: &RunId) -> Self {
+        self.continues = Some(run.clone());
+        self
+    }
+
     /// Says everything it is opened with; the owner is this process all the same.
     #[must_use]
-    pub fn run_options(mut self, run_options: RunOptions) -> Self {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn run_options(mut self, run_options: RunOptions) -> Self {
         self.run_options = run_options;
         self
     }
@@ -122,10 +133,18 @@ impl RunBuilder {
             only_new,
             ..StartOptions::default()
         };
-        let started = mp.start_holding(start, lock.is_some())?;
+        let (started, state) = match &self.continues {
+            Some(from) => {
+                let start = StartOptions { only_new: true, ..start };
+                (mp.continue_run(from, start, false)?.started, mp.newest_state(from)?)
+            }
+            None => (mp.start_holding(start, lock.is_some())?, None),
+        };
         let tasks = &started.record.working.tasks;
         let done: HashSet<String> = Task::ids(tasks, Task::is_completed).into_iter().collect();
-        Ok(Run::new(mp, id, started.rejoined, done, lock))
+        let run = Run::new(mp, id, started.rejoined, done, lock);
+        *super::lock(&run.inner.state) = state;
+        Ok(run)
     }
 }
 

@@ -33,7 +33,7 @@ closed_enum! {
 
 /// How a stored value is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DamageKind {
+pub(crate) enum DamageKind {
     /// Its checksum does not fit.
     Integrity,
     /// It is not a value of this kind at all: it cannot be parsed, or lacks what it must have.
@@ -70,7 +70,7 @@ pub struct Damage {
     #[getter(copy)]
     pub(crate) part: Part,
     /// How.
-    #[getter(copy)]
+    #[getter(skip)]
     #[serde(rename = "reason_code")]
     pub(crate) kind: DamageKind,
     /// What should be there.

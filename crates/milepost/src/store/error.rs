@@ -19,6 +19,9 @@ pub enum StoreError {
         /// How long was waited.
         waited: Duration,
     },
+    /// An address that names no store.
+    #[error("\"{0}\" is not a store's address: sqlite:PATH or files:DIR")]
+    Address(String),
     /// There is no store.
     #[error("no store at {place}")]
     Missing {

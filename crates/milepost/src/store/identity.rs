@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::StoreUrl;
 use crate::clock::{Clock, SystemClock};
 use crate::fs::{atomic, bounded};
-use crate::model::StoreId;
+use crate::model::id::StoreId;
 use crate::owner;
 use crate::trust::{StoreRecord, UserState, user_id};
 

@@ -22,9 +22,10 @@ mod url;
 
 use std::time::Duration;
 
-pub use crate::seal::{Header, SealError, Sealed, Verified};
+pub use crate::seal::{Header, SealError, Sealed};
 pub use crate::trust::UserState;
-pub use check::{Damage, DamageKind, Part};
+pub(crate) use check::DamageKind;
+pub use check::{Damage, Part};
 pub use commit::{Commit, CommitLookup, Decide, Receipt, RunDetails, RunView, Slot, WriteDecision};
 pub use error::StoreError;
 pub use identity::{ForeignReason, StoreTrust, check_trust};
@@ -37,7 +38,7 @@ pub use query::{
     RunQuery, RunRow, StoredRun,
 };
 pub(crate) use repository::Repository;
-pub use url::{StoreUrl, UrlError};
+pub use url::StoreUrl;
 
 use crate::model::RunId;
 

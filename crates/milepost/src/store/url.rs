@@ -19,11 +19,6 @@ pub struct StoreUrl {
     location: OsString,
 }
 
-/// An address that names no store.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not a store's address: sqlite:PATH or files:DIR")]
-pub struct UrlError(pub String);
-
 impl StoreUrl {
     /// The store in a SQLite file.
     #[cfg(feature = "sqlite")]
@@ -132,10 +127,10 @@ impl PartialEq for StoreUrl {
 impl Eq for StoreUrl {}
 
 impl FromStr for StoreUrl {
-    type Err = UrlError;
+    type Err = StoreError;
 
-    fn from_str(url: &str) -> Result<Self, UrlError> {
-        let wrong = || UrlError(url.to_owned());
+    fn from_str(url: &str) -> Result<Self, StoreError> {
+        let wrong = || StoreError::Address(url.to_owned());
         match url.split_once(':') {
             _ if url.is_empty() => Err(wrong()),
             Some((_, "")) => Err(wrong()),

@@ -7,15 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
-/// Why there is no timer.
-#[derive(Debug, thiserror::Error)]
+/// Why a timer did not start.
+#[derive(Debug)]
 pub enum TimerError {
-    /// An interval in which nothing can happen.
-    #[error("an interval of 0 is not possible: it must be longer")]
+    /// The interval is 0.
     Interval,
-    /// The system gives no thread.
-    #[error("the timer's thread could not be started")]
-    Thread(#[source] io::Error),
+    /// The system did not start a thread.
+    Thread(io::Error),
 }
 
 /// Whether the timer has been told to end.

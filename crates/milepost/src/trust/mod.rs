@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub use self::record::{StoreRecord, TrustedProject};
 use crate::fs::atomic;
 use crate::fs::bounded;
-use crate::model::StoreId;
+use crate::model::id::StoreId;
 
 /// Name of the file that holds the key.
 const KEY: &str = "key";
@@ -70,7 +70,8 @@ impl UserState {
     }
 
     /// The folder.
-    pub fn folder(&self) -> &Path {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
@@ -98,12 +99,14 @@ impl UserState {
     }
 
     /// Reads a small file of the user's own.
-    pub fn read_file(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn read_file(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         self.read(&self.folder.join(name), limit)
     }
 
     /// The key, if there is one.
-    pub fn key(&self) -> io::Result<Option<Key>> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn key(&self) -> io::Result<Option<Key>> {
         let bytes = match self.read(&self.folder.join(KEY), 64) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
@@ -113,7 +116,8 @@ impl UserState {
     }
 
     /// The key, created if there is none. Of several processes that create it, one wins and all get its key.
-    pub fn create_key(&self) -> io::Result<Key> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn create_key(&self) -> io::Result<Key> {
         if let Some(key) = self.key()? {
             return Ok(key);
         }
@@ -128,7 +132,8 @@ impl UserState {
     }
 
     /// The record of a store, if there is one.
-    pub fn record(&self, id: &StoreId) -> io::Result<Option<StoreRecord>> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn record(&self, id: &StoreId) -> io::Result<Option<StoreRecord>> {
         match self.read(&self.record_file(id), RECORD_LIMIT) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
@@ -139,7 +144,8 @@ impl UserState {
     }
 
     /// Every record, in no particular order. Files that are no records are left out.
-    pub fn records(&self) -> io::Result<Vec<StoreRecord>> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn records(&self) -> io::Result<Vec<StoreRecord>> {
         let mut records = Vec::new();
         let entries = match std::fs::read_dir(self.folder.join(STORES)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(records),
@@ -153,7 +159,8 @@ impl UserState {
     }
 
     /// Writes the record of a store, and the key if there is none yet.
-    pub fn write_record(&self, record: &StoreRecord) -> io::Result<()> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn write_record(&self, record: &StoreRecord) -> io::Result<()> {
         self.create_key()?;
         atomic::create_folder(&self.folder.join(STORES))?;
         let text = serde_json::to_vec(record)?;
@@ -161,7 +168,8 @@ impl UserState {
     }
 
     /// Removes the record of a store; whether there was one.
-    pub fn remove_record(&self, id: &StoreId) -> io::Result<bool> {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn remove_record(&self, id: &StoreId) -> io::Result<bool> {
         match std::fs::remove_file(self.record_file(id)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             other => other.map(|()| true),

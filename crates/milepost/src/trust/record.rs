@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::StoreId;
+use crate::model::id::StoreId;
 
 /// A store that this user created or trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ impl World {
     }
 
     fn body(&self) -> Body {
-        self.mp.show(&Reference::Latest(0), Some(&run("r"))).unwrap().verified().body().unwrap()
+        self.mp.show(&Reference::Latest(0), Some(&run("r"))).unwrap().body().unwrap()
     }
 
     fn step(&self, id: &str, status: StepStatus) -> Result<Option<Saved>, Error> {

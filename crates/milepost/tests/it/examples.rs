@@ -57,6 +57,17 @@ fn a_provider_that_panics_takes_nothing_down() {
 }
 
 #[test]
+fn an_async_program_works_on_blocking_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    for when in ["now", "before"] {
+        let output = example("async_worker").arg(dir.path()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let tasks = ["fetch", "parse", "build", "publish"];
+        assert_eq!(said(&output), tasks.map(|task| format!("{task}: done {when}")));
+    }
+}
+
+#[test]
 fn a_session_tells_what_it_captured() {
     let dir = tempfile::tempdir().unwrap();
     let made = Command::new("git").args(["init", "-q"]).current_dir(dir.path()).status().unwrap();

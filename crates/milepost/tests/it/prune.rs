@@ -87,7 +87,7 @@ fn ages_are_by_the_hour_and_a_failed_one_never_ages(#[values(Kind::Sqlite, Kind:
     assert_eq!(why[1], (PruneAction::Remove, "older than 14 days".into()));
     assert_eq!(summaries(&world.mp, "r"), ["13d23h", "failed"]);
     let failed = world.mp.show(&Reference::Numbered(run("r"), 1), None).unwrap();
-    assert_eq!(failed.verified().body().unwrap().status, Status::Failed);
+    assert_eq!(failed.body().unwrap().status, Status::Failed);
     world.mp.save(&run("r"), say("now")).unwrap();
     assert_eq!(summaries(&world.mp, "r"), ["now", "13d23h", "failed"]);
 }
@@ -151,7 +151,7 @@ fn pins_and_tags_stay_and_an_emptied_run_keeps_its_newest(#[values(Kind::Sqlite,
     assert_eq!(summaries(&world.mp, "r"), ["5", "3", "1"]);
     for n in [2, 4, 6] {
         let shown = world.mp.show(&Reference::Numbered(run("r"), n), None).unwrap();
-        assert_eq!(shown.verified().body().unwrap().sequence, n);
+        assert_eq!(shown.body().unwrap().sequence, n);
     }
 }
 
@@ -298,14 +298,14 @@ fn compressed_history_is_like_any_other() {
     // Listed, shown, verified, counted, and its state read.
     assert_eq!(world.count("r"), 50);
     let oldest = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap();
-    assert_eq!(oldest.verified().body().unwrap().task_summary.as_deref(), Some("10"));
+    assert_eq!(oldest.body().unwrap().task_summary.as_deref(), Some("10"));
     assert!(mp.state(&Reference::Latest(49), Some(&run("r"))).is_ok());
     assert_eq!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().checked(), 50);
     mp.save(&run("r"), say("60")).unwrap();
     assert_eq!((world.count("r"), ends(".gz")), (50, 25), "a save counts and removes compressed ones");
     // What a crash leaves: both forms. The plain one goes with the next prune.
     let id = &mp.find(&Reference::Latest(49), Some(&run("r"))).unwrap().header.snapshot_id().clone();
-    let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().verified().clone();
+    let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().clone();
     let plain = folder.join(format!("history/{id}.json"));
     milepost::internal::fs::atomic::write(
         &plain,
@@ -452,11 +452,7 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     world.mp.doctor(true, None, &mut |_| {}).unwrap();
     assert_eq!(*world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged(), vec![]);
     let saved = world.mp.show(&Reference::Numbered(run("r"), 4), None).unwrap();
-    assert_eq!(
-        saved.verified().body().unwrap().task_summary.as_deref(),
-        Some("3"),
-        "its document was never touched"
-    );
+    assert_eq!(saved.body().unwrap().task_summary.as_deref(), Some("3"), "its document was never touched");
 }
 
 #[rstest]

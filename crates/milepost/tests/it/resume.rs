@@ -77,13 +77,33 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     assert_eq!(refused.reason(), ReasonCode::ResumeClaimed);
     let saved = world.mp.save(&run("b"), Save::new().summary("on")).unwrap();
     let body = world.mp.show(&saved.snapshot_id().as_str().parse().unwrap(), None).unwrap();
-    assert_eq!(body.verified().body().unwrap().parent, Some(latest));
+    assert_eq!(body.body().unwrap().parent, Some(latest));
     next.kill();
     assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed, "it has a checkpoint now: firm");
     assert_eq!(reason(&world.mp, "b"), ReasonCode::ResumeAllowed);
     let events = world.mp.events(Some(&run("a")), 0, 0).unwrap().events;
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     assert!(kinds.contains(&EventType::Resumed) && kinds.contains(&EventType::ResumeRefused), "{kinds:?}");
+}
+
+#[rstest]
+fn a_program_continues_an_interrupted_run(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    let worker = Worker::new();
+    world.mp.start(start("a", &worker)).unwrap();
+    let save = Save::new().change(TaskChange::new("t1", TaskStatus::Done)).state(&[1, 2, 3]).unwrap();
+    world.mp.save(&run("a"), save).unwrap();
+    assert!(world.mp.resumable_runs().unwrap().is_empty(), "its owner is alive");
+    worker.kill();
+    let found = world.mp.resumable_runs().unwrap();
+    assert_eq!(found.iter().map(|summary| summary.run_id().as_str()).collect::<Vec<_>>(), ["a"]);
+    let handle = world.mp.run("b").continuing(found[0].run_id()).start().unwrap();
+    assert!(handle.is_done("t1"));
+    assert_eq!(handle.state::<Vec<u64>>().unwrap(), Some(vec![1, 2, 3]));
+    assert!(matches!(world.mp.new_run().continuing(&run("a")).start(), Err(Error::NotResumable { .. })));
+    handle.save(Save::new().summary("on")).unwrap();
+    assert_eq!(world.mp.state_of::<Vec<u64>>(&run("b")).unwrap(), Some(vec![1, 2, 3]), "saved again");
+    assert!(world.mp.resumable_runs().unwrap().is_empty(), "it is continued");
 }
 
 #[rstest]

@@ -1,6 +1,7 @@
 //! `brief fit`: as much of a brief as fits a token budget.
 
-use milepost::brief::{FitOptions, HeuristicTokenizer, Overflow, TokenCounter, Tokenizer};
+use milepost::brief::{FitOptions, Overflow, TokenCounter, Tokenizer};
+use milepost::internal::brief::HeuristicTokenizer;
 use milepost::model::ValidationError;
 use milepost::{Error, brief};
 

@@ -5,6 +5,7 @@ mod fit;
 mod merge;
 mod properties;
 
+use super::tokens::HeuristicTokenizer;
 use super::*;
 
 /// The example of the format.

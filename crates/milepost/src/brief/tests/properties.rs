@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::blocks::normalize_text;
+use super::super::tokens::HeuristicTokenizer;
 use super::super::*;
 
 /// A word that nothing else says, so that it is a fact.

@@ -79,10 +79,19 @@ pub struct ImportReport {
     pub(crate) warnings: Vec<ImportNote>,
     /// What a bundle brought that was not committed.
     #[serde(skip)]
+    #[getter(skip)]
     pub(crate) patch: Option<Patch>,
     /// The commit that a bundle's work stood on.
     #[serde(skip)]
     pub(crate) commit: Option<String>,
+}
+
+#[cfg(feature = "internal")]
+impl ImportReport {
+    /// What a bundle brought that was not committed.
+    pub fn patch(&self) -> Option<&Patch> {
+        self.patch.as_ref()
+    }
 }
 
 /// Says what an import would do; without a store, as into an empty one.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-pub use options::{SessionOptions, SessionOverrides};
+pub use options::SessionOptions;
 
 use super::{Run, lock};
 use crate::Error;
@@ -122,13 +122,13 @@ impl Session {
 
     /// Starts: a first checkpoint at once, then one every interval. One that failed may be tried again.
     pub fn start(&self) -> Result<&Self, Error> {
-        self.start_with(SessionOverrides::default())
+        self.start_with(None, None)
     }
 
-    /// Starts with other settings than it was built with.
-    pub fn start_with(&self, overrides: SessionOverrides) -> Result<&Self, Error> {
+    /// Starts with another interval or session id than it was built with, where given.
+    pub fn start_with(&self, interval: Option<Duration>, session_id: Option<String>) -> Result<&Self, Error> {
         let shared = &self.shared;
-        let interval = overrides.interval.unwrap_or(shared.interval);
+        let interval = interval.unwrap_or(shared.interval);
         if interval.is_zero() {
             return Err(TimerError::Interval.into());
         }
@@ -140,7 +140,7 @@ impl Session {
             if state.run.is_none() {
                 state.first = 0;
             }
-            shared.opened(&mut state, overrides.session_id.or_else(|| shared.session_id.clone()))
+            shared.opened(&mut state, session_id.or_else(|| shared.session_id.clone()))
         };
         let first = run.and_then(|run| {
             let saved = shared.save(&run, "session_start", |run, save| run.save(save).map(Some))?;

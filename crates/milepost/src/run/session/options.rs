@@ -30,17 +30,6 @@ pub struct SessionOptions {
     listeners: Listeners,
 }
 
-options! {
-    /// What `start_with` sets anew.
-    #[derive(Debug, Clone, Default)]
-    pub struct SessionOverrides {
-        /// How often.
-        pub(crate) interval: Option<Duration>,
-        /// The session's id.
-        pub(crate) session_id: Option<String>,
-    }
-}
-
 impl SessionOptions {
     /// Keeps checkpoints in the store at this address: `sqlite:PATH`, `files:DIR`, or a path, which means SQLite. Needed,
     /// unless an engine is given.

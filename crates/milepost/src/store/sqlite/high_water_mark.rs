@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::sibling;
 use crate::fs::{atomic, bounded};
-use crate::model::StoreId;
+use crate::model::id::StoreId;
 use crate::store::check::{checksummed_line, parse_checksummed_line};
 use crate::store::{Part, StoreUrl, identity};
 
