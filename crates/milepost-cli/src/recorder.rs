@@ -263,7 +263,7 @@ impl Recorder {
             return Err(Error::ConfigUntrusted { path, why, adoptable: true });
         }
         if let Some(why) = self.options.foreign.clone() {
-            return Err(StoreError::Untrusted { place: self.url.to_string(), why }.into());
+            return Err(StoreError::Untrusted { location: self.url.to_string(), why }.into());
         }
         let mp = Milepost::at(&self.url, &self.options)?.with_settings(self.settings.clone());
         // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.

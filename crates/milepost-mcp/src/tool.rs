@@ -87,8 +87,8 @@ fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, ToolErr
             rest.remove(*name);
             parse(rest).map_or_else(|other| other.to_string() != why, |_| true)
         });
-        let place = culprit.filter(|name| !why.contains(&format!("`{name}`")));
-        let place = place.map_or(String::new(), |name| format!(", argument `{name}`"));
-        ToolError::usage(format!("{tool}{place}: {why}"), "tools/list has the arguments of each tool")
+        let argument = culprit.filter(|name| !why.contains(&format!("`{name}`")));
+        let argument = argument.map_or(String::new(), |name| format!(", argument `{name}`"));
+        ToolError::usage(format!("{tool}{argument}: {why}"), "tools/list has the arguments of each tool")
     })
 }

@@ -225,7 +225,7 @@ impl Store for Interleave {
 }
 
 fn lost() -> StoreError {
-    StoreError::Unknown { place: "fault store".into() }
+    StoreError::Unknown { location: "fault store".into() }
 }
 
 /// All faults around one store.

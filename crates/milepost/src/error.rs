@@ -203,12 +203,12 @@ pub enum Error {
     #[cfg(feature = "brief")]
     OverBudget(#[from] OverBudget),
     /// A brief whose own id is taken.
-    #[error("the brief's id \"{id}\" is taken by {place}")]
+    #[error("the brief's id \"{id}\" is taken by {checkpoint}")]
     BriefExists {
         /// The id.
         id: String,
-        /// What has it.
-        place: String,
+        /// The checkpoint that has it.
+        checkpoint: String,
     },
     /// A timer with an interval of 0.
     #[error("the interval of a timer must be longer than 0")]
@@ -235,10 +235,10 @@ pub enum Error {
         reference: String,
     },
     /// A bundle that would take secrets along.
-    #[error("{} of what leaves hold secrets: {}", places.len(), places.join(", "))]
+    #[error("{} of what leaves hold secrets: {}", locations.len(), locations.join(", "))]
     SecretsLeave {
         /// Where they are.
-        places: Vec<String>,
+        locations: Vec<String>,
     },
     /// The project's configuration decides where the store is, and this user has not trusted that.
     #[error("{} is not trusted: {why}", path.display())]

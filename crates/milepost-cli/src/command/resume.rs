@@ -117,7 +117,7 @@ fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>
     });
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
     let own = || stopped.iter().filter_map(|run| run.summary.intact()).filter(|record| !record.is_foreign());
-    let in_worktree = own().find(|record| record.place() == Some(&worktree));
+    let in_worktree = own().find(|record| record.folder() == Some(&worktree));
     let chosen = in_worktree.or(own().next()).map(|record| record.run_id());
     let chosen = chosen.or(stopped.first().map(|run| run.summary.run_id()));
     Ok(chosen.map(|run| (run.clone(), stopped.len() - 1)))

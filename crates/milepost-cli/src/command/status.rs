@@ -64,7 +64,7 @@ fn next_command(runs: &RunGroups, worktree: &str) -> String {
     let eligible = |run: &&AssessedRun| run.decision.is_some_and(|decision| decision.eligible);
     let stopped: Vec<_> = runs.stopped.iter().chain(&runs.open).filter(eligible).collect();
     let is_here = |run: &&&AssessedRun| {
-        run.summary.intact().and_then(RunRecord::place).is_some_and(|place| place == worktree)
+        run.summary.intact().and_then(RunRecord::folder).is_some_and(|folder| folder == worktree)
     };
     match (stopped.iter().find(is_here), stopped.first(), &runs.live[..], &runs.ended[..]) {
         (Some(_), ..) => "milepost resume".to_owned(),

@@ -107,7 +107,7 @@ fn offer(context: &Context<'_>) -> Result<Offer> {
 fn ensure_adoptable(context: &Context<'_>) -> Result<()> {
     match context.foreign() {
         Some(why) if !why.is_adoptable() => {
-            Err(milepost::store::StoreError::Untrusted { place: context.url().to_string(), why }.into())
+            Err(milepost::store::StoreError::Untrusted { location: context.url().to_string(), why }.into())
         }
         _ => Ok(()),
     }

@@ -242,7 +242,7 @@ impl Config {
         let commit = settings.value("pointer.commit", false)?;
         let pointer = match (pointer_file, pointer_key) {
             (Some(name), Some(key)) => {
-                Some(Pointer { file: paths.root.join(name), key: key.0, commit, place: paths.clone() })
+                Some(Pointer { file: paths.root.join(name), key: key.0, commit, project: paths.clone() })
             }
             (None, None) => None,
             _ => {

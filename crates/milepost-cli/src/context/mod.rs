@@ -307,19 +307,19 @@ impl<'a> Context<'a> {
 
     /// The folder of this worktree, or the project's root outside repositories.
     pub(crate) fn worktree(&self) -> String {
-        let place = &self.config.paths;
-        place.worktree.as_ref().unwrap_or(&place.root).to_string_lossy().into_owned()
+        let paths = &self.config.paths;
+        paths.worktree.as_ref().unwrap_or(&paths.root).to_string_lossy().into_owned()
     }
 
     /// What a run is opened with.
     pub(crate) fn run_options(&self) -> RunOptions {
-        let place = &self.config.paths;
+        let paths = &self.config.paths;
         RunOptions {
             profile: self.config.requested_profile,
             location: RunLocation {
-                project: Some(place.root.to_string_lossy().into_owned()),
-                worktree: place.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
-                branch: place.branch.clone(),
+                project: Some(paths.root.to_string_lossy().into_owned()),
+                worktree: paths.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
+                branch: paths.branch.clone(),
                 user: self.config.user.clone(),
             },
             ..RunOptions::default()

@@ -1,5 +1,5 @@
 //! The store of a command: whether it may be used, how it is opened, and what waits for it in the outbox.
-//! In: settings and the judgement about the store. Out: an engine, or the reason why there is none.
+//! In: settings and whether the store is trusted. Out: an engine, or the reason why there is none.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl Context<'_> {
     /// Refuses to change a store that is foreign.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
         match self.foreign() {
-            Some(why) => Err(StoreError::Untrusted { place: self.url().to_string(), why }.into()),
+            Some(why) => Err(StoreError::Untrusted { location: self.url().to_string(), why }.into()),
             None => Ok(()),
         }
     }
@@ -112,11 +112,11 @@ impl Context<'_> {
     /// Whether git tracks the store.
     pub(crate) fn is_tracked(&self) -> bool {
         let url = self.url();
-        let place = &self.config.paths;
+        let paths = &self.config.paths;
         let need_not_ask = self.config.store_trust == StoreTrust::New
             || self.config.trust.covers_store(&url)
-            || url == StoreUrl::sqlite(place.database.clone());
-        !need_not_ask && milepost::internal::capture::is_tracked(place.repository.as_ref(), &url)
+            || url == StoreUrl::sqlite(paths.database.clone());
+        !need_not_ask && milepost::internal::capture::is_tracked(paths.repository.as_ref(), &url)
     }
 
     /// How the store is opened.
@@ -179,16 +179,16 @@ impl Context<'_> {
     /// A foreign store is read with a warning by people, and not at all by agents. Another user's store, and one behind a
     /// link, is not read at all.
     fn check_foreign_readable(&self, why: &ForeignReason) -> Result<(), Error> {
-        let place = self.url().to_string();
+        let location = self.url().to_string();
         // What a link leads to is not the project's, and reading it could write beside it. Another user may have put a
         // store above folders that are not theirs, as git's `safe.directory` assumes.
         let unreadable = matches!(why, ForeignReason::NotRegular { .. } | ForeignReason::OtherOwner { .. });
         if unreadable || self.is_for_agent() {
-            return Err(StoreError::Untrusted { place, why: why.clone() }.into());
+            return Err(StoreError::Untrusted { location, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {
             self.output.message(&format!(
-                "Warning: {place} is not trusted: opened read-only, because {why}.{}",
+                "Warning: {location} is not trusted: opened read-only, because {why}.{}",
                 if why.is_adoptable() { " `milepost trust` adopts it" } else { "" }
             ));
         }

@@ -81,9 +81,9 @@ fn refusal(context: &Context<'_>, starts_session: bool) -> Option<String> {
         context.forget_record();
     }
     let foreign = context.foreign().or(tracked.then_some(ForeignReason::Tracked))?;
-    let place = context.url();
+    let location = context.url();
     let message = format!(
-        "milepost: {place} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"
+        "milepost: {location} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"
     );
     // Names of folders come with the project.
     Some(format::clean(&message))

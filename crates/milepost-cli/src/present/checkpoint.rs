@@ -90,8 +90,8 @@ impl Document for ShowDocument {
 /// Everything about a checkpoint, in groups; what it does not have is left out.
 fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     let header = &shown.entry().header;
-    let place = format!("{}@{}", header.run_id(), header.sequence());
-    let mut text = format!("{}  {}\n", bold(header.snapshot_id().as_str()), dim(&place));
+    let reference = format!("{}@{}", header.run_id(), header.sequence());
+    let mut text = format!("{}  {}\n", bold(header.snapshot_id().as_str()), dim(&reference));
     let elapsed = format::lasting(body.elapsed_ms / 1000);
     let created = format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now));
     push_fields(

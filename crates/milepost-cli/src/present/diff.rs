@@ -37,8 +37,8 @@ impl DiffDocument {
             schema: "milepost.diff/1",
             from: diff.from().header.snapshot_id().clone(),
             to: diff.to().header.snapshot_id().clone(),
-            from_ref: place(diff.from()),
-            to_ref: place(diff.to()),
+            from_ref: numbered_reference(diff.from()),
+            to_ref: numbered_reference(diff.to()),
             differs: !diff.is_empty(),
             diff,
             now,
@@ -63,7 +63,7 @@ impl Document for DiffDocument {
     }
 }
 
-fn place(entry: &CheckpointEntry) -> String {
+fn numbered_reference(entry: &CheckpointEntry) -> String {
     format!("{}@{}", entry.header.run_id(), entry.header.sequence())
 }
 
@@ -149,7 +149,7 @@ fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
     let mut page = Page { text: String::new(), whole, cut: false };
     for (name, entry) in [("from", &diff.from()), ("to  ", &diff.to())] {
         let header = &entry.header;
-        let at = format!("{}  {}", place(entry), format::ago(header.created_at(), now));
+        let at = format!("{}  {}", numbered_reference(entry), format::ago(header.created_at(), now));
         let _ = writeln!(page.text, "{name} {}  {}", bold(header.snapshot_id().as_str()), dim(&at));
     }
     if diff.is_empty() {

@@ -90,7 +90,7 @@ fn row(summary: &RunSummary, worktree: &str, now: Timestamp) -> Vec<Cell> {
 
 /// Where a run works: its branch, and its folder unless that is this one.
 fn location(record: &RunRecord, worktree: &str) -> String {
-    let folder = record.place().map_or("", String::as_str);
+    let folder = record.folder().map_or("", String::as_str);
     if let Some(origin) = &record.origin() {
         return format!("{} {}", origin.kind, origin.from);
     }
@@ -103,7 +103,7 @@ fn location(record: &RunRecord, worktree: &str) -> String {
 }
 
 fn is_here(record: &RunRecord, worktree: &str) -> bool {
-    record.place().is_some_and(|place| place == worktree)
+    record.folder().is_some_and(|folder| folder == worktree)
 }
 
 /// One run on a page.

@@ -191,9 +191,9 @@ impl StatusDocument {
             for row in current {
                 let summary = &row.summary;
                 let saved = summary.latest().as_ref().map(|entry| ago(entry.header.created_at(), self.now));
-                let place = match summary.intact().and_then(RunRecord::place) {
-                    Some(place) if *place == self.worktree => "here",
-                    Some(place) => place.rsplit('/').next().unwrap_or_default(),
+                let folder = match summary.intact().and_then(RunRecord::folder) {
+                    Some(folder) if *folder == self.worktree => "here",
+                    Some(folder) => folder.rsplit('/').next().unwrap_or_default(),
                     None => "-",
                 };
                 shown.add_row([
@@ -201,7 +201,7 @@ impl StatusDocument {
                     cell(row.standing),
                     cell(row.why()),
                     cell(saved.unwrap_or_else(|| "-".to_owned())),
-                    cell(place),
+                    cell(folder),
                     cell(row.about().unwrap_or_default()),
                 ]);
             }

@@ -241,7 +241,7 @@ fn technical_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     } else if let Some(branch) = facts.record.and_then(|record| record.branch.as_deref()) {
         lines.push(format!("- Branch: {branch} (at the session's start)"));
     }
-    if let Some(worktree) = facts.record.and_then(RunRecord::place) {
+    if let Some(worktree) = facts.record.and_then(RunRecord::folder) {
         lines.push(format!("- Folder: {worktree} (run)"));
     }
     lines

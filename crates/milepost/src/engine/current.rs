@@ -66,7 +66,7 @@ impl Milepost {
         let gone = |r: &RunRecord| matches!(self.liveness(r), Some(Liveness::Dead | Liveness::PresumedDead));
         let open_here: Vec<RunId> = open
             .iter()
-            .filter(|r| r.place() == caller.worktree.as_ref() && !gone(r))
+            .filter(|r| r.folder() == caller.worktree.as_ref() && !gone(r))
             .map(|r| r.run_id.clone())
             .collect();
         match open_here.as_slice() {

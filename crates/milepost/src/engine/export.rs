@@ -101,7 +101,7 @@ impl Milepost {
                 report.secrets = secrets(&bytes, &self.settings.redaction_allow);
                 if !report.secrets.is_empty() && !what.with_secrets && !what.dry_run {
                     return Err(Error::SecretsLeave {
-                        places: report.secrets.iter().map(|(at, _)| at.clone()).collect(),
+                        locations: report.secrets.iter().map(|(at, _)| at.clone()).collect(),
                     });
                 }
                 self.one_file(what, bytes, &mut report)?;

@@ -42,7 +42,7 @@ pub struct Pointer {
     /// Whether to commit the file, and it alone, to the project's repository.
     pub commit: bool,
     /// The project.
-    pub place: ProjectPaths,
+    pub project: ProjectPaths,
 }
 
 /// What becomes of a pointer.
@@ -169,14 +169,14 @@ impl Pointer {
     /// Refuses a file below the project's root whose folder is a link that leads out of the project.
     fn check_folder(&self) -> Result<(), String> {
         let folder = atomic::folder_of(&self.file);
-        let is_below = folder.starts_with(&self.place.root)
+        let is_below = folder.starts_with(&self.project.root)
             && !folder.components().any(|part| part == Component::ParentDir);
         let real = fs::canonicalize(folder).map_err(|e| e.to_string())?;
         // The folder is opened for its lock, and opening a pipe would block.
         if !real.is_dir() {
             return Err(format!("{} is not a folder", real.display()));
         }
-        if is_below && !real.starts_with(&self.place.root) {
+        if is_below && !real.starts_with(&self.project.root) {
             return Err("a link leads out of the project".to_owned());
         }
         Ok(())
@@ -199,7 +199,7 @@ impl Pointer {
 
     /// Commits the file to the project's repository, never to one that its folder may look like.
     fn commit_file(&self, id: Option<&CheckpointId>) -> Result<(), String> {
-        let Some(repository) = &self.place.repository else {
+        let Some(repository) = &self.project.repository else {
             return Err("not committed: the project is not in a git repository".to_owned());
         };
         let folder = fs::canonicalize(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
@@ -316,8 +316,8 @@ mod tests {
         assert!(edit("not json", &key("a"), "null").is_err());
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("seed.json");
-        let place = ProjectPaths::find(dir.path()).unwrap();
-        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
+        let project = ProjectPaths::find(dir.path()).unwrap();
+        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, project };
         pointer.update(&|_| Ok(PointerUpdate::Clear)).unwrap();
         assert!(!file.exists(), "clearing makes no file");
         pointer.update(&|_| Ok(PointerUpdate::Name("cp_1".parse().unwrap()))).unwrap();
@@ -329,8 +329,8 @@ mod tests {
     fn an_edit_between_reading_and_writing_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("seed.json");
-        let place = ProjectPaths::find(dir.path()).unwrap();
-        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, place };
+        let project = ProjectPaths::find(dir.path()).unwrap();
+        let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, project };
         let edits = std::cell::Cell::new(0);
         let put = |text: &str| atomic::write(&file, text.as_bytes(), atomic::Mode::Shared).unwrap();
         put("{\"edits\": 0}");

@@ -196,15 +196,15 @@ impl Milepost {
 
     /// The error for a brief whose id is taken: names the checkpoint that has it.
     fn brief_exists(&self, id: String) -> Result<Error, Error> {
-        let mut place = "a damaged checkpoint".to_owned();
+        let mut checkpoint = "a damaged checkpoint".to_owned();
         for find in [CheckpointFilter::Id(&id), CheckpointFilter::Name(&id)] {
             let rows = self.store.headers(&HeaderQuery::default().find(find).limit(1))?;
             if let Some(entry) = rows.into_iter().find_map(Row::intact) {
-                place = format!("{}@{}", entry.header.run_id, entry.header.sequence);
+                checkpoint = format!("{}@{}", entry.header.run_id, entry.header.sequence);
                 break;
             }
         }
-        Ok(Error::BriefExists { id, place })
+        Ok(Error::BriefExists { id, checkpoint })
     }
 
     /// The checkpoint that an earlier try of this save has written.
@@ -302,10 +302,10 @@ fn plan_commit(
     let outcomes = !body.command_outcomes.is_empty();
     let mut unsealed = Unsealed::new(body, save.draft.state.is_some())?;
     if request.redaction == Redaction::On
-        && let Some(places) = redact::summarize_redactions(unsealed.members())
+        && let Some(redactions) = redact::summarize_redactions(unsealed.members())
     {
         let mut body = unsealed.into_body();
-        body.redacted = Some(places.merge(body.redacted.take()));
+        body.redacted = Some(redactions.merge(body.redacted.take()));
         unsealed = Unsealed::new(body, save.draft.state.is_some())?;
     }
     let trigger = Trigger {

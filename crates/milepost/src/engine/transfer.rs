@@ -246,7 +246,7 @@ impl Milepost {
             .map(|row| (row.run_id.clone(), row))
             .collect();
         for row in &ours {
-            let mut differ = |place: String, how: &str| report.differences.push((place, how.to_owned()));
+            let mut differ = |subject: String, how: &str| report.differences.push((subject, how.to_owned()));
             let name = row.run_id.to_string();
             let Some(there) = theirs.get(&row.run_id) else {
                 differ(name, "is not there");

@@ -30,17 +30,17 @@ const MAX_OBJECT_FOLDERS: usize = 1024;
 
 /// Refuses a repository with which git would wait or read without end.
 pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
-    let places: [(&Path, &[(&str, u64)]); 3] = [
+    let checked_files: [(&Path, &[(&str, u64)]); 3] = [
         (repository.common_dir(), &SHARED_FILES),
         (repository.git_dir(), &WORKTREE_FILES),
         (repository.worktree(), &ROOT_FILES),
     ];
-    for (folder, files) in places {
+    for (folder, files) in checked_files {
         for (name, limit) in files {
             let path = folder.join(name);
             let refused = |why: String| Err(GitError::Refused(format!("{} {why}", path.display())));
             match fs::metadata(&path) {
-                // Git ignores a folder in a file's place.
+                // Git ignores a folder that has the name of such a file.
                 Ok(about) if !about.is_file() && !about.is_dir() => {
                     return refused("is not a regular file".into());
                 }

@@ -309,8 +309,8 @@ impl RunRecord {
         }
     }
 
-    /// Where it works: its worktree, or the project's root outside repositories.
-    pub fn place(&self) -> Option<&String> {
+    /// The folder that it works in: its worktree, or the project's root outside repositories.
+    pub fn folder(&self) -> Option<&String> {
         self.worktree.as_ref().or(self.project.as_ref())
     }
 

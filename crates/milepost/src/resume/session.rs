@@ -40,7 +40,7 @@ pub(crate) fn offer(
     if !decision.eligible || !decision.run_state.is_stopped() {
         return SessionOffer::Ignore;
     }
-    let same_workspace = record.place().is_some_and(|folder| folder == worktree)
+    let same_workspace = record.folder().is_some_and(|folder| folder == worktree)
         && (record.branch.is_none() || branch.is_none() || record.branch.as_deref() == branch);
     let is_recent = clock::age(record.updated_at, now).is_none_or(|age| age < OFFERED_FOR);
     // A run by hand may still be somebody's, and a supervised command is started again by `rerun`.

@@ -1,4 +1,4 @@
-//! Why a store could not do what it was asked.
+//! `StoreError`: why an operation on a store failed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::time::Duration;
 use super::{Damage, identity};
 use crate::model::{CheckpointId, RunId};
 
-/// Why a store could not do it.
+/// Why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub enum StoreError {
     /// Somebody else was writing for too long.
-    #[error("{place} was busy for {:.1} s", waited.as_secs_f64())]
+    #[error("{location} was busy for {:.1} s", waited.as_secs_f64())]
     Busy {
         /// The store.
-        place: String,
+        location: String,
         /// How long was waited.
         waited: Duration,
     },
@@ -23,24 +23,24 @@ pub enum StoreError {
     #[error("\"{0}\" is not a store's address: sqlite:PATH or files:DIR")]
     Address(String),
     /// There is no store.
-    #[error("no store at {place}")]
+    #[error("no store at {location}")]
     Missing {
-        /// Where it was looked for.
-        place: String,
+        /// The store that was looked for.
+        location: String,
     },
     /// The store is there, or may be, and this user may not read it.
-    #[error("cannot open the store at {place}: permission denied on {}", path.display())]
+    #[error("cannot open the store at {location}: permission denied on {}", path.display())]
     Denied {
         /// The store.
-        place: String,
-        /// The file or folder that does not let itself be read.
+        location: String,
+        /// The file or folder that cannot be read.
         path: PathBuf,
     },
     /// A newer program made it.
-    #[error("{place} has store format {found}; this program knows formats up to {known}")]
+    #[error("{location} has store format {found}; this program knows formats up to {known}")]
     Newer {
         /// The store.
-        place: String,
+        location: String,
         /// Its format.
         found: u64,
         /// The newest known.
@@ -67,69 +67,69 @@ pub enum StoreError {
     /// The decision broke the trait's rules.
     #[error("not a valid commit: {0}")]
     Rules(&'static str),
-    /// The store's place does not let itself be written.
-    #[error("{place} cannot be written")]
+    /// The store's file or folder cannot be written.
+    #[error("{location} cannot be written")]
     ReadOnly {
         /// The store.
-        place: String,
+        location: String,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The store is foreign, and so is not written.
-    #[error("{place} is not trusted: {why}")]
+    #[error("{location} is not trusted: {why}")]
     Untrusted {
         /// The store.
-        place: String,
+        location: String,
         /// Why it is foreign.
         why: identity::ForeignReason,
     },
     /// Writing failed; nothing was changed.
-    #[error("writing {place} failed")]
+    #[error("writing {location} failed")]
     Write {
         /// The file or store.
-        place: String,
+        location: String,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Reading failed.
-    #[error("reading {place} failed")]
+    #[error("reading {location} failed")]
     Read {
         /// The file or store.
-        place: String,
+        location: String,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A write could not be synced. It was not acknowledged, and may still appear after a crash or a restart.
-    #[error("not acknowledged, because {place} could not be synced; {}", match may_appear.as_slice() {
+    #[error("not acknowledged, because {location} could not be synced; {}", match may_appear.as_slice() {
         [] => "the change may still appear".to_owned(),
         ids => format!("may appear as {}", ids.iter().map(CheckpointId::as_str).collect::<Vec<_>>().join(", ")),
     })]
     NotAcknowledged {
         /// The store.
-        place: String,
+        location: String,
         /// The checkpoints that may appear.
         may_appear: Vec<CheckpointId>,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The reply to a commit was lost; it may or may not have happened.
-    #[error("the reply of {place} was lost")]
+    #[error("the reply of {location} was lost")]
     Unknown {
         /// The store.
-        place: String,
+        location: String,
     },
 }
 
 impl StoreError {
-    /// The error for a store whose file at `path` could not be looked at or read, if that is a matter of permissions.
-    pub(super) fn denied(place: String, path: &Path, e: &io::Error) -> Option<Self> {
+    /// The error for a store whose file at `path` could not be read, if the reason is a missing permission.
+    pub(super) fn denied(location: String, path: &Path, e: &io::Error) -> Option<Self> {
         if e.kind() != io::ErrorKind::PermissionDenied {
             return None;
         }
         // A path that cannot be looked at lies in a folder that cannot be entered.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let seen = path.ancestors().find(|at| std::fs::symlink_metadata(at).is_ok());
-        Some(Self::Denied { place, path: seen.unwrap_or(&path).to_owned() })
+        let existing = path.ancestors().find(|at| std::fs::symlink_metadata(at).is_ok());
+        Some(Self::Denied { location, path: existing.unwrap_or(&path).to_owned() })
     }
 }
 

@@ -215,7 +215,7 @@ mod tests {
             fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
         }
 
-        fn place(&self, name: &str) -> ProjectPaths {
+        fn project_paths(&self, name: &str) -> ProjectPaths {
             ProjectPaths::find(&self.at(name)).unwrap()
         }
 
@@ -223,10 +223,10 @@ mod tests {
         fn refuses(&self, name: &str) {
             fs::create_dir_all(self.at(name).join("below")).unwrap();
             for from in [name.to_owned(), format!("{name}/below")] {
-                let place = self.place(&from);
-                assert_eq!((place.worktree, place.repository, place.branch), (None, None, None), "{from}");
-                assert_eq!(place.root, self.at(name), "{from}");
-                assert_eq!(place.database, self.at(name).join(".milepost/milepost.db"), "{from}");
+                let paths = self.project_paths(&from);
+                assert_eq!((paths.worktree, paths.repository, paths.branch), (None, None, None), "{from}");
+                assert_eq!(paths.root, self.at(name), "{from}");
+                assert_eq!(paths.database, self.at(name).join(".milepost/milepost.db"), "{from}");
             }
         }
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn worktrees_and_submodules_belong_to_their_repository() {
         let folders = Folders::new();
-        let main = folders.place("main");
+        let main = folders.project_paths("main");
         let repository = main.repository.unwrap();
         assert_eq!(
             (repository.git_dir(), repository.common_dir()),
@@ -244,7 +244,7 @@ mod tests {
 
         folders.git("main", &["worktree", "add", "--quiet", "-b", "side", "../linked"]);
         folders.write("linked/sub/file", "");
-        let linked = folders.place("linked/sub");
+        let linked = folders.project_paths("linked/sub");
         assert_eq!((&linked.root, linked.branch.as_deref()), (&folders.at("linked"), Some("side")));
         assert_eq!(linked.database, main.database);
         let repository = linked.repository.unwrap();
@@ -253,19 +253,19 @@ mod tests {
         // Git from 2.48 on may write both paths relative.
         folders.write("linked/.git", "gitdir: ../main/.git/worktrees/linked\n");
         folders.write("main/.git/worktrees/linked/gitdir", "../../../../linked/.git\n");
-        assert_eq!(folders.place("linked").repository, Some(repository));
+        assert_eq!(folders.project_paths("linked").repository, Some(repository));
 
         folders.git(".", &["init", "--quiet", "over"]);
         folders.git("over", &["submodule", "--quiet", "add", "../main", "parts/sub"]);
         for _ in 0..2 {
-            let sub = folders.place("over/parts/sub");
+            let sub = folders.project_paths("over/parts/sub");
             assert_eq!(sub.worktree, Some(folders.at("over/parts/sub")));
             assert_eq!(sub.database, folders.at("over/.git/modules/parts/sub/milepost/milepost.db"));
             // Moves core.worktree into config.worktree.
             folders.git("over/parts/sub", &["sparse-checkout", "init"]);
         }
         folders.git("over/parts/sub", &["worktree", "add", "--quiet", "--detach", "../../../deep"]);
-        let deep = folders.place("deep").repository.unwrap();
+        let deep = folders.project_paths("deep").repository.unwrap();
         assert_eq!(deep.common_dir(), folders.at("over/.git/modules/parts/sub"));
     }
 
@@ -307,7 +307,7 @@ mod tests {
             folders.refuses("own");
         }
         folders.write("bare/config", "[Core] WorkTree = \"../own\" ; here\n");
-        assert!(folders.place("own").repository.is_some());
+        assert!(folders.project_paths("own").repository.is_some());
     }
 
     #[test]
@@ -331,10 +331,10 @@ mod tests {
         folders.refuses("main/d");
         // An empty `.git` folder is not a repository.
         fs::create_dir_all(folders.at("main/e/.git")).unwrap();
-        assert_eq!(folders.place("main/e").root, folders.at("main"));
+        assert_eq!(folders.project_paths("main/e").root, folders.at("main"));
         // A pipe inside of a git directory blocks nobody.
         fs::create_dir_all(folders.at("f/.git")).unwrap();
         pipe("f/.git/HEAD");
-        assert_eq!(folders.place("f").branch, None);
+        assert_eq!(folders.project_paths("f").branch, None);
     }
 }

@@ -340,9 +340,9 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
         milepost::internal::fs::atomic::Mode::Shared,
     )
     .unwrap();
-    let (key, place) =
+    let (key, project) =
         (vec!["state".into(), "checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
-    let pointer = Pointer { file: file.clone(), key, commit: false, place };
+    let pointer = Pointer { file: file.clone(), key, commit: false, project };
     let world = World::new(kind).with(Settings::default().pointer(Some(pointer)));
     let read = || std::fs::read_to_string(&file).unwrap();
     let first = world.mp.save(&run("a"), say("a")).unwrap();
@@ -502,8 +502,8 @@ fn the_pointers_commit_holds_its_file_alone() {
     write("other.txt", "two\n");
     git(&["add", "other.txt"]);
     write("untracked.txt", "x\n");
-    let (key, place) = (vec!["checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
-    let pointer = Pointer { file: dir.path().join("seed.json"), key, commit: true, place };
+    let (key, project) = (vec!["checkpointRef".into()], ProjectPaths::find(dir.path()).unwrap());
+    let pointer = Pointer { file: dir.path().join("seed.json"), key, commit: true, project };
     let world = World::new(Kind::Sqlite).with(Settings::default().pointer(Some(pointer)));
     let saved = world.mp.save(&run("r"), say("x")).unwrap();
     assert_eq!(*saved.pointer_error(), None);

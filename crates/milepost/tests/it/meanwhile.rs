@@ -169,7 +169,7 @@ fn a_session_is_stopped_whatever_comes_of_its_summary() {
     let store = Interleave::new(open(Kind::Sqlite, world.dir.path())).before_body(move |_, _, _| {
         if fails.load(Ordering::SeqCst) {
             let source = std::io::Error::other("the disk is gone").into();
-            return Err(StoreError::Read { place: "the store".into(), source });
+            return Err(StoreError::Read { location: "the store".into(), source });
         }
         Ok(())
     });
@@ -201,8 +201,8 @@ fn a_session_is_stopped_whatever_comes_of_its_summary() {
 fn an_older_save_does_not_overwrite_a_newer_pointer(#[case] summary: &'static str, #[case] status: Status) {
     let world = World::new(Kind::Sqlite);
     let file = world.dir.path().join("seed.json");
-    let place = ProjectPaths::find(world.dir.path()).unwrap();
-    let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
+    let project = ProjectPaths::find(world.dir.path()).unwrap();
+    let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, project };
     let settings = Settings::default().pointer(Some(pointer));
     let open = || open(Kind::Sqlite, world.dir.path());
     let second = Milepost::on(open()).with_settings(settings.clone());

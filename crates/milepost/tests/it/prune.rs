@@ -255,8 +255,8 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
 fn the_pointer_leaves_what_went(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seed.json");
-    let place = ProjectPaths::find(dir.path()).unwrap();
-    let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, place };
+    let project = ProjectPaths::find(dir.path()).unwrap();
+    let pointer = Pointer { file: file.clone(), key: vec!["ref".into()], commit: false, project };
     let store_limits = StoreLimits { ended_after: Some(90 * DAY), ..StoreLimits::default() };
     let world = World::new(kind).with(Settings::default().pointer(Some(pointer)).store_limits(store_limits));
     world.mp.save(&run("a"), say("1").status(Status::Failed)).unwrap();

@@ -37,7 +37,7 @@ impl Store for Full {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         if self.1.load(Ordering::SeqCst) {
             let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
-            return Err(StoreError::Write { place: "the disk".into(), source: source.into() });
+            return Err(StoreError::Write { location: "the disk".into(), source: source.into() });
         }
         self.0.write(run, decide)
     }

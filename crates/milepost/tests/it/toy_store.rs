@@ -32,7 +32,7 @@ impl StoreOpener for ToyOpener {
         let name = location.to_string_lossy().into_owned();
         let mut stores = STORES.lock().unwrap();
         if !options.create && !stores.contains_key(&name) {
-            return Err(StoreError::Missing { place: name });
+            return Err(StoreError::Missing { location: name });
         }
         let tables = Arc::clone(stores.entry(name.clone()).or_default());
         Ok(Box::new(ToyStore { name, tables }))
@@ -332,7 +332,7 @@ fn unknown_and_taken_schemes_are_refused() {
             "sqlite"
         }
         fn open(&self, _: &OsStr, _: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
-            Err(StoreError::Missing { place: String::new() })
+            Err(StoreError::Missing { location: String::new() })
         }
     }
     static IMPOSTOR: Impostor = Impostor;

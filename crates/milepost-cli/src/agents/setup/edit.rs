@@ -1,4 +1,4 @@
-//! Edits JSON settings in path: adds, replaces and removes items, and leaves every other byte as it is.
+//! Edits JSON settings in place: adds, replaces and removes items, and leaves every other byte as it is.
 //! In: a text and a path in it. Out: the text in its own style. `jsonc-parser` reads positions; its own editing is not used,
 //! because it changes line breaks around what it inserts. Every result is parsed again and compared with what was asked for.
 
@@ -61,7 +61,7 @@ impl Document {
         path.iter().try_fold(&self.root, |node, index| Some(&node.items().get(*index)?.value))
     }
 
-    /// The places of what is in an object or an array, with their names in an object.
+    /// The paths of the items of an object or array, with their names in an object.
     pub(crate) fn children(&self, path: &[usize]) -> Vec<(Option<&str>, ItemPath)> {
         let items = self.node(path).map_or(&[][..], Node::items).iter().enumerate();
         items.map(|(index, item)| (item.name.as_deref(), [path, &[index]].concat())).collect()
@@ -207,7 +207,7 @@ impl Document {
         let mut cuts = vec![(start..item.span.end, String::new())];
         match (item.comma, previous) {
             (Some(comma), _) => {
-                // A first item on the line of its bracket: the next one takes its path.
+                // A first item on the line of its bracket: the next one moves up to it.
                 let rest = &text[comma + 1..inner.end];
                 let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
                 let gap = if start == inner.start { blanks } else { 0 };

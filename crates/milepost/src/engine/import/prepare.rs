@@ -132,10 +132,10 @@ pub(super) fn prepared(
     body.source_details.dedup();
     let mut unsealed = Unsealed::new(body, state_given)?;
     if redaction.is_some()
-        && let Some(places) = redact::summarize_redactions(unsealed.members())
+        && let Some(redactions) = redact::summarize_redactions(unsealed.members())
     {
         let mut body = unsealed.into_body();
-        body.redacted = Some(places.merge(body.redacted.take()));
+        body.redacted = Some(redactions.merge(body.redacted.take()));
         unsealed = Unsealed::new(body, state_given)?;
     }
     Ok((Ready { unsealed, number: one.number, completed: one.completed }, replaced))

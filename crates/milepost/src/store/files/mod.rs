@@ -97,10 +97,10 @@ impl FilesStore {
         let text = match bounded::read(&path, 64) {
             // A path through a file that is no folder holds no store either.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Err(StoreError::Missing { place: self.place() });
+                return Err(StoreError::Missing { location: self.location() });
             }
             Err(e) => {
-                let denied = StoreError::denied(self.place(), &path, &e);
+                let denied = StoreError::denied(self.location(), &path, &e);
                 return Err(denied.unwrap_or_else(|| read_error(&path, e)));
             }
             Ok(text) => text,
@@ -108,7 +108,7 @@ impl FilesStore {
         let text = String::from_utf8_lossy(&text);
         match text.trim().parse::<u64>() {
             Ok(found) if found > FORMAT => {
-                Err(StoreError::Newer { place: self.place(), found, known: FORMAT })
+                Err(StoreError::Newer { location: self.location(), found, known: FORMAT })
             }
             Ok(FORMAT) => Ok(()),
             _ => Err(Damage::integrity(
@@ -120,7 +120,7 @@ impl FilesStore {
         }
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.root.display().to_string()
     }
 
@@ -137,10 +137,10 @@ impl FilesStore {
 
     fn lock_for_writing(&self) -> Result<FairLockGuard, StoreError> {
         if let Some(why) = &self.foreign {
-            return Err(StoreError::Untrusted { place: self.place(), why: why.clone() });
+            return Err(StoreError::Untrusted { location: self.location(), why: why.clone() });
         }
         self.lock.acquire(self.wait).map_err(|e| match e {
-            LockError::Busy(waited) => StoreError::Busy { place: self.place(), waited },
+            LockError::Busy(waited) => StoreError::Busy { location: self.location(), waited },
             LockError::Io(path, e) => self.write_error(&path, e),
         })
     }
@@ -148,9 +148,9 @@ impl FilesStore {
     fn write_error(&self, path: &Path, e: io::Error) -> StoreError {
         match e.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                StoreError::ReadOnly { place: self.place(), source: Box::new(e) }
+                StoreError::ReadOnly { location: self.location(), source: Box::new(e) }
             }
-            _ => StoreError::Write { place: path.display().to_string(), source: Box::new(e) },
+            _ => StoreError::Write { location: path.display().to_string(), source: Box::new(e) },
         }
     }
 
@@ -203,7 +203,7 @@ impl FilesStore {
 }
 
 fn read_error(path: &Path, e: io::Error) -> StoreError {
-    StoreError::Read { place: path.display().to_string(), source: Box::new(e) }
+    StoreError::Read { location: path.display().to_string(), source: Box::new(e) }
 }
 
 impl Store for FilesStore {

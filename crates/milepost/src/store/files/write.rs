@@ -89,7 +89,7 @@ impl FilesStore {
             None => {}
         }
         let left = history.remove_all(&dropped);
-        // Held no longer, so that what is cached can grow in place.
+        // Held no longer, so that what is cached can grow in location.
         drop(log);
         self.compact_if_long(run);
         Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
@@ -130,7 +130,7 @@ impl FilesStore {
         history::append(&path, end.at, &bytes).map_err(|e| match e {
             NotAppended::Unchanged(e) => self.write_error(&path, e),
             NotAppended::NotSynced(e) => StoreError::NotAcknowledged {
-                place: path.display().to_string(),
+                location: path.display().to_string(),
                 may_appear: change.puts.iter().map(|header| header.snapshot_id.clone()).collect(),
                 source: e.into(),
             },

@@ -1,4 +1,4 @@
-//! The default store: one SQLite file in WAL mode with `synchronous=FULL`, so that acknowledged means on disk.
+//! The default store: one SQLite file in WAL mode. A commit is synced before it is acknowledged (`connection/sync.rs`).
 //! In: decisions. Out: rows, each under a checksum. Writers of any process queue at two lock files before they begin;
 //! readers never wait. Connections are pooled, and reopened after a fork.
 
@@ -80,7 +80,7 @@ impl SqliteStore {
         };
         let found = std::fs::metadata(path);
         if let (false, Err(e)) = (options.create, &found)
-            && let Some(denied) = StoreError::denied(store.place(), path, e)
+            && let Some(denied) = StoreError::denied(store.location(), path, e)
         {
             return Err(denied);
         }
@@ -96,7 +96,7 @@ impl SqliteStore {
         let db = match db.filter(|_| known) {
             Some(db) => db,
             None if may_create => store.make()?,
-            None => return Err(StoreError::Missing { place: store.place() }),
+            None => return Err(StoreError::Missing { location: store.location() }),
         };
         store.return_to_pool(db);
         Ok(store)
@@ -114,7 +114,7 @@ impl SqliteStore {
             };
             let path = [self.path.clone(), wal].into_iter().find(denied)?;
             let path = std::path::absolute(&path).unwrap_or(path);
-            Some(StoreError::Denied { place: self.place(), path })
+            Some(StoreError::Denied { location: self.location(), path })
         }
         #[cfg(not(unix))]
         None
@@ -155,7 +155,7 @@ impl SqliteStore {
         }
         if version > schema::STORE_VERSION {
             return Err(StoreError::Newer {
-                place: self.place(),
+                location: self.location(),
                 found: version as u64,
                 known: schema::STORE_VERSION as u64,
             });
@@ -173,7 +173,7 @@ impl SqliteStore {
         })
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -210,7 +210,7 @@ impl SqliteStore {
         let mut db = match pooled {
             Some(db) => db,
             None if self.path.exists() => self.connect(access)?,
-            None => return Err(StoreError::Missing { place: self.place() }),
+            None => return Err(StoreError::Missing { location: self.location() }),
         };
         let result = work(&mut db);
         match &result {
@@ -258,28 +258,30 @@ impl SqliteStore {
 
     fn lock_for_writing(&self) -> Result<FairLockGuard, StoreError> {
         if let Some(why) = &self.options.foreign {
-            return Err(StoreError::Untrusted { place: self.place(), why: why.clone() });
+            return Err(StoreError::Untrusted { location: self.location(), why: why.clone() });
         }
         self.lock.acquire(self.options.wait).map_err(|e| match e {
-            LockError::Busy(waited) => StoreError::Busy { place: self.place(), waited },
+            LockError::Busy(waited) => StoreError::Busy { location: self.location(), waited },
             LockError::Io(_, e) => self.io_error(e),
         })
     }
 
     fn io_error(&self, e: std::io::Error) -> StoreError {
         use std::io::ErrorKind as K;
-        let place = self.place();
+        let location = self.location();
         match e.kind() {
-            K::PermissionDenied | K::ReadOnlyFilesystem => StoreError::ReadOnly { place, source: e.into() },
-            K::NotFound if !self.options.create => StoreError::Missing { place },
-            _ => StoreError::Write { place, source: e.into() },
+            K::PermissionDenied | K::ReadOnlyFilesystem => {
+                StoreError::ReadOnly { location, source: e.into() }
+            }
+            K::NotFound if !self.options.create => StoreError::Missing { location },
+            _ => StoreError::Write { location, source: e.into() },
         }
     }
 
     /// Says what an error of SQLite's means here.
     fn error(&self, e: rusqlite::Error) -> StoreError {
         use rusqlite::Error as E;
-        let place = self.place();
+        let location = self.location();
         // Tables are strict: a value of another kind than its column is a damaged page that still looks like one.
         let misread = matches!(
             e,
@@ -289,30 +291,30 @@ impl SqliteStore {
                 | E::Utf8Error(..)
         );
         if misread {
-            return Damage::integrity(Part::Pages, "an intact database", format!("{e} in {place}")).into();
+            return Damage::integrity(Part::Pages, "an intact database", format!("{e} in {location}")).into();
         }
         match e.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::Busy { place, waited: self.options.wait }
+                StoreError::Busy { location, waited: self.options.wait }
             }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Damage::integrity(Part::Pages, "an intact database", format!("{e} in {place}")).into()
+                Damage::integrity(Part::Pages, "an intact database", format!("{e} in {location}")).into()
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                StoreError::ReadOnly { place, source: e.into() }
+                StoreError::ReadOnly { location, source: e.into() }
             }
             Some(ErrorCode::OperationInterrupted) => {
-                StoreError::Read { place, source: "it took longer than the time limit".into() }
+                StoreError::Read { location, source: "it took longer than the time limit".into() }
             }
-            Some(ErrorCode::DiskFull) => StoreError::Write { place, source: e.into() },
-            _ => StoreError::Read { place, source: e.into() },
+            Some(ErrorCode::DiskFull) => StoreError::Write { location, source: e.into() },
+            _ => StoreError::Read { location, source: e.into() },
         }
     }
 
     /// As `error`, for what happens inside a write: whatever it was, nothing was written.
     fn write_error(&self, e: rusqlite::Error) -> StoreError {
         match self.error(e) {
-            StoreError::Read { place, source } => StoreError::Write { place, source },
+            StoreError::Read { location, source } => StoreError::Write { location, source },
             other => other,
         }
     }

@@ -120,13 +120,13 @@ fn search_rebuilt(
     let view = StoreView::load_readable(&connection);
     for (run, checkpoints) in &survey.found {
         let entry = found.entry(run.clone()).or_default();
-        for (sequence, place) in checkpoints {
-            if !is_lost(loss, place.stamp) || entry.checkpoints.contains_key(sequence) {
+        for (sequence, row) in checkpoints {
+            if !is_lost(loss, row.stamp) || entry.checkpoints.contains_key(sequence) {
                 continue;
             }
-            if let Some(document) = salvage::document(&connection, place.n, *sequence) {
+            if let Some(document) = salvage::document(&connection, row.n, *sequence) {
                 let marks = salvage::marks(&connection, run, *sequence);
-                entry.checkpoints.insert(*sequence, Recovered { stamp: place.stamp, document, marks });
+                entry.checkpoints.insert(*sequence, Recovered { stamp: row.stamp, document, marks });
             }
         }
         if let Some(tail) = tail(&view, run).filter(|tail| is_lost(loss, tail.stamp)) {
@@ -245,16 +245,16 @@ fn put_back_checkpoint(
 ) -> Result<bool> {
     let slot = Slot::issue(sequence, recovered.stamp);
     let Ok(sealed) = recovered.document.clone().into_sealed(&slot) else { return Ok(false) };
-    let place = params![n, integer(sequence)];
+    let key = params![n, integer(sequence)];
     let has_number = "SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2";
-    if tx.prepare_cached(has_number)?.exists(place)? || view.is_id_taken(&sealed.header().snapshot_id)? {
+    if tx.prepare_cached(has_number)?.exists(key)? || view.is_id_taken(&sealed.header().snapshot_id)? {
         return Ok(false);
     }
     // The neighbours may be packed against each other, which must not go past the one between them.
     let above = "SELECT min(sequence) FROM checkpoint WHERE run_n = ?1 AND sequence > ?2";
     let above: Option<u64> = tx
         .prepare_cached(above)?
-        .query_row(place, |row| row.get::<_, Option<i64>>(0)?.map(|_| number(row, 0)).transpose())?;
+        .query_row(key, |row| row.get::<_, Option<i64>>(0)?.map(|_| number(row, 0)).transpose())?;
     if let Some(above) = above {
         frames::make_dependant_whole(tx, n, above)?;
     }

@@ -47,10 +47,10 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
 /// Looks at every checkpoint that any index of the file still leads to.
 pub(super) fn survey(path: &Path) -> Result<Salvage> {
     let connection = connect(path)?;
-    let (places, incomplete) = StoreView::survey(&connection);
+    let (rows, incomplete) = StoreView::survey(&connection);
     // No index names appended rows: one at least is lost with their pages.
     let mut salvage = Salvage { found: BTreeMap::new(), lost: u64::from(incomplete) };
-    for (n, sequence, stamp) in places {
+    for (n, sequence, stamp) in rows {
         match document(&connection, n, sequence).and_then(|verified| verified.body().ok()) {
             Some(body) if body.sequence == sequence => {
                 salvage.found.entry(body.run_id).or_default().insert(sequence, Found { n, stamp });
@@ -73,7 +73,7 @@ pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option
 /// The caller holds the lock, so that no other writer is at work.
 pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResult<PathBuf> {
     let with = |suffix: &str| sibling(&store.path, suffix);
-    let failed = |e: std::io::Error| StoreError::Write { place: store.place(), source: e.into() };
+    let failed = |e: std::io::Error| StoreError::Write { location: store.location(), source: e.into() };
     let new_path = with("-salvaged");
     for suffix in super::opener::DATABASE_FILES {
         let _ = std::fs::remove_file(with(&format!("-salvaged{suffix}")));

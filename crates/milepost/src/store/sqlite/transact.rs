@@ -112,7 +112,7 @@ fn attempt<T>(
             Outcome::Changed { value, newest, adds } => (value, newest, adds),
         };
         let not_acknowledged =
-            |source| StoreError::NotAcknowledged { place: store.place(), may_appear: adds, source };
+            |source| StoreError::NotAcknowledged { location: store.location(), may_appear: adds, source };
         match tx.commit() {
             Err(e) if is_failed_sync(&e) => return Ok(Attempt::CommitFailed(not_acknowledged(e.into()))),
             committed => committed.map_err(failed)?,
@@ -141,7 +141,7 @@ fn rewrite_wal(store: &SqliteStore, db: &Db) -> Result<(), StoreError> {
     if rewritten < indexed {
         let expected = format!("{indexed} intact frames");
         return Err(
-            Damage::integrity(Part::Wal, expected, format!("{rewritten} in {}", store.place())).into()
+            Damage::integrity(Part::Wal, expected, format!("{rewritten} in {}", store.location())).into()
         );
     }
     Ok(())
