@@ -95,7 +95,7 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one",
         ),
         Error::ZeroInterval => hint(Exit::Usage, "give an interval such as 30s, 5m or 2h"),
-        Error::TimerThread(_) => no_hint(Exit::Failed),
+        Error::Provider(_) | Error::ProviderPanicked(_) | Error::TimerThread(_) => no_hint(Exit::Failed),
         Error::Forked { .. } => hint(Exit::Failed, "open the run again in this process"),
         Error::Interop(InteropError::Nothing { .. }) => hint(
             Exit::Usage,

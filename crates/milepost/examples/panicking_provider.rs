@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use milepost::ListQuery;
-use milepost::TickError;
 use milepost::model::Source;
 use milepost::{Milepost, Profile, Status};
 
@@ -50,7 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok::<_, Infallible>(tick)
         })
         .on_error(move |e| {
-            let count = if matches!(e, TickError::Save(_)) { &failing.refused } else { &failing.panicked };
+            let count = if !matches!(e, milepost::Error::Provider(_) | milepost::Error::ProviderPanicked(_)) {
+                &failing.refused
+            } else {
+                &failing.panicked
+            };
             count.fetch_add(1, SeqCst);
             eprintln!("not saved: {e}");
         })

@@ -210,6 +210,12 @@ pub enum Error {
         /// The checkpoint that has it.
         checkpoint: String,
     },
+    /// The provider of a timer's state failed.
+    #[error("the provider failed: {0}")]
+    Provider(String),
+    /// The provider of a timer's state panicked.
+    #[error("the provider panicked: {0}")]
+    ProviderPanicked(String),
     /// A timer with an interval of 0.
     #[error("the interval of a timer must be longer than 0")]
     ZeroInterval,
@@ -301,7 +307,11 @@ impl Error {
             #[cfg(feature = "brief")]
             Self::OverBudget(_) => R::BriefOverBudget,
             Self::BriefExists { .. } => R::CheckpointIdInvalid,
-            Self::ZeroInterval | Self::TimerThread(_) | Self::Forked { .. } => R::Usage,
+            Self::Provider(_)
+            | Self::ProviderPanicked(_)
+            | Self::ZeroInterval
+            | Self::TimerThread(_)
+            | Self::Forked { .. } => R::Usage,
             #[cfg(feature = "interop")]
             Self::Interop(InteropError::Document { source, .. }) => source.reason(),
             #[cfg(feature = "interop")]

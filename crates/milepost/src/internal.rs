@@ -9,7 +9,7 @@ pub mod brief {
     pub use crate::brief::parse::{InvalidUtf8, Section};
     pub use crate::brief::section::{REQUIRED_SECTIONS, SECTION_ORDER, SectionKind};
     pub use crate::brief::single_line::{is_unsafe, one_line};
-    pub use crate::brief::tokens::{HeuristicTokenizer, QUARTERS_PER_TOKEN};
+    pub use crate::brief::tokens::{HeuristicTokenizer, QUARTERS_PER_TOKEN, TokenCounter};
     pub use crate::engine::brief::{CheckpointBrief, fresh_id};
     pub use crate::front_matter::{Field, FrontMatter, Warning};
 }
@@ -21,7 +21,7 @@ pub mod capture {
 
 /// The system's clock.
 pub mod clock {
-    pub use crate::clock::SystemClock;
+    pub use crate::clock::{FrozenClock, SystemClock};
 }
 
 /// The engine's helpers for commands.
@@ -61,7 +61,8 @@ pub mod model {
     pub use crate::model::id::{StoreId, random_suffix};
     pub use crate::model::json::{FromRawJson, JsonPath, RawObject};
     pub use crate::model::manifest::Manifest;
-    pub use crate::model::policy::{CaptureWhen, PAI_PHASES, Retention, SizeLimits, StoreLimits};
+    pub use crate::model::policy::{CaptureWhen, KeepCount, PAI_PHASES, Retention, SizeLimits, StoreLimits};
+    pub use crate::model::run::RunOrigin;
     pub use crate::model::schema::schema;
 }
 

@@ -58,23 +58,23 @@ pub mod store;
 mod trigger;
 mod trust;
 
-pub use clock::{Clock, FrozenClock};
+pub use clock::Clock;
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CopyProgress, CopyReport, DeleteReport, Diff, EventList, FailedOutcome,
-    GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions,
-    PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved,
-    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope,
+    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, GitCounts, ListQuery,
+    ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep,
+    Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings,
+    ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope,
 };
 #[cfg(feature = "interop")]
-pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport, ImportStage};
+pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};
 pub use error::{Error, ReasonCode};
 pub use model::{Profile, Source, Status};
 pub use owner::Liveness;
 pub use redact::{AllowList, Redaction};
 pub use run::{
-    Autosave, Heartbeat, Run, RunBuilder, Session, SessionEvent, SessionOptions, TaskGuard, TickError,
-    TimerGuard, format_duration, recommended_interval,
+    Run, RunBuilder, SaveTimer, Session, SessionEvent, SessionOptions, TaskGuard, TimerGuard,
+    format_duration, recommended_interval,
 };
 
 /// The guide's code, compiled and run.

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use anyhow::{Context, Result};
-use milepost::brief::{Brief, FitOptions, Overflow, TokenCounter};
+use milepost::brief::{Brief, FitOptions, Overflow};
+use milepost::internal::brief::TokenCounter;
 
 use super::measure::{Row, pairs};
 

@@ -24,7 +24,7 @@ pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
     while done < checkpoints {
         let batch = (checkpoints - done).min(2000);
         let mut failed = None;
-        engine.store().write(&run, &mut |view| {
+        engine.raw_store().write(&run, &mut |view| {
             let mut slot = view.slot.clone();
             let record = view
                 .record

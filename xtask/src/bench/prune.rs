@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use milepost::model::{KeepCount, Profile};
+use milepost::internal::model::KeepCount;
+use milepost::model::Profile;
 use milepost::store::{Maintenance, OpenOptions, StoreUrl};
 use milepost::{Milepost, Save};
 use milepost::{PruneOptions, Settings};
@@ -72,7 +73,7 @@ fn counts() -> Result<Vec<Row>> {
         lines.push(Row::count(what, left as f64, LEFT as f64, 1.0));
         let lean = open(&lean, KeepCount::Last(LEFT as u64))?;
         fill(&lean, LEFT)?;
-        lean.store().maintain(Maintenance::Compact)?;
+        lean.raw_store().maintain(Maintenance::Compact)?;
         let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes() as f64);
         let what = format!("bytes after that, beside a store that never held more than 50, {name}");
         // Both keep their events, of which the pruned one has four times as many.
@@ -150,7 +151,7 @@ fn sqlite() -> Result<Row> {
     let db = folder.path().join("full.db");
     let full = StoreUrl::sqlite(db.clone());
     let copy = |place: &Path| {
-        open(&full, KeepCount::All)?.store().maintain(Maintenance::Compact)?;
+        open(&full, KeepCount::All)?.raw_store().maintain(Maintenance::Compact)?;
         fs::copy(&db, place.join("copy.db")).context("copying the store")?;
         Ok(StoreUrl::sqlite(place.join("copy.db")))
     };

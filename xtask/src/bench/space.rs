@@ -21,13 +21,13 @@ pub fn bytes(short: bool) -> Result<Vec<Row>> {
             engine.save(&run, Save::new().profile(Profile::Pai).state_text(&work.json())?)?;
             if i == 9 {
                 // The empty tables and the two whole documents are there however long the history gets.
-                engine.store().maintain(Maintenance::Compact)?;
+                engine.raw_store().maintain(Maintenance::Compact)?;
                 before = engine.store().info()?.bytes();
             } else if i > 9 {
                 changed += step;
             }
         }
-        engine.store().maintain(Maintenance::Compact)?;
+        engine.raw_store().maintain(Maintenance::Compact)?;
         let grown = engine.store().info()?.bytes() - before;
         let each = |n: f64| n / saves as f64;
         let what = format!("bytes a checkpoint in the file, {size} KB, beside the bytes that changed");

@@ -7,7 +7,8 @@ mod corpus;
 mod truncate;
 
 use anyhow::{Result, bail, ensure};
-use milepost::brief::{Brief, FitOptions, Overflow, TokenCounter};
+use milepost::brief::{Brief, FitOptions, Overflow};
+use milepost::internal::brief::TokenCounter;
 
 use corpus::{CorpusPart, Document, Weight};
 

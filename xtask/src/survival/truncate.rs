@@ -1,7 +1,8 @@
 //! Plain ways to cut a text to a budget, counted as the brief is.
 
-use milepost::brief::{Brief, TokenCounter};
+use milepost::brief::Brief;
 use milepost::internal::brief::SectionKind;
+use milepost::internal::brief::TokenCounter;
 
 fn fits(text: &str, budget: u64) -> bool {
     TokenCounter::default().tokens(text) <= budget

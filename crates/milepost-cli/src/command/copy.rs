@@ -1,8 +1,8 @@
 //! `copy`: everything from one store to another, bytes and seals unchanged.
 
 use milepost::Milepost;
+use milepost::internal::model::RunOrigin;
 use milepost::internal::store::identity::StoreTrust;
-use milepost::model::RunOrigin;
 use milepost::store::StoreUrl;
 
 use crate::context::Context;
@@ -50,8 +50,8 @@ pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocum
     let target = Milepost::at(&to, &options.create(true).foreign(None))?;
     let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
     let mut progress = context.output.progress();
-    let copied =
-        source.copy_to(&target, origin.as_ref(), &mut |n| progress.of("checkpoints copied", n, total))?;
+    let copied = source
+        .copy_with_origin(&target, origin.as_ref(), &mut |n| progress.of("checkpoints copied", n, total))?;
     let compared = if args.verify {
         Some(source.compare_with(&target, &mut |n| progress.of("checkpoints compared", n, total))?)
     } else {

@@ -38,7 +38,7 @@ pub(crate) fn execute(args: DeleteArgs, context: &Context<'_>) -> Result<DeleteD
         schema: "milepost.delete/1",
         checkpoints: summary.checkpoints(),
         removed: listed.into_iter().map(|listed| listed.entry().header.snapshot_id().clone()).collect(),
-        bytes_freed: if args.dry_run { 0 } else { mp.delete(&run)?.bytes_freed() },
+        bytes_freed: if args.dry_run { 0 } else { mp.delete(&run)? },
         dry_run: args.dry_run,
         run_id: run,
     })

@@ -6,7 +6,7 @@ use milepost::internal::fs::atomic;
 use milepost::internal::preview_import;
 use milepost::interop::Format;
 use milepost::store::StoreError;
-use milepost::{Error, ImportOptions, ImportReport, ImportStage, Redaction};
+use milepost::{Error, ImportOptions, ImportReport, Redaction};
 
 use crate::config::parse_choice;
 use crate::context::Context;
@@ -64,9 +64,9 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
         .redaction(args.no_redact.then_some(Redaction::Off))
         .location(context.run_options().location);
     let mut progress = context.output.progress();
-    let mut report_stage = |stage: ImportStage| match stage {
-        ImportStage::Read(n) => progress.at("files read", n),
-        ImportStage::Written(n, total) => progress.of("checkpoints imported", n, total),
+    let mut report_stage = |n: u64, total: Option<u64>| match total {
+        None => progress.at("files read", n),
+        Some(total) => progress.of("checkpoints imported", n, total),
     };
     let report = if args.dry_run {
         match context.open_read_only() {

@@ -53,7 +53,7 @@ fn confirm(
     let output = context.output;
     let shown = format::clean(&shell_words(command));
     let foreign = handover::is_foreign(from) || context.foreign().is_some();
-    let lead = match from.detail.summary().intact().and_then(|record| record.origin().as_ref()) {
+    let lead = match from.detail.summary().intact().and_then(|record| record.origin()) {
         Some(origin) => format!("run {run} came from {} {}", origin.kind, format::clean(&origin.from)),
         None => format!("run {run} recorded this command"),
     };

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use milepost::internal::model::KeepCount;
 use milepost::internal::model::StoreLimits;
-use milepost::model::{KeepCount, Profile};
+use milepost::model::Profile;
 
 use super::Settings;
 use super::value::{Age, RawValue, SettingValue, Size};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use milepost::AllowList;
-use milepost::model::{KeepCount, Profile};
+use milepost::internal::model::KeepCount;
+use milepost::model::Profile;
 
 /// A value as it was written: text from a flag or a variable, or whatever a file holds.
 #[derive(Clone)]

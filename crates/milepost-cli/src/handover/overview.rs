@@ -54,7 +54,7 @@ impl Overview {
             phase: working.and_then(|working| working.phase().clone()),
             agent: record.and_then(|record| record.agent().clone()),
             origin: record
-                .and_then(|record| record.origin().as_ref())
+                .and_then(|record| record.origin())
                 .map(|origin| format!("{} {}", origin.kind, origin.from)),
             worktree: record
                 .and_then(|record| record.worktree().clone().or_else(|| record.project().clone())),

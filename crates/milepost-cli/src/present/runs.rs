@@ -91,7 +91,7 @@ fn row(summary: &RunSummary, worktree: &str, now: Timestamp) -> Vec<Cell> {
 /// Where a run works: its branch, and its folder unless that is this one.
 fn location(record: &RunRecord, worktree: &str) -> String {
     let folder = record.folder().map_or("", String::as_str);
-    if let Some(origin) = &record.origin() {
+    if let Some(origin) = record.origin() {
         return format!("{} {}", origin.kind, origin.from);
     }
     match (&record.branch(), is_here(record, worktree)) {

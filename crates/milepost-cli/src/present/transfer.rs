@@ -235,8 +235,8 @@ impl CopyDocument {
         let note = |(path, message)| ImportNote { path, message };
         Self {
             schema: "milepost.copy/1",
-            copied: report.count().copied(),
-            unchanged: report.count().unchanged(),
+            copied: report.copied(),
+            unchanged: report.unchanged(),
             runs: report.runs(),
             skipped: report.skipped().iter().cloned().map(skipped).collect(),
             warnings: [],

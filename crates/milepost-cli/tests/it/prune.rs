@@ -17,8 +17,9 @@ fn ids(env: &TestEnvironment, args: &[&str]) -> Vec<String> {
 
 /// Saves a checkpoint as of so many hours ago.
 fn save_as_of(store: &str, run: &str, hours: i64) {
+    use milepost::Clock;
+    use milepost::internal::clock::FrozenClock;
     use milepost::internal::clock::SystemClock;
-    use milepost::{Clock, FrozenClock};
     let url = store.parse().unwrap();
     let options = milepost::store::OpenOptions::new().create(true);
     let then = SystemClock.now() - jiff::SignedDuration::from_hours(hours);

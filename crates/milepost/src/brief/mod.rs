@@ -31,7 +31,8 @@ pub(crate) use merge::MergedBrief;
 pub(crate) use parse::{InvalidUtf8, Section};
 pub(crate) use section::{REQUIRED_SECTIONS, SECTION_ORDER, SectionKind};
 pub(crate) use tokens::QUARTERS_PER_TOKEN;
-pub use tokens::{TokenCounter, Tokenizer};
+pub(crate) use tokens::TokenCounter;
+pub use tokens::Tokenizer;
 
 /// A parsed brief.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -50,14 +50,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub use delete::DeleteReport;
 pub use diff::Diff;
 pub(crate) use due::Due;
 pub use events::EventList;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, ExportReport};
 #[cfg(feature = "interop")]
-pub use import::{ImportOptions, ImportReport, ImportStage};
+pub use import::{ImportOptions, ImportReport};
 pub use list::{CheckpointList, ListQuery, ListedCheckpoint};
 pub use mark::MarkChange;
 pub use prune::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
@@ -72,7 +71,7 @@ pub use show::ShownCheckpoint;
 pub(crate) use start::{StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
-pub use transfer::{CopyProgress, CopyReport};
+pub use transfer::CopyReport;
 pub use verify::{VerifyReport, VerifyScope};
 
 use serde::Serialize;
@@ -87,7 +86,9 @@ use crate::model::{
 use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
 use crate::store::project_paths::ProjectPaths;
-use crate::store::{Commit, Decide, OpenOptions, Receipt, Store, StoreError, StoreUrl, WriteDecision};
+use crate::store::{
+    Commit, Decide, OpenOptions, Receipt, Store, StoreError, StoreReader, StoreUrl, WriteDecision,
+};
 
 options! {
     /// What an engine decides by.
@@ -96,7 +97,7 @@ options! {
         /// The profile of runs that are opened without one.
         pub(crate) profile: Option<Profile>,
         /// Replaces the profile's number of kept checkpoints.
-        pub(crate) keep_last: Option<KeepCount>,
+        pub(crate) keep_last: Option<KeepCount> [internal],
         /// Replaces the profile's age; `Some(None)` is any age.
         pub(crate) max_age: Option<Option<Duration>>,
         /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
@@ -127,6 +128,12 @@ options! {
 }
 
 impl Settings {
+    /// Sets how many of the newest checkpoints of a run stay, at least 1, whatever its profile says.
+    #[must_use]
+    pub fn keep_newest(self, count: u64) -> Self {
+        self.keep_last(KeepCount::Last(count.max(1)))
+    }
+
     /// Sets the maximum size of one field in bytes (0 = no limit).
     #[must_use]
     pub fn max_field_bytes(mut self, bytes: u64) -> Self {
@@ -274,9 +281,14 @@ impl Milepost {
         self
     }
 
-    /// The store.
-    #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn store(&self) -> &dyn Store {
+    /// The store, to read from.
+    pub fn store(&self) -> StoreReader<'_> {
+        StoreReader(&*self.store)
+    }
+
+    /// The store. What is written through it does not pass redaction.
+    #[cfg(feature = "internal")]
+    pub fn raw_store(&self) -> &dyn Store {
         &*self.store
     }
 

@@ -17,27 +17,34 @@ use crate::store::{
 const BATCH: usize = 64;
 
 /// How many checkpoints were copied, and how many were there already.
-#[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CopyProgress {
-    /// Copied.
-    #[getter(copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CopyProgress {
     pub(crate) copied: u64,
-    /// There already.
-    #[getter(copy)]
     pub(crate) unchanged: u64,
 }
 
 /// What a copy did.
 #[derive(Getters, Debug, Default)]
 pub struct CopyReport {
-    /// Checkpoints.
-    #[getter(copy)]
+    #[getter(skip)]
     pub(crate) count: CopyProgress,
     /// Runs that were looked at.
     #[getter(copy)]
     pub(crate) runs: u64,
     /// What could not be copied, and why.
     pub(crate) skipped: Vec<(String, String)>,
+}
+
+impl CopyReport {
+    /// How many checkpoints were copied.
+    pub fn copied(&self) -> u64 {
+        self.count.copied
+    }
+
+    /// How many checkpoints were there already.
+    pub fn unchanged(&self) -> u64 {
+        self.count.unchanged
+    }
 }
 
 /// How two stores differ.
@@ -62,9 +69,14 @@ fn stamp(row: &Result<Row, StoreError>) -> u64 {
 }
 
 impl Milepost {
-    /// Copies everything to another store, in the order in which it was written. Runs get `origin` unless they have one:
-    /// `None` is for a copy between two stores that the user trusts.
-    pub fn copy_to(
+    /// Copies everything to another store that the caller trusts as well, in the order in which it was written.
+    pub fn copy_to(&self, to: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<CopyReport, Error> {
+        self.copy_with_origin(to, None, progress)
+    }
+
+    /// Copies everything to another store. Runs without an origin get this one.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn copy_with_origin(
         &self,
         to: &Milepost,
         origin: Option<&RunOrigin>,

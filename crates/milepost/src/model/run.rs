@@ -207,6 +207,7 @@ pub struct RunRecord {
     /// Where it came from, if not from work that this store has seen. Such a run is foreign: it is not given to an agent
     /// unless a person asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[getter(skip)]
     pub(crate) origin: Option<RunOrigin>,
     /// The project's root.
     pub(crate) project: Option<String>,
@@ -265,6 +266,12 @@ impl RunRecord {
     /// Whether it came from elsewhere: such a run is given to an agent only if a person asks for it.
     pub fn is_foreign(&self) -> bool {
         self.origin.is_some()
+    }
+
+    /// Where it came from, if it was not recorded in this store.
+    #[cfg(feature = "internal")]
+    pub fn origin(&self) -> Option<&RunOrigin> {
+        self.origin.as_ref()
     }
 
     /// A record of a run that begins now.

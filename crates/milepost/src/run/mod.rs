@@ -19,7 +19,7 @@ pub use interval::{format_duration, recommended_interval};
 pub use open::RunBuilder;
 pub use session::{Session, SessionEvent, SessionOptions};
 pub use task::TaskGuard;
-pub use tick::{Autosave, Heartbeat, TickError, TimerGuard};
+pub use tick::{SaveTimer, TimerGuard};
 
 use crate::Error;
 use crate::engine::state::parse_state;
@@ -264,13 +264,13 @@ impl Run {
     }
 
     /// Saves what was last put, every `interval`: 30 s is usual. Nothing happens before `start`.
-    pub fn autosave(&self, interval: std::time::Duration) -> Autosave {
-        Autosave::new(self.clone(), interval)
+    pub fn autosave(&self, interval: std::time::Duration) -> SaveTimer {
+        SaveTimer::autosave(self.clone(), interval)
     }
 
     /// Says every `interval` that the work is under way, and only while it is: 120 s is usual.
-    pub fn heartbeat(&self, interval: std::time::Duration) -> Heartbeat {
-        Heartbeat::new(self.clone(), interval)
+    pub fn heartbeat(&self, interval: std::time::Duration) -> SaveTimer {
+        SaveTimer::heartbeat(self.clone(), interval)
     }
 }
 

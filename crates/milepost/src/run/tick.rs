@@ -14,22 +14,8 @@ use crate::error::error_chain;
 use crate::model::RawJson;
 use crate::trigger::Timer;
 
-/// Why a tick saved nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum TickError {
-    /// The provider gave no state.
-    #[error("the provider failed: {0}")]
-    Provider(String),
-    /// The provider panicked.
-    #[error("the provider panicked: {0}")]
-    Panicked(String),
-    /// The checkpoint could not be saved.
-    #[error(transparent)]
-    Save(#[from] Error),
-}
-
-type Provider = Box<dyn FnMut() -> Result<RawJson, TickError> + Send>;
-type Callback = Box<dyn FnMut(&TickError) + Send>;
+type Provider = Box<dyn FnMut() -> Result<RawJson, Error> + Send>;
+type Callback = Box<dyn FnMut(&Error) + Send>;
 
 /// What every tick does.
 struct Ticker {
@@ -63,14 +49,14 @@ impl Ticker {
         result.ok().flatten()
     }
 
-    fn save(&mut self) -> Result<Option<Saved>, TickError> {
+    fn save(&mut self) -> Result<Option<Saved>, Error> {
         self.run.engine()?;
         if let Some(provider) = &mut self.provider {
             let given = catch_unwind(AssertUnwindSafe(provider));
-            let state = given.map_err(|panic| TickError::Panicked(words(&*panic)))??;
+            let state = given.map_err(|panic| Error::ProviderPanicked(panic_message(&*panic)))??;
             *lock(&self.run.inner.state) = Some(state);
         }
-        Ok(self.run.save_while(Save::new().reason(self.what), self.condition)?)
+        self.run.save_while(Save::new().reason(self.what), self.condition)
     }
 
     fn remember(&mut self, message: String) {
@@ -96,8 +82,8 @@ impl Ticker {
     }
 }
 
-/// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+/// The message of a panic.
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
@@ -110,27 +96,28 @@ pub struct TimerGuard {
 }
 
 impl TimerGuard {
-    fn start(mut ticker: Ticker, interval: Duration) -> Result<Self, Error> {
-        Ok(Self { timer: Timer::every(interval, move || drop(ticker.tick()))? })
-    }
-
     /// Ends the timer and waits for a tick that is under way. As often as one likes.
     pub fn stop(&self) {
         self.timer.stop();
     }
 }
 
-/// An auto-save to be started: saves what was last put, or what a provider gives. An idle one confirms the checkpoint
-/// before and flushes nothing out of the history; a run that has ended stays so.
-#[must_use = "an auto-save does nothing before it is started"]
-pub struct Autosave {
+/// A timer that saves a run, to be started. `Run::autosave` makes one that saves what was last put, or what a provider
+/// gives; `Run::heartbeat` one that says that the work is under way, and only while it is. An idle tick confirms the
+/// checkpoint before it; a run that has ended stays as it is.
+#[must_use = "a timer does nothing before it is started"]
+pub struct SaveTimer {
     ticker: Ticker,
     interval: Duration,
 }
 
-impl Autosave {
-    pub(super) fn new(run: Run, interval: Duration) -> Self {
+impl SaveTimer {
+    pub(super) fn autosave(run: Run, interval: Duration) -> Self {
         Self { ticker: Ticker::new(run, "autosave", SaveCondition::Open), interval }
+    }
+
+    pub(super) fn heartbeat(run: Run, interval: Duration) -> Self {
+        Self { ticker: Ticker::new(run, "heartbeat", SaveCondition::InProgress), interval }
     }
 
     /// Asks for the state at every tick, instead of taking what was last put.
@@ -139,55 +126,27 @@ impl Autosave {
         mut state: impl FnMut() -> Result<T, E> + Send + 'static,
     ) -> Self {
         self.ticker.provider = Some(Box::new(move || {
-            let state = state().map_err(|e| TickError::Provider(e.to_string()))?;
-            RawJson::of(&state).map_err(|e| TickError::Provider(e.to_string()))
+            let state = state().map_err(|e| Error::Provider(e.to_string()))?;
+            RawJson::of(&state).map_err(|e| Error::Provider(e.to_string()))
         }));
         self
     }
 
-    /// Is called with whatever a tick fails with, on the timer's thread.
-    pub fn on_error(mut self, callback: impl FnMut(&TickError) + Send + 'static) -> Self {
+    /// Calls back with the error of every tick that fails, on the timer's thread.
+    pub fn on_error(mut self, callback: impl FnMut(&Error) + Send + 'static) -> Self {
         self.ticker.on_error = Some(Box::new(callback));
         self
     }
 
-    /// Does what one tick does, now and on this thread, for programs with a timer of their own. `None` where it failed,
-    /// which the callback and the events tell, or where the run has ended.
+    /// Does what one tick does, now and on this thread, for programs with a timer of their own. `None` if it failed,
+    /// which the callback and the events report, or if the run has ended or is not under way.
     pub fn tick(&mut self) -> Option<Saved> {
         self.ticker.tick()
     }
 
     /// Starts the timer. An interval of 0 is refused.
     pub fn start(self) -> Result<TimerGuard, Error> {
-        TimerGuard::start(self.ticker, self.interval)
-    }
-}
-
-/// A heartbeat to be started: says that the work is under way, and only while it is.
-#[must_use = "a heartbeat does nothing before it is started"]
-pub struct Heartbeat {
-    ticker: Ticker,
-    interval: Duration,
-}
-
-impl Heartbeat {
-    pub(super) fn new(run: Run, interval: Duration) -> Self {
-        Self { ticker: Ticker::new(run, "heartbeat", SaveCondition::InProgress), interval }
-    }
-
-    /// Is called with whatever a beat fails with, on the timer's thread.
-    pub fn on_error(mut self, callback: impl FnMut(&TickError) + Send + 'static) -> Self {
-        self.ticker.on_error = Some(Box::new(callback));
-        self
-    }
-
-    /// Does what one beat does, now and on this thread. `None` where it failed, or where the work is not under way.
-    pub fn tick(&mut self) -> Option<Saved> {
-        self.ticker.tick()
-    }
-
-    /// Starts the timer. An interval of 0 is refused.
-    pub fn start(self) -> Result<TimerGuard, Error> {
-        TimerGuard::start(self.ticker, self.interval)
+        let Self { mut ticker, interval } = self;
+        Ok(TimerGuard { timer: Timer::every(interval, move || drop(ticker.tick()))? })
     }
 }

@@ -15,6 +15,7 @@ mod opener;
 mod options;
 pub(crate) mod project_paths;
 mod query;
+mod reader;
 mod repository;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
@@ -37,6 +38,7 @@ pub use query::{
     CheckpointEntry, CheckpointFilter, Cursor, EventPage, EventQuery, HeaderQuery, RetentionEntry, Row,
     RunQuery, RunRow, StoredRun,
 };
+pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use url::StoreUrl;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use milepost::FrozenClock;
+use milepost::internal::clock::FrozenClock;
 use milepost::internal::engine::Pointer;
 use milepost::internal::engine::RunOptions;
 use milepost::internal::engine::StartOptions;

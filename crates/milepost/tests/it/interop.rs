@@ -24,7 +24,7 @@ fn fixtures(format: &str) -> PathBuf {
 }
 
 fn import(mp: &Milepost, format: Option<Format>, path: &Path) -> ImportReport {
-    mp.import(&ImportOptions::new(path).format(format), &mut |_| {}).unwrap()
+    mp.import(&ImportOptions::new(path).format(format), &mut |_, _| {}).unwrap()
 }
 
 fn exporting(format: Format, name: &str, path: PathBuf) -> ExportOptions {
@@ -347,7 +347,7 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         std::fs::write(&out, text).unwrap();
         let fresh = World::new(kind);
         let what = ImportOptions::new(out).format(format);
-        match fresh.mp.import(&what, &mut |_| {}) {
+        match fresh.mp.import(&what, &mut |_, _| {}) {
             Ok(report) => {
                 assert_eq!((format, report.imported(), report.skipped().len()), (Format::Jsonl, 2, 1))
             }
@@ -378,9 +378,9 @@ fn a_copy_there_and_back_is_the_same() {
     first.mp.mark(&entry, &change).unwrap();
     let note = milepost::model::Change::Note("waits".into());
     first.mp.apply(&run("turn-2"), vec![note], Save::new()).unwrap();
-    let copied = first.mp.copy_to(&files.mp, None, &mut |_| {}).unwrap();
-    assert_eq!(copied.count().copied(), 3 + 20 + 150);
-    files.mp.copy_to(&last.mp, None, &mut |_| {}).unwrap();
+    let copied = first.mp.copy_to(&files.mp, &mut |_| {}).unwrap();
+    assert_eq!(copied.copied(), 3 + 20 + 150);
+    files.mp.copy_to(&last.mp, &mut |_| {}).unwrap();
     for (a, b) in [(&first, &files), (&files, &last), (&first, &last), (&last, &first)] {
         let compared = a.mp.compare_with(&b.mp, &mut |_| {}).unwrap();
         assert_eq!(compared.checked(), 173);
@@ -391,18 +391,18 @@ fn a_copy_there_and_back_is_the_same() {
         all.iter().map(|listed| listed.entry().header.snapshot_id().to_string()).collect()
     };
     assert_eq!(order(&first), order(&last), "the order over all runs stays");
-    let again = first.mp.copy_to(&last.mp, None, &mut |_| {}).unwrap();
-    assert_eq!((again.count().copied(), again.count().unchanged()), (0, 173));
+    let again = first.mp.copy_to(&last.mp, &mut |_| {}).unwrap();
+    assert_eq!((again.copied(), again.unchanged()), (0, 173));
     // What was changed here since is found, and a conflict is refused.
     last.mp.save(&run("turn-0"), Save::new().summary("went on")).unwrap();
     assert!(!first.mp.compare_with(&last.mp, &mut |_| {}).unwrap().differences().is_empty());
     first.mp.save(&run("turn-0"), Save::new().summary("went on as well")).unwrap();
-    assert!(matches!(first.mp.copy_to(&last.mp, None, &mut |_| {}), Err(Error::Conflict { .. })));
+    assert!(matches!(first.mp.copy_to(&last.mp, &mut |_| {}), Err(Error::Conflict { .. })));
 }
 
 #[test]
 fn what_would_be_imported_is_said_without_a_store() {
     let what = ImportOptions::new(fixtures("markdown"));
-    let report = preview_import(None, &what, &mut |_| {}).unwrap();
+    let report = preview_import(None, &what, &mut |_, _| {}).unwrap();
     assert_eq!((report.imported(), report.unchanged(), report.runs().len()), (5, 0, 4));
 }

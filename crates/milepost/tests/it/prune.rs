@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::internal::engine::Pointer;
+use milepost::internal::model::KeepCount;
 use milepost::internal::model::StoreLimits;
 use milepost::internal::store::ProjectPaths;
-use milepost::model::{KeepCount, Profile, Status};
+use milepost::model::{Profile, Status};
 use milepost::{
     ListQuery, MarkChange, PruneAction, PruneOptions, PruneReport, Reference, Settings, VerifyScope,
 };

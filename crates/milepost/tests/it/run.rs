@@ -12,7 +12,7 @@ use milepost::store::{
 };
 use milepost::{Error, Milepost, Profile, ReasonCode, Run, Save, Status};
 use milepost::{ListQuery, Reference};
-use milepost::{TaskGuard, TickError, TimerGuard};
+use milepost::{TaskGuard, TimerGuard};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, open, run};
@@ -260,7 +260,7 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
     let failures = Arc::new(AtomicU64::new(0));
     let seen = failures.clone();
     let mut auto = r.autosave(Duration::from_secs(30)).on_error(move |e| {
-        assert!(matches!(e, TickError::Save(Error::Store(StoreError::Write { .. }))));
+        assert!(matches!(e, Error::Store(StoreError::Write { .. })));
         seen.fetch_add(1, Ordering::SeqCst);
     });
     r.begin_task("before").unwrap().complete_with(&0).unwrap();
@@ -293,15 +293,13 @@ fn a_busy_store_is_reported_and_the_next_tick_runs() {
         let r = mp.run("r").rejoin_or_start().unwrap();
         let told: Arc<Mutex<Vec<ReasonCode>>> = Arc::default();
         let seen = told.clone();
-        let mut auto = r.autosave(Duration::from_secs(30)).on_error(move |e| match e {
-            TickError::Save(e) => seen.lock().unwrap().push(e.reason()),
-            other => panic!("{other}"),
-        });
+        let mut auto =
+            r.autosave(Duration::from_secs(30)).on_error(move |e| seen.lock().unwrap().push(e.reason()));
         let (other, id) = (open(Duration::from_secs(10)), r.id().clone());
         let (begun, has_begun) = std::sync::mpsc::channel();
         let (release, released) = std::sync::mpsc::channel::<()>();
         let writer = std::thread::spawn(move || {
-            let written = other.store().write(&id, &mut |_| {
+            let written = other.raw_store().write(&id, &mut |_| {
                 begun.send(()).unwrap();
                 let _ = released.recv();
                 milepost::store::WriteDecision::NoChange

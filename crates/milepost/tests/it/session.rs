@@ -323,7 +323,7 @@ fn what_waited_in_the_outbox_forgets_nothing() {
 fn a_record_from_elsewhere_does_not_steer_a_look() {
     use milepost::internal::capture::CaptureOptions;
     use milepost::internal::engine::{Caller, RunResolution};
-    use milepost::model::RunOrigin;
+    use milepost::internal::model::RunOrigin;
     use milepost::store::{Commit, WriteDecision};
     use milepost_testkit::fixtures::set_member;
 
@@ -348,7 +348,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
             let record = set_member(&record, "origin", &serde_json::to_string(&origin).unwrap());
             WriteDecision::Commit(Box::new(Commit::new(record)))
         };
-        world.mp.store().write(&name, &mut { forge }).unwrap();
+        world.mp.raw_store().write(&name, &mut { forge }).unwrap();
         let seen = world.mp.capture_workspace(&name, &CaptureOptions::at(dir.path())).unwrap();
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
         assert_eq!(seen.watch.is_empty(), origin.is_some(), "{:?}", seen.watch);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use milepost::internal::capture::CaptureOptions;
 use milepost::internal::engine::SaveOptions;
 
+use milepost::internal::model::KeepCount;
 use milepost::internal::model::StoreLimits;
-use milepost::model::{KeepCount, Source};
+use milepost::model::Source;
 use milepost::{Milepost, Profile, PruneOptions, Save, Settings, Status};
 use milepost_testkit::fault::CountCalls;
 use rstest::rstest;

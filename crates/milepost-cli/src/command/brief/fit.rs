@@ -1,9 +1,9 @@
 //! `brief fit`: as much of a brief as fits a token budget.
 
-use milepost::brief::{FitOptions, Overflow, TokenCounter, Tokenizer};
-use milepost::internal::brief::HeuristicTokenizer;
+use milepost::Error;
+use milepost::brief::{FitOptions, Overflow, Tokenizer};
+use milepost::internal::brief::{HeuristicTokenizer, TokenCounter};
 use milepost::model::ValidationError;
-use milepost::{Error, brief};
 
 use super::source::Source;
 use crate::context::Context;
@@ -56,7 +56,7 @@ fn value(name: &str, source: ValidationError) -> Error {
     Error::Value { name: name.to_owned(), source }
 }
 
-fn scaled<'a>(counter: brief::TokenCounter<'a>, scale: Option<&str>) -> Result<TokenCounter<'a>, Error> {
+fn scaled<'a>(counter: TokenCounter<'a>, scale: Option<&str>) -> Result<TokenCounter<'a>, Error> {
     let Some(text) = scale else { return Ok(counter) };
     let scale = text.parse().ok().and_then(|scale: f64| counter.scaled(scale));
     scale.ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! `brief show`: a brief as it is; the part of `resume` that needs no store where it is a file.
 
-use milepost::brief::TokenCounter;
+use milepost::internal::brief::TokenCounter;
 
 use super::source::Source;
 use crate::error::Result;

@@ -15,7 +15,7 @@ mod shrink;
 use derive_getters::Getters;
 use std::ops::ControlFlow;
 
-use super::{Brief, SectionKind, TokenCounter};
+use super::{Brief, SectionKind, TokenCounter, Tokenizer};
 use page::Page;
 
 crate::model::closed_enum! {
@@ -41,9 +41,17 @@ options! {
         /// Sets what to do if the budget is too small.
         pub(crate) overflow: Overflow,
         /// Sets what counts the tokens.
-        pub(crate) counter: TokenCounter<'a>,
+        pub(crate) counter: TokenCounter<'a> [internal],
         /// Sets the command that shows the full brief.
         pub(crate) full_command: Option<String>,
+    }
+}
+
+impl<'a> FitOptions<'a> {
+    /// Sets what counts the tokens, instead of an estimate that needs no vocabulary.
+    #[must_use]
+    pub fn tokenizer(self, tokenizer: &'a dyn Tokenizer) -> Self {
+        self.counter(TokenCounter::new(tokenizer))
     }
 }
 

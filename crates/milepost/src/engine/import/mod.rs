@@ -47,15 +47,6 @@ impl ImportOptions {
     }
 }
 
-/// How far an import is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ImportStage {
-    /// So many files were read.
-    Read(u64),
-    /// So many checkpoints are in the store, of so many.
-    Written(u64, u64),
-}
-
 /// What was imported.
 #[derive(Getters, Debug, Default, serde::Serialize)]
 pub struct ImportReport {
@@ -98,9 +89,9 @@ impl ImportReport {
 pub fn preview_import(
     engine: Option<&Milepost>,
     import: &ImportOptions,
-    progress: &mut dyn FnMut(ImportStage),
+    progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<ImportReport, Error> {
-    let progress = &mut |n| progress(ImportStage::Read(n));
+    let progress = &mut |n| progress(n, None);
     let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
     let mut report = ImportReport { format: Some(format), ..ImportReport::default() };
     if matches!(format, Format::Jsonl | Format::Bundle) {
@@ -146,21 +137,21 @@ impl Milepost {
     pub fn import(
         &self,
         import: &ImportOptions,
-        progress: &mut dyn FnMut(ImportStage),
+        progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<ImportReport, Error> {
         let format = import.format.map_or_else(|| interop::detect(&import.path), Ok)?;
         let mut report = ImportReport { format: Some(format), ..ImportReport::default() };
         if matches!(format, Format::Jsonl | Format::Bundle) {
-            self.import_sealed(format, import, &mut |n| progress(ImportStage::Read(n)), &mut report)?;
+            self.import_sealed(format, import, &mut |n| progress(n, None), &mut report)?;
             return Ok(report);
         }
         let ForeignData { runs, skipped, warnings } =
-            interop::read(format, &import.path, &mut |n| progress(ImportStage::Read(n)))?;
+            interop::read(format, &import.path, &mut |n| progress(n, None))?;
         let total = runs.iter().map(|run| run.checkpoints.len() as u64).sum();
         let mut written = 0;
         let mut told = |more: usize| {
             written += more as u64;
-            progress(ImportStage::Written(written, total));
+            progress(written, Some(total));
         };
         report.skipped = skipped;
         report.warnings = warnings;

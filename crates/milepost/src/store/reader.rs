@@ -1,0 +1,42 @@
+//! A store to read from: what callers of the library get, so that every document passes redaction before it is stored.
+
+use super::{
+    EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoredRun,
+};
+use crate::model::RunId;
+
+/// Reads a store. The methods are those of [`Store`].
+#[derive(Clone, Copy)]
+pub struct StoreReader<'a>(pub(crate) &'a dyn Store);
+
+impl StoreReader<'_> {
+    /// Reads one run.
+    pub fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+        self.0.run(run)
+    }
+
+    /// Lists runs, newest write first.
+    pub fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+        self.0.runs(query)
+    }
+
+    /// Lists headers with their marks.
+    pub fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        self.0.headers(query)
+    }
+
+    /// Reads one sealed document, whose seal is not checked.
+    pub fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        self.0.body(run, sequence)
+    }
+
+    /// Lists events.
+    pub fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+        self.0.events(query)
+    }
+
+    /// Reports what and where the store is.
+    pub fn info(&self) -> Result<StoreInfo, StoreError> {
+        self.0.info()
+    }
+}
