@@ -1,4 +1,4 @@
-//! What a write does to its run's record: opening, sessions, what a checkpoint says about its run. Pure.
+//! Updates of a run record that every kind of write shares: opening a run, sessions, checkpoints, recent commits. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -68,13 +68,13 @@ pub(super) fn open_record(
 /// Enters the session that the caller is in; says whether its first checkpoint is still to come.
 pub(super) fn enter_session(
     record: &mut RunRecord,
-    asked: Option<&str>,
+    session: Option<&str>,
     moment: &ClockReading,
     events: &mut Vec<Event>,
 ) -> bool {
-    let same = record.session.as_ref().is_some_and(|s| asked.is_none_or(|id| id == s.id));
+    let same = record.session.as_ref().is_some_and(|s| session.is_none_or(|id| id == s.id));
     if !same {
-        begin_session(record, asked.unwrap_or(NO_SESSION), moment, events);
+        begin_session(record, session.unwrap_or(NO_SESSION), moment, events);
     }
     record.session.as_ref().is_some_and(|s| s.checkpoints == 0)
 }
@@ -115,7 +115,7 @@ pub(super) fn started_at(time: Timestamp, elapsed_ms: u64) -> Timestamp {
     time.checked_sub(elapsed).unwrap_or(time)
 }
 
-/// What a checkpoint is among those of its run.
+/// Notes a checkpoint as the latest failed, completed, state-holding or workspace-holding one of its run.
 pub(super) fn update_latest(record: &mut RunRecord, header: &Header) {
     let sequence = header.sequence;
     match header.status {
@@ -131,7 +131,7 @@ pub(super) fn update_latest(record: &mut RunRecord, header: &Header) {
     }
 }
 
-/// What a new checkpoint says about its run.
+/// Updates a run record for a new checkpoint.
 pub(super) fn record_checkpoint(record: &mut RunRecord, header: &Header, now: Timestamp) {
     let (sequence, status) = (header.sequence, header.status);
     update_latest(record, header);

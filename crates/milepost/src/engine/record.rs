@@ -1,4 +1,4 @@
-//! Record: items that wait for the next checkpoint, durable when it returns, and never more than a bounded number.
+//! Record: adds items to a run, durable when it returns; the next checkpoint takes them in. At most `MAX_PENDING` wait.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::model::{Change, Item, RunId, RunRecord, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
-/// How many items wait at most. Beyond that all but the newest outcomes go into the record, which is where a checkpoint
-/// would take them from, so that the cost of a write does not grow with what was recorded.
+/// How many items wait at most. Beyond that all but the newest outcomes are folded into the record, so that the cost of
+/// a write does not grow with the number of items.
 const MAX_PENDING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
@@ -47,8 +47,8 @@ impl Milepost {
                 return WriteDecision::NoChange;
             }
             let full = view.waiting + changes.len() as u64 > MAX_PENDING;
-            let whole = full || changes.iter().any(change::needs_pending_items);
-            if whole && view.details.is_none() {
+            let needs_items = full || changes.iter().any(change::needs_pending_items);
+            if needs_items && view.details.is_none() {
                 return WriteDecision::NeedDetails;
             }
             let mut items = view.details.as_ref().map(|details| details.items.clone()).unwrap_or_default();

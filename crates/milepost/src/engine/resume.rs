@@ -1,4 +1,5 @@
-//! Resume: which runs stopped and why, whether one may be continued, and continuing it. Looking changes nothing.
+//! Resume: which runs stopped and why, whether one may be continued (`resume` decides), and continuing it in a new run.
+//! `candidates` and `assess` only read; `continue_run` claims the old run, then starts the new one.
 
 use serde_json::json;
 
@@ -13,8 +14,8 @@ use crate::owner::Liveness;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
 use crate::store::StoredRun;
 
-/// How long one who has taken a run over may take to open its own.
-const OPENING: std::time::Duration = std::time::Duration::from_secs(30);
+/// How long a claim holds before the claiming run exists.
+const CLAIM_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// A run as it stands, without its checkpoints.
 #[derive(Debug, Clone)]
@@ -62,12 +63,12 @@ pub struct ContinuedRun {
     pub from: RunAssessment,
 }
 
-/// A run that was taken for another.
-struct Hold {
-    /// How many attempts that makes.
+/// A claim of a run that continues another.
+struct GrantedClaim {
+    /// How often the work was continued, with this claim.
     attempts: u64,
-    /// Whether the other did not have it before.
-    anew: bool,
+    /// Whether the claim was made now, not by an earlier try.
+    is_new: bool,
 }
 
 impl Milepost {
@@ -98,15 +99,15 @@ impl Milepost {
         record: &RunRecord,
     ) -> Result<(ResumeDecision, Option<RunId>), Error> {
         let claimed_by = self.claimed_by(record)?;
-        let case = ResumeInput {
+        let input = ResumeInput {
             record,
             outcomes: &[],
             owner: summary.owner,
             has_checkpoint: summary.checkpoints > 0,
-            taken: taken(claimed_by.as_ref()),
+            claim: claim_state(claimed_by.as_ref()),
             now: self.now(),
         };
-        let mut decision = case.decide(&self.settings.resume, false);
+        let mut decision = input.decide(&self.settings.resume, false);
         decision.eligible &= !record.dismissed;
         Ok((decision, claimed_by))
     }
@@ -128,15 +129,15 @@ impl Milepost {
         let mut outcomes = body.map(|body| body.command_outcomes).unwrap_or_default();
         outcomes.extend(detail.pending_outcomes.iter().cloned());
         let claimed_by = self.claimed_by(&record)?;
-        let case = ResumeInput {
+        let input = ResumeInput {
             record: &record,
             outcomes: &outcomes,
             owner: detail.summary.owner,
             has_checkpoint: shown.is_some(),
-            taken: taken(claimed_by.as_ref()),
+            claim: claim_state(claimed_by.as_ref()),
             now: self.now(),
         };
-        let decision = case.decide(&self.settings.resume, take_over);
+        let decision = input.decide(&self.settings.resume, take_over);
         Ok(RunAssessment { detail, shown, outcomes, decision, claimed_by })
     }
 
@@ -164,13 +165,13 @@ impl Milepost {
                 Ok(record) => (**record).clone(),
                 Err(_) => self.record_from_checkpoints(run)?,
             };
-            let Some(hold) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
-            // One that has got further than its first checkpoint was worth continuing.
-            let own = record.session.as_ref().map_or(0, |session| session.checkpoints);
+            let Some(claim) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
+            // A continuing run that got beyond its first checkpoint made progress, so attempts start again.
+            let checkpoints = record.session.as_ref().map_or(0, |session| session.checkpoints);
             start.continuing = Some(Box::new(ContinueOptions {
                 parent,
                 working: record.working.clone(),
-                attempts: if record.parent.is_some() && own <= 1 { hold.attempts } else { 0 },
+                attempts: if record.parent.is_some() && checkpoints <= 1 { claim.attempts } else { 0 },
             }));
             let run_options = &mut start.run_options;
             run_options.title = run_options.title.take().or(record.title);
@@ -179,8 +180,8 @@ impl Milepost {
             return match self.start(start) {
                 Ok(started) => Ok(ContinuedRun { started, from }),
                 Err(e) => {
-                    // Nobody goes on with it now.
-                    if hold.anew {
+                    // The run stays free to be continued.
+                    if claim.is_new {
                         self.release_claim(run, &by_run)?;
                     }
                     Err(e)
@@ -189,37 +190,39 @@ impl Milepost {
         }
     }
 
-    /// Takes a run for another; `None` where somebody else was faster.
+    /// Claims a run for the run that continues it; `None` if the record has changed since it was assessed.
     fn claim(
         &self,
         run: &RunId,
-        judged: &RunRecord,
+        assessed: &RunRecord,
         by_run: &RunId,
         decision: &ResumeDecision,
-    ) -> Result<Option<Hold>, Error> {
+    ) -> Result<Option<GrantedClaim>, Error> {
         let now = self.now();
-        let mut hold = None;
+        let mut granted = None;
         self.update_record(run, |record| {
-            hold = None;
+            granted = None;
             if record.claim.as_ref().is_some_and(|claim| claim.by_run == *by_run) {
-                hold = Some(Hold { attempts: record.attempts, anew: false });
+                granted = Some(GrantedClaim { attempts: record.attempts, is_new: false });
                 return None;
             }
-            if record.claim != judged.claim || record.owner != judged.owner || record.status != judged.status
+            if record.claim != assessed.claim
+                || record.owner != assessed.owner
+                || record.status != assessed.status
             {
                 return None;
             }
-            // One that never began has used nothing up.
+            // A claim whose run never began does not count as an attempt.
             record.attempts = record.attempts.saturating_add(u64::from(record.claim.is_none()));
             record.attempted_at = Some(now);
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
-            hold = Some(Hold { attempts: record.attempts, anew: true });
+            granted = Some(GrantedClaim { attempts: record.attempts, is_new: true });
             Some(vec![resume_event(record, EventType::Resumed, decision, by_run, now)])
         })?;
-        Ok(hold)
+        Ok(granted)
     }
 
-    /// Lets go of a run that another had taken.
+    /// Removes the claim of a run that will not continue this one.
     fn release_claim(&self, run: &RunId, by_run: &RunId) -> Result<(), Error> {
         self.update_record(run, |record| {
             record.claim.take_if(|claim| claim.by_run == *by_run)?;
@@ -229,12 +232,12 @@ impl Milepost {
         Ok(())
     }
 
-    /// Who has taken a run over, and holds on to it: the continuing run has a checkpoint, or its owner may still make one.
+    /// The run whose claim is in force: it has a checkpoint, or its owner may still make one.
     fn claimed_by(&self, record: &RunRecord) -> Result<Option<RunId>, Error> {
         let Some(claim) = &record.claim else { return Ok(None) };
         let Some(state) = self.store.run(&claim.by_run)? else {
-            let fresh = crate::clock::age(claim.at, self.now()).is_none_or(|age| age < OPENING);
-            return Ok(fresh.then(|| claim.by_run.clone()));
+            let in_time = crate::clock::age(claim.at, self.now()).is_none_or(|age| age < CLAIM_TIMEOUT);
+            return Ok(in_time.then(|| claim.by_run.clone()));
         };
         let holds = match &state.row.record {
             _ if state.row.count > 0 => true,
@@ -246,13 +249,13 @@ impl Milepost {
         Ok(holds.then(|| claim.by_run.clone()))
     }
 
-    /// Removes a run in which nothing happened, and gives back what it had taken over. Says whether it did.
+    /// Removes a run in which nothing happened, and its claim on the run that it continues. Returns whether it did.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn abandon(&self, run: &RunId) -> Result<bool, Error> {
         self.store.run(run)?.map_or(Ok(false), |state| self.abandon_if_empty(run, &state))
     }
 
-    /// The same of a run that was read already.
+    /// As `abandon`, for a run that was read already.
     pub(super) fn abandon_if_empty(&self, run: &RunId, state: &StoredRun) -> Result<bool, Error> {
         if state.row.count > 0 || !state.items.is_empty() {
             return Ok(false);
@@ -300,7 +303,7 @@ impl Milepost {
 }
 
 impl RunAssessment {
-    /// What stands against continuing it, for people; empty where nothing does.
+    /// Why it may not be continued, for people; empty where it may.
     pub fn refusal_reason(&self) -> String {
         let record = self.detail.summary.intact();
         let owner = record.and_then(|record| record.owner.as_ref());
@@ -336,7 +339,7 @@ impl RunAssessment {
     }
 }
 
-fn taken(by: Option<&RunId>) -> ClaimState {
+fn claim_state(by: Option<&RunId>) -> ClaimState {
     by.map_or(ClaimState::Unclaimed, |run| ClaimState::ClaimedBy(run.to_string()))
 }
 

@@ -1,4 +1,5 @@
-//! Save: one checkpoint, durable when it returns.
+//! Save: one checkpoint, durable when it returns. Redacts and checks the request, then decides inside the store's write:
+//! compose, coalesce or seal, and plan which old checkpoints retention removes.
 
 use derive_getters::Getters;
 use std::path::PathBuf;
@@ -40,7 +41,7 @@ pub struct Saved {
     /// What made it happen.
     #[getter(copy)]
     pub(crate) source: Source,
-    /// How the work stood.
+    /// The status of the work.
     #[getter(copy)]
     pub(crate) status: Status,
     /// Its file, in stores that have one.
@@ -76,7 +77,7 @@ impl Saved {
     }
 }
 
-/// What the decision needs beside the run: everything that is not pure was done before.
+/// What the decision needs beside the run. The clock is read and the ids are made before it.
 struct Request<'a> {
     run: &'a RunId,
     save: &'a Save,
@@ -105,12 +106,12 @@ impl Milepost {
     /// Saves a checkpoint into a run, which is opened if it is not there.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
         save.condition = None;
-        let saved = self.save_while(run, save)?;
+        let saved = self.save_if(run, save)?;
         saved.ok_or_else(|| StoreError::Rules("the store did not ask for a decision").into())
     }
 
-    /// Saves a checkpoint if the run stands as the save asks; `None` where it does not.
-    pub(crate) fn save_while(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
+    /// Saves a checkpoint if the condition of the save holds for the run; `None` where it does not.
+    pub(crate) fn save_if(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
         // Every failed try is a capture that somebody else saved meanwhile.
         const TRIES: u32 = 100;
         let Some(capture) = save.capture.take() else { return self.save_once(run, save, None) };
@@ -122,7 +123,7 @@ impl Milepost {
             let earlier = self.earlier_captures(run, known.take())?;
             let mut save = save.clone();
             save.draft.workspace = Some(earlier.join(&capture));
-            // The last try joins what it has: a file too few in a list is better than no checkpoint.
+            // The last try accepts any newer capture: a list that lacks a file is better than no checkpoint.
             let after = (tries < TRIES).then_some(earlier.latest);
             match self.save_once(run, save, Some(JoinedCapture { capture: &capture, after })) {
                 Err(Error::CaptureMoved) => {}
@@ -153,7 +154,7 @@ impl Milepost {
             }
             None => CheckpointId::generate(moment.at),
         };
-        // What is written has milliseconds, and what is compared must be what was written: those of the id, never later.
+        // Documents hold milliseconds, rounded down like those of the id, so that later comparisons use the same value.
         let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
         moment.at = moment.at.round(down).unwrap_or(moment.at);
         let request = Request {
@@ -169,9 +170,9 @@ impl Milepost {
         let (mut outcome, mut stamp) = (None, 0);
         let written = self.write(run, &mut |view| {
             stamp = view.slot.stamp();
-            let (verdict, result) = decide(view, &request);
+            let (decision, result) = decide(view, &request);
             outcome = Some(result);
-            verdict
+            decision
         });
         let mut saved = match (written, outcome) {
             (Ok(receipt), Some(Ok(Some(saved)))) => Saved { file: receipt.file, ..saved },
@@ -245,16 +246,17 @@ fn plan_commit(
     let save = request.save;
     let now = request.moment.at;
     let source = save.draft.source.unwrap_or(Source::Manual);
-    let standing = view.record.as_ref().filter(|_| save.condition.is_some()).map(|record| record.status);
-    let status = save.draft.status.or(standing).unwrap_or(Status::InProgress);
+    let current_status =
+        view.record.as_ref().filter(|_| save.condition.is_some()).map(|record| record.status);
+    let status = save.draft.status.or(current_status).unwrap_or(Status::InProgress);
     let mut saved = Saved::new(request.id.clone(), request.run.clone(), view.slot.sequence(), source, status);
     saved.touched = save.draft.workspace.as_ref().and_then(count_touched);
     let mut events = Vec::new();
     let mut record = open_record(view, request.run, &save.run_options, request.settings, now, &mut events);
-    if let Some(done) = record.recent.iter().find(|r| r.token == request.token) {
-        saved.sequence = done.sequence;
-        saved.coalesced = done.coalesced;
-        if let (true, Some(latest)) = (done.coalesced, &view.latest) {
+    if let Some(earlier) = record.recent.iter().find(|r| r.token == request.token) {
+        saved.sequence = earlier.sequence;
+        saved.coalesced = earlier.coalesced;
+        if let (true, Some(latest)) = (earlier.coalesced, &view.latest) {
             saved.snapshot_id = latest.header.snapshot_id.clone();
         }
         return Ok((None, saved));
@@ -275,8 +277,8 @@ fn plan_commit(
         );
     }
     let reopens = view.record.as_ref().is_some_and(|record| !record.is_open());
-    let asked = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
-    let first = enter_session(&mut record, asked, &request.moment, &mut events);
+    let session = save.draft.session_id.as_deref().filter(|id| !id.is_empty());
+    let first_of_session = enter_session(&mut record, session, &request.moment, &mut events);
     let (session_id, elapsed_ms) = match &mut record.session {
         Some(session) => {
             let elapsed = elapsed_ms(&session.started, &request.moment).max(session.elapsed_ms);
@@ -285,7 +287,7 @@ fn plan_commit(
         }
         None => (NO_SESSION.to_owned(), 0),
     };
-    let frame = CheckpointContext {
+    let context = CheckpointContext {
         id: &request.id,
         created_at: now,
         elapsed_ms,
@@ -296,7 +298,7 @@ fn plan_commit(
     let mut items = details.items.clone();
     change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
     let draft = save.draft_for(record.profile);
-    let body = compose::compose(&mut record, &items, &draft, frame)?;
+    let body = compose::compose(&mut record, &items, &draft, context)?;
     let phase = body.phase.clone();
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();
@@ -315,24 +317,24 @@ fn plan_commit(
         material: unsealed.material(),
         outcomes,
         profile: record.profile,
-        // An id that was promised has to come true, and a run that had ended is open again.
-        always: first || save.last_of_session || save.promised.is_some() || reopens,
+        // A promised id must exist, and a save into an ended run opens it again.
+        never_coalesce: first_of_session || save.last_of_session || save.promised.is_some() || reopens,
     };
-    let fold = view
+    let coalescing = view
         .latest
         .as_ref()
         .map_or(CoalesceDecision::NewCheckpoint, |latest| retain::coalesce(latest, &trigger, now));
     record.updated_at = now;
     record.heartbeat = Some(now);
-    // A timer says that time passes, not that the work goes on.
-    let works = !save.changes.is_empty() || (save.condition.is_none() && source != Source::Timer);
-    if save.interruption.is_some() || works {
+    // A timer does not show that the work continues.
+    let work_continues = !save.changes.is_empty() || (save.condition.is_none() && source != Source::Timer);
+    if save.interruption.is_some() || work_continues {
         record.interruption.clone_from(&save.interruption);
     }
     let mut commit = Commit::new(record);
     commit.consume = details.items.len();
     commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::front_matter::brief_id));
-    match (fold, &view.latest) {
+    match (coalescing, &view.latest) {
         (CoalesceDecision::NewCheckpoint, _) | (_, None) => {
             let sealed = seal::seal(unsealed, &view.slot)?;
             let header = sealed.header();
@@ -343,13 +345,14 @@ fn plan_commit(
                 data["phase"] = phase.name.clone().into();
                 data["phase_number"] = phase.number.into();
             }
-            let about = |kind, data: serde_json::Value| request.event(kind, Some(&request.id), &data);
-            events.push(about(EventType::CheckpointCreated, data));
+            let checkpoint_event =
+                |kind, data: serde_json::Value| request.event(kind, Some(&request.id), &data);
+            events.push(checkpoint_event(EventType::CheckpointCreated, data));
             if status.is_terminal() {
-                events.push(about(EventType::RunFinished, json!({ "status": status })));
+                events.push(checkpoint_event(EventType::RunFinished, json!({ "status": status })));
             }
             if save.last_of_session {
-                events.push(about(EventType::SessionStopped, json!({ "session_id": session_id })));
+                events.push(checkpoint_event(EventType::SessionStopped, json!({ "session_id": session_id })));
             }
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, add_marks(Marks::default(), save)));
@@ -361,15 +364,15 @@ fn plan_commit(
             saved.pruned = pruned;
             commit.puts.push(sealed);
         }
-        (fold, Some(latest)) => {
+        (coalescing, Some(latest)) => {
             let mut marks = latest.marks.clone();
-            retain::coalesce_into(&mut marks, fold, &trigger, memory, now);
+            retain::coalesce_into(&mut marks, coalescing, &trigger, memory, now);
             commit.record.marks_changed += u64::from(save.pin || !save.tags.is_empty());
             commit.marks.push((latest.header.sequence, add_marks(marks, save)));
             saved.snapshot_id = latest.header.snapshot_id.clone();
             saved.sequence = latest.header.sequence;
             saved.coalesced = true;
-            if fold == CoalesceDecision::AppendSource {
+            if coalescing == CoalesceDecision::AppendSource {
                 let data = json!({ "sequence": saved.sequence, "source": source });
                 events.push(request.event(EventType::CheckpointCoalesced, Some(&saved.snapshot_id), &data));
             }
@@ -380,11 +383,11 @@ fn plan_commit(
     Ok((Some(commit), saved))
 }
 
-/// How many files were touched; unknown where git has never said anything.
+/// How many files were touched; unknown where git could not be read.
 fn count_touched(workspace: &Workspace) -> Option<u64> {
     let count = workspace.files_modified.len() as u64;
-    let silent = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
-    (count > 0 || !silent).then_some(count)
+    let git_unknown = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
+    (count > 0 || !git_unknown).then_some(count)
 }
 
 fn add_marks(mut marks: Marks, save: &Save) -> Marks {
@@ -398,7 +401,7 @@ fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     marks
 }
 
-/// Removes what the run no longer keeps, at a bounded cost: only the oldest few are looked at. Returns the removed ids.
+/// Adds to the commit the removal of checkpoints that retention no longer keeps, among the oldest few. Returns their ids.
 fn plan_pruning(
     count: u64,
     oldest: &[CheckpointEntry],

@@ -36,11 +36,11 @@ impl Milepost {
     /// Opens a run. One that is there gets a new session, unless its owner is alive.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn start(&self, start: StartOptions) -> Result<StartedRun, Error> {
-        self.start_holding(start, false)
+        self.start_with_lock(start, false)
     }
 
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
-    pub(crate) fn start_holding(&self, mut start: StartOptions, locked: bool) -> Result<StartedRun, Error> {
+    pub(crate) fn start_with_lock(&self, mut start: StartOptions, locked: bool) -> Result<StartedRun, Error> {
         start.run_id.as_ref().map_or(Ok(()), |run| self.check_run_name(run))?;
         start.run_options = self.redact(start.run_options, "run_options")?;
         start.session_id = self.redact(start.session_id, "session_id")?;
@@ -48,8 +48,8 @@ impl Milepost {
         let run = start.run_id.clone().unwrap_or_else(|| RunId::generate(moment.at));
         let token = WriteToken::generate();
         loop {
-            // Judging a process is not pure, so it happens before the write, which then insists on the same owner.
-            let judged = self.judge_owner(&run, locked)?;
+            // Whether a process is alive is read before the write, which then requires the same owner.
+            let expected_owner = self.owner_unless_alive(&run, locked)?;
             let mut started = None;
             self.write(&run, &mut |view| {
                 started = None;
@@ -65,7 +65,7 @@ impl Milepost {
                     started = Some(Err(Error::RunExists(run.clone())));
                     return WriteDecision::NoChange;
                 }
-                if view.record.as_ref().and_then(|r| r.owner.as_ref()) != judged.as_ref() {
+                if view.record.as_ref().and_then(|r| r.owner.as_ref()) != expected_owner.as_ref() {
                     return WriteDecision::NoChange;
                 }
                 if let (0, Some(from)) = (view.count, &start.continuing) {
@@ -95,20 +95,20 @@ impl Milepost {
                 commit.events = events;
                 WriteDecision::Commit(Box::new(commit))
             })?;
-            // Without an answer the owner has changed meanwhile.
+            // `started` is empty if the owner changed before the write.
             if let Some(started) = started {
                 return started;
             }
         }
     }
 
-    /// The recorded owner of a run, unless it is alive.
-    fn judge_owner(&self, run: &RunId, locked: bool) -> Result<Option<Owner>, Error> {
+    /// The recorded owner of a run; an error if that process is alive.
+    fn owner_unless_alive(&self, run: &RunId, locked: bool) -> Result<Option<Owner>, Error> {
         let Some(state) = self.store.run(run)? else { return Ok(None) };
         let Ok(record) = state.row.record else { return Ok(None) };
         let Some(owner) = record.owner.clone() else { return Ok(None) };
-        let judged = if locked { self.liveness_by_process(&record) } else { self.liveness(&record) };
-        let alive = judged == Some(Liveness::Alive);
+        let liveness = if locked { self.liveness_by_process(&record) } else { self.liveness(&record) };
+        let alive = liveness == Some(Liveness::Alive);
         // A process may go on with a run of its own, once it has let go of it.
         if record.is_open() && alive && !owner::is_this_process(&owner) {
             return Err(self.owned_by(run, &owner));
@@ -122,13 +122,13 @@ impl Milepost {
         Error::OwnerAlive { run: run.clone(), owner: format!("{name} (pid {})", owner.pid) }
     }
 
-    /// Judges a run's owner; `None` for a run kept by hand. Where its process cannot be seen, its lock file can.
+    /// Whether a run's owner is alive; `None` for a run without an owner. Uses its lock file if its process cannot be seen.
     pub(crate) fn liveness(&self, record: &RunRecord) -> Option<Liveness> {
-        let judged = self.liveness_by_process(record)?;
+        let by_process = self.liveness_by_process(record)?;
         let held = || self.owners.as_ref().is_some_and(|folder| owner::lock::is_held(folder, &record.run_id));
-        Some(match judged {
+        Some(match by_process {
             Liveness::Unknown | Liveness::PresumedDead if held() => Liveness::Alive,
-            judged => judged,
+            other => other,
         })
     }
 

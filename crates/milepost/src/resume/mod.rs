@@ -1,5 +1,5 @@
 //! Decides why a run does not go on, and whether it may be continued. Pure. In: a run's record, the liveness of its
-//! owner, and who has taken it over. Out: a decision with its reason.
+//! owner, and whether another run has claimed it. Out: a decision with its reason.
 
 pub(crate) mod session;
 #[cfg(test)]
@@ -31,7 +31,7 @@ impl Default for ResumePolicy {
     }
 }
 
-/// How a run stands, seen from outside.
+/// The state of a run, judged by its record and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
     /// Its owner lives and works.
@@ -57,7 +57,7 @@ impl RunState {
     }
 }
 
-/// Who has taken a run over.
+/// Which run has claimed a run in order to continue it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
     /// Nobody, or one that never began.
@@ -77,8 +77,8 @@ pub(crate) struct ResumeInput<'a> {
     pub owner: Option<Liveness>,
     /// Whether it has a checkpoint that is intact.
     pub has_checkpoint: bool,
-    /// Who has taken it over.
-    pub taken: ClaimState,
+    /// Which run has claimed it.
+    pub claim: ClaimState,
     /// The time.
     pub now: Timestamp,
 }
@@ -157,7 +157,7 @@ impl ResumeInput<'_> {
             RunState::Unseen if !take_over => return Some(ReasonCode::ResumeUnknownInterruptionClass),
             _ => {}
         }
-        if self.taken != ClaimState::Unclaimed {
+        if self.claim != ClaimState::Unclaimed {
             return Some(ReasonCode::ResumeClaimed);
         }
         if !self.has_checkpoint {

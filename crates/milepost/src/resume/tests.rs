@@ -22,7 +22,7 @@ fn case(record: &RunRecord, owner: Option<Liveness>) -> ResumeInput<'_> {
         outcomes: &[],
         owner,
         has_checkpoint: true,
-        taken: ClaimState::Unclaimed,
+        claim: ClaimState::Unclaimed,
         now: now(),
     }
 }
@@ -116,7 +116,7 @@ fn what_stands_against_it_is_named() {
     assert_eq!(reason(case(&stopped, dead), false), R::ResumeAllowed);
     assert!(case(&stopped, dead).decide(&policy, false).eligible);
     let by = ClaimState::ClaimedBy("other".into());
-    assert_eq!(reason(ResumeInput { taken: by, ..case(&stopped, dead) }, false), R::ResumeClaimed);
+    assert_eq!(reason(ResumeInput { claim: by, ..case(&stopped, dead) }, false), R::ResumeClaimed);
     let bare = ResumeInput { has_checkpoint: false, ..case(&stopped, dead) };
     assert_eq!(reason(bare, false), R::ResumeMissingCheckpoint);
     let alive = Some(Liveness::Alive);

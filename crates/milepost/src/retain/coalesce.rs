@@ -13,7 +13,7 @@ use crate::store::CheckpointEntry;
 /// How long after a checkpoint a trigger without a change is folded into it.
 pub(crate) const WINDOW: Duration = Duration::from_secs(3);
 
-/// What a trigger brings.
+/// A save that may be coalesced.
 #[derive(Debug, Clone)]
 pub(crate) struct Trigger<'a> {
     /// Its source.
@@ -28,11 +28,11 @@ pub(crate) struct Trigger<'a> {
     pub outcomes: bool,
     /// The run's profile.
     pub profile: Profile,
-    /// Whether it is kept whatever it holds: the first and the last of a session are.
-    pub always: bool,
+    /// Whether it always makes a checkpoint of its own, as the first and the last save of a session do.
+    pub never_coalesce: bool,
 }
 
-/// What becomes of a trigger.
+/// What a save does to the newest checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoalesceDecision {
     /// A checkpoint of its own.
@@ -46,14 +46,14 @@ pub(crate) enum CoalesceDecision {
 /// Decides whether a trigger is coalesced into the newest checkpoint.
 pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> CoalesceDecision {
     let header = &latest.header;
-    // A trigger that did not look at the workspace says nothing about it.
-    let seen = match (&header.unseen, &trigger.material.unseen) {
+    // Without a capture of its own, the trigger is compared without the workspace.
+    let comparable = match (&header.unseen, &trigger.material.unseen) {
         (Some(unseen), None) => unseen,
         _ => &header.quiet,
     };
-    let unchanged =
-        header.material == trigger.material.all || (!trigger.outcomes && *seen == trigger.material.quiet);
-    if !unchanged || trigger.always || trigger.status.is_terminal() {
+    let unchanged = header.material == trigger.material.all
+        || (!trigger.outcomes && *comparable == trigger.material.quiet);
+    if !unchanged || trigger.never_coalesce || trigger.status.is_terminal() {
         return CoalesceDecision::NewCheckpoint;
     }
     // A clock that went back says nothing about how far apart two triggers are.

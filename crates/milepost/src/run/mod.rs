@@ -135,14 +135,14 @@ impl Run {
 
     /// Saves as a timer does: the run's status stays as it is, and one that has ended is left alone (`None`).
     pub fn save_by_timer(&self, save: Save) -> Result<Option<Saved>, Error> {
-        self.save_while(save, SaveCondition::Open)
+        self.save_if(save, SaveCondition::Open)
     }
 
-    fn save_while(&self, save: Save, only: SaveCondition) -> Result<Option<Saved>, Error> {
+    fn save_if(&self, save: Save, only: SaveCondition) -> Result<Option<Saved>, Error> {
         let mut save = self.with_state(save);
         save.draft.source.get_or_insert(Source::Timer);
         save.condition = Some(only);
-        self.engine()?.save_while(&self.inner.id, save)
+        self.engine()?.save_if(&self.inner.id, save)
     }
 
     /// An error that the work survives: a checkpoint at once, with the reason in the log. Before a stop that cannot be

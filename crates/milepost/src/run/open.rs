@@ -138,7 +138,7 @@ impl RunBuilder {
                 let start = StartOptions { only_new: true, ..start };
                 (mp.continue_run(from, start, false)?.started, mp.newest_state(from)?)
             }
-            None => (mp.start_holding(start, lock.is_some())?, None),
+            None => (mp.start_with_lock(start, lock.is_some())?, None),
         };
         let tasks = &started.record.working.tasks;
         let done: HashSet<String> = Task::ids(tasks, Task::is_completed).into_iter().collect();

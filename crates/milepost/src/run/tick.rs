@@ -56,7 +56,7 @@ impl Ticker {
             let state = given.map_err(|panic| Error::ProviderPanicked(panic_message(&*panic)))??;
             *lock(&self.run.inner.state) = Some(state);
         }
-        self.run.save_while(Save::new().reason(self.what), self.condition)
+        self.run.save_if(Save::new().reason(self.what), self.condition)
     }
 
     fn remember(&mut self, message: String) {

@@ -1,5 +1,5 @@
-//! One write transaction. Before it: all that it builds on is on disk, and nothing acknowledged is missing unnoticed.
-//! After it: the high-water mark. In: work on the tables. Out: its result, acknowledged. Runs only while the lock is held.
+//! One write transaction: detects lost writes, runs the work, commits, syncs, and raises the high-water mark.
+//! In: work on the tables. Out: its result, once the commit is on disk. Runs only while the lock is held.
 
 use super::SqliteStore;
 use super::connection::{Db, Tx};
@@ -9,14 +9,14 @@ use super::view::StoreView;
 use crate::model::CheckpointId;
 use crate::store::{Damage, Part, StoreError};
 
-/// What a write builds on.
-pub(super) struct Base {
+/// The numbers that a write may give out.
+pub(super) struct Numbering {
     /// The newest stamp that was given out.
     newest: u64,
     losses: Vec<Loss>,
 }
 
-impl Base {
+impl Numbering {
     /// The next free stamp.
     pub(super) fn next_stamp(&self) -> u64 {
         self.newest + 1
@@ -29,7 +29,7 @@ impl Base {
     }
 }
 
-/// What came of the work.
+/// What the work did.
 pub(super) enum Outcome<T> {
     /// There is nothing to commit.
     Unchanged(T),
@@ -45,14 +45,14 @@ pub(super) enum Outcome<T> {
 
 impl<T> Outcome<T> {
     /// A change that takes no stamp.
-    pub(super) fn same_stamp(value: T, base: &Base) -> Self {
-        Self::Changed { value, newest: base.newest, adds: Vec::new() }
+    pub(super) fn same_stamp(value: T, numbering: &Numbering) -> Self {
+        Self::Changed { value, newest: numbering.newest, adds: Vec::new() }
     }
 }
 
 /// Work inside a write transaction. It may be called twice; only the last time counts.
 pub(super) type Work<'a, T> =
-    dyn FnMut(&Tx<'_>, &StoreView<'_>, &Base) -> Result<Outcome<T>, StoreError> + 'a;
+    dyn FnMut(&Tx<'_>, &StoreView<'_>, &Numbering) -> Result<Outcome<T>, StoreError> + 'a;
 
 /// How one attempt ended.
 enum Attempt<T> {
@@ -62,7 +62,7 @@ enum Attempt<T> {
 }
 
 /// Runs the work in a transaction and commits it. If a sync fails, everything is written and synced once more; if that
-/// fails too, the answer is `NotAcknowledged`, and the next writer has to begin with the same.
+/// fails too, the error is `NotAcknowledged`, and the next writer writes and syncs the WAL again before it commits.
 pub(super) fn transact<T>(store: &SqliteStore, db: &mut Db, work: &mut Work<'_, T>) -> Result<T, StoreError> {
     let first = match attempt(store, db, work, false)? {
         Attempt::Acknowledged(value) => return Ok(value),
@@ -107,7 +107,7 @@ fn attempt<T>(
             tx.commit().map_err(failed)?;
             continue;
         }
-        let (value, newest, adds) = match work(&tx, &view, &Base { newest, losses })? {
+        let (value, newest, adds) = match work(&tx, &view, &Numbering { newest, losses })? {
             Outcome::Unchanged(value) => return Ok(Attempt::Acknowledged(value)),
             Outcome::Changed { value, newest, adds } => (value, newest, adds),
         };

@@ -1,10 +1,11 @@
-//! One decision, carried out in one transaction.
+//! One write to a run: shows the run to the decision, validates its commit and writes it, in one transaction.
+//! A commit that only adds one checkpoint goes to the append log; every other commit is written into the tables.
 
 use rusqlite::{Connection, Result, params};
 
 use super::connection::Db;
 use super::decode::{self, RunTableRow};
-use super::transact::{Base, Outcome, transact};
+use super::transact::{Numbering, Outcome, transact};
 use super::view::StoreView;
 use super::{SqliteStore, StoreResult, maintenance, rows};
 use crate::model::{CheckpointId, RunId};
@@ -16,7 +17,7 @@ use crate::store::{
 /// A commit that removes at least this many checkpoints returns their pages to the disk; fewer pages are soon reused.
 const VACUUM_FROM: u64 = 64;
 
-/// Whether a plain save merges what was appended, if there is enough of it.
+/// Whether a commit that can be appended first merges the append log into the tables, if that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Merge {
     IfDue,
@@ -30,8 +31,8 @@ pub(super) fn write(
     decide: &mut Decide<'_>,
 ) -> StoreResult<Receipt> {
     let mut write_once = |db: &mut Db, merge| {
-        transact(store, db, &mut |tx, stored, base| {
-            decide_and_apply(store, tx, stored, base, run, decide, merge)
+        transact(store, db, &mut |tx, stored, numbering| {
+            decide_and_apply(store, tx, stored, numbering, run, decide, merge)
         })
     };
     match write_once(db, Merge::IfDue) {
@@ -45,26 +46,26 @@ pub(super) fn write(
     }
 }
 
-/// Shows the decision what it needs and carries its answer out, up to the commit.
+/// Shows the run to the decision and writes its commit; the caller commits the transaction.
 fn decide_and_apply(
     store: &SqliteStore,
     tx: &Connection,
     stored: &StoreView<'_>,
-    base: &Base,
+    numbering: &Numbering,
     run: &RunId,
     decide: &mut Decide<'_>,
     merge: Merge,
 ) -> StoreResult<Outcome<Receipt>> {
     let failed = |e| store.write_error(e);
     let mut run_row = stored.find_run(run).map_err(failed)?;
-    let (mut view, mut numbers) = view(stored, base, run_row.as_ref()).map_err(failed)?;
+    let (mut view, mut numbers) = run_view(stored, numbering, run_row.as_ref()).map_err(failed)?;
     // Dropping the transaction, also when the decision panics, rolls it back.
-    let mut verdict = decide(&view);
-    if let (WriteDecision::NeedDetails, Some(run_row), None) = (&verdict, &run_row, &view.details) {
-        view.details = Some(details(stored, run_row, &mut numbers).map_err(failed)?);
-        verdict = decide(&view);
+    let mut decision = decide(&view);
+    if let (WriteDecision::NeedDetails, Some(run_row), None) = (&decision, &run_row, &view.details) {
+        view.details = Some(run_details(stored, run_row, &mut numbers).map_err(failed)?);
+        decision = decide(&view);
     }
-    let commit = match verdict {
+    let commit = match decision {
         WriteDecision::Commit(commit) => commit,
         WriteDecision::NoChange => return Ok(Outcome::Unchanged(Receipt::default())),
         WriteDecision::NeedDetails => return Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
@@ -72,25 +73,25 @@ fn decide_and_apply(
     commit.validate(
         run,
         &view,
-        &SqlLookup { store, tx, stored, n: run_row.as_ref().map(|run_row| run_row.n) },
+        &SqlLookup { store, tx, stored, run_n: run_row.as_ref().map(|run_row| run_row.n) },
     )?;
-    let mut work = Work { tx, stored, run, view: &view, commit: &commit, numbers: &numbers };
+    let mut writer = CommitWriter { tx, stored, run, view: &view, commit: &commit, numbers: &numbers };
     let merged;
-    let plain = run_row.as_ref().is_some_and(|run_row| work.is_plain(run_row));
-    if !plain || (merge == Merge::IfDue && stored.is_merge_due()) {
+    let appendable = run_row.as_ref().is_some_and(|run_row| writer.is_appendable(run_row));
+    if !appendable || (merge == Merge::IfDue && stored.is_merge_due()) {
         merged = stored.merge().map_err(failed)?;
-        work.stored = &merged;
+        writer.stored = &merged;
         if let Some(run_row) = &mut run_row {
-            // Some of its events may have had to go.
+            // The merge may have removed old events.
             run_row.events = merged.merged_event_count(run_row.n).map_err(failed)?;
         }
     }
     match run_row {
-        Some(run_row) if plain => work.append(run_row).map_err(failed)?,
-        run_row => work.write_tables(run_row).map_err(failed)?,
+        Some(run_row) if appendable => writer.append(run_row).map_err(failed)?,
+        run_row => writer.write_tables(run_row).map_err(failed)?,
     }
     let adds = commit.puts.iter().map(|sealed| sealed.header().snapshot_id.clone()).collect();
-    Ok(Outcome::Changed { value: Receipt::default(), newest: work.last_stamp(), adds })
+    Ok(Outcome::Changed { value: Receipt::default(), newest: writer.last_stamp(), adds })
 }
 
 /// Numbers of the items that a view shows, and the next free one.
@@ -99,12 +100,12 @@ struct ItemNumbers {
     next: i64,
 }
 
-fn view(
+fn run_view(
     stored: &StoreView<'_>,
-    base: &Base,
+    numbering: &Numbering,
     run_row: Option<&RunTableRow>,
 ) -> Result<(RunView, ItemNumbers)> {
-    let slot = Slot::issue(base.next_sequence(run_row), base.next_stamp());
+    let slot = Slot::issue(numbering.next_sequence(run_row), numbering.next_stamp());
     let Some(run_row) = run_row else {
         return Ok((RunView::of_new_run(slot), ItemNumbers { shown: vec![], next: 1 }));
     };
@@ -122,7 +123,11 @@ fn view(
     Ok((view, numbers))
 }
 
-fn details(stored: &StoreView<'_>, run_row: &RunTableRow, numbers: &mut ItemNumbers) -> Result<RunDetails> {
+fn run_details(
+    stored: &StoreView<'_>,
+    run_row: &RunTableRow,
+    numbers: &mut ItemNumbers,
+) -> Result<RunDetails> {
     let oldest = stored.oldest(run_row.n, OLDEST_SHOWN)?;
     let intact = stored.items(run_row.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
     let items;
@@ -135,13 +140,13 @@ struct SqlLookup<'a> {
     store: &'a SqliteStore,
     tx: &'a Connection,
     stored: &'a StoreView<'a>,
-    /// The run's number; `None` for a new run.
-    n: Option<i64>,
+    /// The run's row number; `None` for a new run.
+    run_n: Option<i64>,
 }
 
 impl CommitLookup for SqlLookup<'_> {
     fn marks_revision(&self, sequence: u64) -> StoreResult<Option<u64>> {
-        let Some(n) = self.n else { return Ok(None) };
+        let Some(n) = self.run_n else { return Ok(None) };
         rows::marks_revision(self.tx, n, sequence).map_err(|e| self.store.write_error(e))
     }
 
@@ -165,8 +170,8 @@ impl CommitLookup for SqlLookup<'_> {
     }
 }
 
-/// One decision about one run, on its way into the tables.
-struct Work<'a> {
+/// Writes one validated commit into the append log or the tables.
+struct CommitWriter<'a> {
     tx: &'a Connection,
     stored: &'a StoreView<'a>,
     run: &'a RunId,
@@ -175,9 +180,9 @@ struct Work<'a> {
     numbers: &'a ItemNumbers,
 }
 
-impl Work<'_> {
-    /// Whether this is a save and nothing else: one checkpoint of a known run, without marks or a name of its own.
-    fn is_plain(&self, run_row: &RunTableRow) -> bool {
+impl CommitWriter<'_> {
+    /// Whether the append log can hold this commit: one checkpoint of a known run, without marks or a name of its own.
+    fn is_appendable(&self, run_row: &RunTableRow) -> bool {
         let Commit { puts, marks, events, .. } = self.commit;
         let [sealed] = &puts[..] else { return false };
         let header = sealed.header();
@@ -189,27 +194,27 @@ impl Work<'_> {
             && events.len() as u64 <= rows::EVENT_SLACK
     }
 
-    /// Appends a plain save.
+    /// Appends one checkpoint to the append log.
     fn append(&self, mut run_row: RunTableRow) -> Result<()> {
         let [sealed] = &self.commit.puts[..] else { return Ok(()) };
         let shown: Vec<_> = self.view.details.iter().flat_map(|details| &details.oldest).collect();
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         for sequence in self.drops() {
             if shown.iter().any(|entry| entry.header.sequence == sequence)
                 || self.stored.has_checkpoint(run_row.n, sequence)?
             {
-                gone.push(sequence);
+                removed.push(sequence);
             }
         }
         run_row.last_sequence = sealed.header().sequence;
         run_row.stamp = sealed.header().stamp;
-        run_row.count = (run_row.count + 1).saturating_sub(gone.len() as u64);
+        run_row.count = (run_row.count + 1).saturating_sub(removed.len() as u64);
         run_row.events += self.commit.events.len() as u64;
-        self.items(run_row.n)?;
-        self.stored.append(&run_row, &self.commit.record, sealed, &gone, &self.commit.events)
+        self.write_items(run_row.n)?;
+        self.stored.append(&run_row, &self.commit.record, sealed, &removed, &self.commit.events)
     }
 
-    /// What goes, lowest number first.
+    /// Sequences of the checkpoints to remove, ascending and without duplicates.
     fn drops(&self) -> Vec<u64> {
         let mut drops = self.commit.drops.clone();
         drops.sort_unstable();
@@ -217,7 +222,8 @@ impl Work<'_> {
         drops
     }
 
-    fn items(&self, n: i64) -> Result<()> {
+    /// Removes the items that the commit consumes and adds its new ones.
+    fn write_items(&self, n: i64) -> Result<()> {
         for at in &self.numbers.shown[..self.commit.consume] {
             self.tx
                 .prepare_cached("DELETE FROM item WHERE run_n = ?1 AND n = ?2")?
@@ -234,7 +240,7 @@ impl Work<'_> {
         self.commit.puts.last().map_or(self.view.slot.stamp(), |sealed| sealed.header().stamp)
     }
 
-    /// Writes whatever was decided into the tables.
+    /// Writes the commit into the tables.
     fn write_tables(&self, run_row: Option<RunTableRow>) -> Result<()> {
         let (tx, commit, stamp) = (self.tx, self.commit, self.last_stamp());
         let mut run_row = match run_row {
@@ -249,13 +255,13 @@ impl Work<'_> {
         for (sequence, marks) in &commit.marks {
             rows::set_marks(tx, run_row.n, *sequence, marks)?;
         }
-        let gone = self.stored.drop_checkpoints(run_row.n, &self.drops())?;
-        run_row.count = run_row.count.saturating_sub(gone);
-        if gone >= VACUUM_FROM {
+        let removed = self.stored.drop_checkpoints(run_row.n, &self.drops())?;
+        run_row.count = run_row.count.saturating_sub(removed);
+        if removed >= VACUUM_FROM {
             // Pages that are returned before they are written as free need not be written at all.
             maintenance::vacuum(tx)?;
         }
-        self.items(run_row.n)?;
+        self.write_items(run_row.n)?;
         rows::push_events(tx, &mut run_row, self.view.slot.stamp(), &commit.events)?;
         run_row.stamp = stamp;
         if run_row.renamed {
@@ -272,15 +278,17 @@ pub(super) fn delete_run(
     run: &RunId,
     only_at: Option<u64>,
 ) -> StoreResult<bool> {
-    let delete = |tx: &Connection, stored: &StoreView<'_>, base: &Base| -> Result<Outcome<bool>> {
+    let delete = |tx: &Connection, stored: &StoreView<'_>, numbering: &Numbering| -> Result<Outcome<bool>> {
         let run_row =
             stored.find_run(run)?.filter(|run_row| only_at.is_none_or(|stamp| stamp == run_row.stamp));
         let Some(run_row) = run_row else { return Ok(Outcome::Unchanged(false)) };
         let stored = stored.merge()?;
-        // Stamps must not go back once the run that had the newest is gone, and the deletion itself has one.
-        rows::set_floor(tx, base.next_stamp())?;
+        // Stamps must not go back once the run that had the newest is removed, and the deletion itself has one.
+        rows::set_floor(tx, numbering.next_stamp())?;
         stored.delete_run(run_row.n)?;
-        Ok(Outcome::Changed { value: true, newest: base.next_stamp(), adds: Vec::new() })
+        Ok(Outcome::Changed { value: true, newest: numbering.next_stamp(), adds: Vec::new() })
     };
-    transact(store, db, &mut |tx, stored, base| delete(tx, stored, base).map_err(|e| store.write_error(e)))
+    transact(store, db, &mut |tx, stored, numbering| {
+        delete(tx, stored, numbering).map_err(|e| store.write_error(e))
+    })
 }

@@ -1,4 +1,4 @@
-//! The append log: a plain save adds one row here with the header, the document, the run's record and the events of the
+//! The append log: a commit that only adds one checkpoint is one row here with the header, the document, the run's record and the events of the
 //! commit, so that it touches few pages. After a few saves the rows are merged into the tables at once.
 //! Private to `view`: nobody else knows that these rows exist.
 
