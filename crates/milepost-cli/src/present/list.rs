@@ -27,17 +27,17 @@ struct Row {
     #[serde(flatten)]
     listed: ListedCheckpoint,
     #[serde(flatten)]
-    lineage_row: Option<LineageRow>,
+    node: Option<LineageRow>,
 }
 
 /// The start of a row in the tree: a branch to the right, and a sign for a parent that is missing or in a cycle.
-fn branch(lineage_row: &LineageRow) -> String {
-    let sign = match lineage_row.parent_link {
+fn branch(node: &LineageRow) -> String {
+    let sign = match node.parent_link {
         ParentLink::Missing => "… ",
         ParentLink::Cycle => "↻ ",
         ParentLink::Parent | ParentLink::Root => "",
     };
-    match lineage_row.depth {
+    match node.depth {
         0 => sign.to_owned(),
         n => format!("{}└ {sign}", "│ ".repeat(n - 1)),
     }
@@ -56,12 +56,10 @@ impl Row {
 impl ListDocument {
     pub(crate) fn new(listing: CheckpointList, tree: bool, now: Timestamp) -> Self {
         let all = listing.checkpoints;
-        let row = |lineage_row: LineageRow| {
-            Some(Row { listed: all.get(lineage_row.at)?.clone(), lineage_row: Some(lineage_row) })
-        };
+        let row = |node: LineageRow| Some(Row { listed: all.get(node.at)?.clone(), node: Some(node) });
         let checkpoints = match tree {
             true => lineage(&all).into_iter().filter_map(row).collect(),
-            false => all.into_iter().map(|listed| Row { listed, lineage_row: None }).collect(),
+            false => all.into_iter().map(|listed| Row { listed, node: None }).collect(),
         };
         Self { schema: "milepost.list/1", checkpoints, damaged: listing.damaged, now }
     }
@@ -83,7 +81,7 @@ impl Document for ListDocument {
         for row in &self.checkpoints {
             let header = &row.listed.entry().header;
             let text = |value: &Option<String>| cell(value.as_deref().unwrap_or_default());
-            let branch = row.lineage_row.as_ref().map(branch).unwrap_or_default();
+            let branch = row.node.as_ref().map(branch).unwrap_or_default();
             let mut cells = vec![
                 cell(format!("{branch}{}", header.snapshot_id())),
                 cell(format!("{}@{}", header.run_id(), header.sequence())),

@@ -37,7 +37,7 @@ pub struct CaptureLimits {
     pub paths: usize,
     /// Bytes of all paths.
     pub bytes: usize,
-    /// How long to look.
+    /// How long a capture may take.
     pub time: Duration,
 }
 
@@ -47,35 +47,35 @@ impl Default for CaptureLimits {
     }
 }
 
-/// Where to look.
+/// What to capture.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOptions {
     /// The project's root; paths are relative to it.
     pub root: PathBuf,
     /// Folders to watch, beside `.aiwg` where it exists: absolute, or relative to the root.
     pub watch: Vec<PathBuf>,
-    /// More of them, for this run: whoever looks for it later watches them too.
+    /// More folders to watch, for this run: its later captures watch them too.
     pub watch_in_run: Vec<PathBuf>,
     /// The store, whose files are no part of the work.
     pub store: Option<StoreUrl>,
-    /// The person's home: a repository there is a stray one, and not looked at.
+    /// The user's home folder: a repository there is not read.
     pub home: Option<PathBuf>,
-    /// Looks at a repository whose root is the home folder or `/` all the same.
+    /// Reads a repository even if its root is the home folder or `/`.
     pub allow_home_repository: bool,
     /// Whose memory counts.
     pub process: Process,
-    /// How much and how long.
+    /// Limits of size and time.
     pub limits: CaptureLimits,
 }
 
 impl CaptureOptions {
-    /// Looks at a project, with everything else as usual.
+    /// Captures a project with the default options.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), ..Self::default() }
     }
 }
 
-/// What a run remembers of earlier looks.
+/// What a run remembers of earlier captures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaptureBaseline {
     /// The commit the run began at; empty where there was none.
@@ -84,16 +84,16 @@ pub struct CaptureBaseline {
     pub head: Option<String>,
 }
 
-/// What was seen, before it is joined with what the run knows already.
+/// A capture of the workspace, before it is joined with earlier captures of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkspaceCapture {
-    /// What git said.
+    /// The state of the git repository.
     pub git: GitFacts,
     /// Files that commits since the run's first one have changed.
     pub committed: Vec<PathText>,
     /// Whether `committed`, with what the run knew before, is all of them.
     pub committed_known: bool,
-    /// What stands in the watched folders.
+    /// The files in the watched folders.
     pub watched: WatchedFiles,
     /// Memory of the watched processes.
     pub memory: Option<MemoryUsage>,
@@ -115,37 +115,37 @@ impl WorkspaceCapture {
 }
 
 impl From<Workspace> for WorkspaceCapture {
-    /// What a checkpoint that was not saved yet had seen.
-    fn from(seen: Workspace) -> Self {
+    /// The capture of a checkpoint that was not saved yet.
+    fn from(workspace: Workspace) -> Self {
         Self {
-            git: seen.git.unwrap_or_default(),
-            committed: seen.files_modified,
-            watched: seen.watched.unwrap_or_default(),
-            memory: seen.memory,
-            skipped: seen.skipped,
+            git: workspace.git.unwrap_or_default(),
+            committed: workspace.files_modified,
+            watched: workspace.watched.unwrap_or_default(),
+            memory: workspace.memory,
+            skipped: workspace.skipped,
             ..Self::default()
         }
     }
 }
 
-/// Looks. Git, the watched folders and memory are looked at side by side.
-pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
-    let deadline = Instant::now() + scope.limits.time;
-    let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    let store = StorePaths::of(scope.store.as_ref());
-    let repository = find_repository(scope, &root);
-    let folders = watched_folders::watched_folders(&root, scope);
+/// Captures the workspace; git and the watched folders are read in parallel.
+pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
+    let deadline = Instant::now() + options.limits.time;
+    let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
+    let store = StorePaths::of(options.store.as_ref());
+    let repository = find_repository(options, &root);
+    let folders = watched_folders::watched_folders(&root, options);
     let mut capture = WorkspaceCapture::default();
     std::thread::scope(|threads| {
         let spawn =
             |work| std::thread::Builder::new().name("milepost-watch".into()).spawn_scoped(threads, work);
-        let watching = || watched_folders::list_files(&root, &folders, &store, &scope.limits, deadline);
+        let watching = || watched_folders::list_files(&root, &folders, &store, &options.limits, deadline);
         // A thread of its own only where there is something to do meanwhile.
         let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
-        capture.memory = memory::measure(&scope.process);
+        capture.memory = memory::measure(&options.process);
         match &repository {
             Ok(repository) => {
-                git::capture_git(repository, &root, since, &store, &scope.limits, deadline, &mut capture);
+                git::capture_git(repository, &root, since, &store, &options.limits, deadline, &mut capture);
             }
             Err(why) => capture.git.error = Some(why.clone()),
         }
@@ -156,23 +156,23 @@ pub fn capture_workspace(scope: &CaptureOptions, since: &CaptureBaseline) -> Wor
         capture.watched = watched;
         capture.skipped.extend(skipped);
     });
-    capture.watch = scope.watch_in_run.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    capture.watch = options.watch_in_run.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
     capture
 }
 
-/// Whether a look takes no time: there is no repository, and nothing is watched.
-pub fn is_instant(scope: &CaptureOptions) -> bool {
-    let root = std::fs::canonicalize(&scope.root).unwrap_or_else(|_| scope.root.clone());
-    watched_folders::watched_folders(&root, scope).is_empty() && find_repository(scope, &root).is_err()
+/// Whether a capture takes no time: there is no repository, and nothing is watched.
+pub fn is_instant(options: &CaptureOptions) -> bool {
+    let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
+    watched_folders::watched_folders(&root, options).is_empty() && find_repository(options, &root).is_err()
 }
 
-/// The repository to look at, or why none is.
-fn find_repository(scope: &CaptureOptions, root: &Path) -> Result<Repository, String> {
+/// The repository to read, or why none is read.
+fn find_repository(options: &CaptureOptions, root: &Path) -> Result<Repository, String> {
     let paths = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = paths.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();
-    let home = scope.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
-    if !scope.allow_home_repository
+    let home = options.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
+    if !options.allow_home_repository
         && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree))
     {
         return Err(format!(

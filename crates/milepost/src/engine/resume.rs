@@ -190,11 +190,11 @@ impl Milepost {
         }
     }
 
-    /// Claims a run for the run that continues it; `None` if the record has changed since it was assessed.
+    /// Claims a run for the run that continues it; `None` if the record has changed since `before` was read.
     fn claim(
         &self,
         run: &RunId,
-        assessed: &RunRecord,
+        before: &RunRecord,
         by_run: &RunId,
         decision: &ResumeDecision,
     ) -> Result<Option<GrantedClaim>, Error> {
@@ -206,9 +206,7 @@ impl Milepost {
                 granted = Some(GrantedClaim { attempts: record.attempts, is_new: false });
                 return None;
             }
-            if record.claim != assessed.claim
-                || record.owner != assessed.owner
-                || record.status != assessed.status
+            if record.claim != before.claim || record.owner != before.owner || record.status != before.status
             {
                 return None;
             }

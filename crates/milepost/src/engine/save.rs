@@ -246,9 +246,8 @@ fn plan_commit(
     let save = request.save;
     let now = request.moment.at;
     let source = save.draft.source.unwrap_or(Source::Manual);
-    let current_status =
-        view.record.as_ref().filter(|_| save.condition.is_some()).map(|record| record.status);
-    let status = save.draft.status.or(current_status).unwrap_or(Status::InProgress);
+    let previous = view.record.as_ref().filter(|_| save.condition.is_some()).map(|record| record.status);
+    let status = save.draft.status.or(previous).unwrap_or(Status::InProgress);
     let mut saved = Saved::new(request.id.clone(), request.run.clone(), view.slot.sequence(), source, status);
     saved.touched = save.draft.workspace.as_ref().and_then(count_touched);
     let mut events = Vec::new();
@@ -345,14 +344,13 @@ fn plan_commit(
                 data["phase"] = phase.name.clone().into();
                 data["phase_number"] = phase.number.into();
             }
-            let checkpoint_event =
-                |kind, data: serde_json::Value| request.event(kind, Some(&request.id), &data);
-            events.push(checkpoint_event(EventType::CheckpointCreated, data));
+            let event = |kind, data: serde_json::Value| request.event(kind, Some(&request.id), &data);
+            events.push(event(EventType::CheckpointCreated, data));
             if status.is_terminal() {
-                events.push(checkpoint_event(EventType::RunFinished, json!({ "status": status })));
+                events.push(event(EventType::RunFinished, json!({ "status": status })));
             }
             if save.last_of_session {
-                events.push(checkpoint_event(EventType::SessionStopped, json!({ "session_id": session_id })));
+                events.push(event(EventType::SessionStopped, json!({ "session_id": session_id })));
             }
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, add_marks(Marks::default(), save)));

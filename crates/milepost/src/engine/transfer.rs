@@ -150,7 +150,7 @@ impl Milepost {
         let run = &record.run_id;
         let mut fresh = Vec::new();
         for (verified, marks) in batch {
-            let body = verified.body().map_err(|e| content(&e))?;
+            let body = verified.body().map_err(|e| validation_error(&e))?;
             match self.row_at(run, body.sequence)? {
                 Some(Row::Intact(there)) if there.header.checksum == verified.checksum() => {
                     count.unchanged += 1;
@@ -357,6 +357,7 @@ fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
     serde_json::to_value(value).ok()
 }
 
-pub(super) fn content(e: &seal::SealError) -> crate::model::ValidationError {
+/// An error of the seal as an error of the input.
+pub(super) fn validation_error(e: &seal::SealError) -> crate::model::ValidationError {
     crate::model::ValidationError { path: String::new(), message: e.to_string() }
 }

@@ -19,6 +19,7 @@ const OUTPUT_LIMIT: u64 = 64 << 10;
 /// Sections that define programs, and those that bring in other files.
 const SECTIONS: [&[u8]; 3] = [b"filter", b"include", b"[hook"];
 
+/// The keys that define or switch such a program.
 const KEYS: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(command|event|enabled))$";
 
 /// Whether the repository's configuration may define filters or hooks. Reads two files at most.
@@ -31,13 +32,13 @@ fn mentions_drivers(file: &Path) -> bool {
     match bounded::read(file, FILE_LIMIT) {
         Ok(mut text) => {
             text.make_ascii_lowercase();
-            SECTIONS.iter().any(|word| text.windows(word.len()).any(|at| at == *word))
+            SECTIONS.iter().any(|section| text.windows(section.len()).any(|at| at == *section))
         }
         Err(e) => e.kind() != io::ErrorKind::NotFound,
     }
 }
 
-/// One definition, by who made it.
+/// Who defined a key, and with which value.
 #[derive(Default)]
 struct Setting {
     in_repository: bool,

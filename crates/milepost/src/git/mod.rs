@@ -19,7 +19,7 @@ pub(crate) use process::GitOutput;
 use crate::store::Repository;
 
 /// Settings that keep git from running programs, reaching a network, or looking into submodules.
-const SETTINGS: [&str; 31] = [
+const SAFE_SETTINGS: [&str; 31] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "core.untrackedCache=keep",
@@ -55,7 +55,7 @@ const SETTINGS: [&str; 31] = [
 ];
 
 /// Variables with the same purpose, some of which win over any setting.
-const VARIABLES: [(&str, &str); 12] = [
+const SAFE_VARIABLES: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -221,7 +221,7 @@ impl Git {
     }
 
     /// The one function that makes git's command. `explicit` names the git directory; without it git looks for it in the
-    /// worktree's root and nowhere else, and judges itself whether its owner can be trusted.
+    /// worktree's root and nowhere else, and decides itself whether its owner is trusted.
     fn command(&self, explicit: bool) -> Command {
         let repository = &self.repository;
         let worktree = repository.worktree();
@@ -230,7 +230,7 @@ impl Git {
         for name in REMOVED_VARIABLES {
             command.env_remove(name);
         }
-        command.envs(VARIABLES);
+        command.envs(SAFE_VARIABLES);
         command.env("GIT_CEILING_DIRECTORIES", worktree.parent().unwrap_or(worktree));
         if explicit {
             command.arg(path_option("--git-dir=", repository.git_dir()));
@@ -240,7 +240,7 @@ impl Git {
             }
         }
         command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs"]);
-        for setting in SETTINGS {
+        for setting in SAFE_SETTINGS {
             command.args(["-c", setting]);
         }
         // Names of drivers may hold `=`, which `-c` would take for the end of the key.
@@ -255,7 +255,7 @@ impl Git {
         command
     }
 
-    /// Has git itself judge a repository of another user, which it does only where it looks for one (`safe.directory`).
+    /// Asks git whether it trusts a repository of another user (`safe.directory`). Git checks that only when it searches.
     fn check_owner_is_trusted(&self, deadline: Instant) -> Result<(), GitError> {
         let mut command = self.command(false);
         command.args(["rev-parse", "--git-dir"]);
@@ -280,9 +280,9 @@ pub(crate) fn deadline_in(limit: Duration) -> Instant {
 }
 
 fn path_option(flag: &str, path: &Path) -> OsString {
-    let mut word = OsString::from(flag);
-    word.push(path);
-    word
+    let mut option = OsString::from(flag);
+    option.push(path);
+    option
 }
 
 #[cfg(unix)]

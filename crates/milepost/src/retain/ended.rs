@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::clock;
 use crate::model::{Retention, RunRecord};
 
-/// What is known of a run that might go.
+/// Facts about a run that might be removed or reduced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedRun<'a> {
     /// Its record.
@@ -24,8 +24,8 @@ pub(crate) struct EndedRun<'a> {
 }
 
 impl EndedRun<'_> {
-    /// Whether it may go as a whole, or be reduced, at all.
-    pub(crate) fn may_go(&self) -> bool {
+    /// Whether it may be removed as a whole, or reduced.
+    pub(crate) fn is_removable(&self) -> bool {
         !self.record.is_open()
             && !self.last_written
             && !self.owner_alive
@@ -33,10 +33,10 @@ impl EndedRun<'_> {
             && !self.retention.keeps_everything()
     }
 
-    /// Whether it may go and ended longer ago than `limit`.
+    /// Whether it may be removed and ended longer ago than `limit`.
     pub(crate) fn has_expired(&self, limit: Duration, now: Timestamp) -> bool {
         let ended = self.record.ended_at.unwrap_or(self.record.updated_at);
         let age = clock::age(ended, now);
-        self.may_go() && age.is_some_and(|age| age > limit)
+        self.is_removable() && age.is_some_and(|age| age > limit)
     }
 }

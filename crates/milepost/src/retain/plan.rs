@@ -21,7 +21,7 @@ pub(crate) struct RetentionDecision {
     pub reasons: Vec<Reason>,
 }
 
-/// What is known of a run as a whole. Sequences are 0 for "none".
+/// Facts about a run as a whole. Sequences are 0 for "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunFacts {
     /// How many checkpoints it has.
@@ -41,7 +41,7 @@ pub(crate) struct RunFacts {
 }
 
 impl RunFacts {
-    /// What is known where all checkpoints are there and their own word is not asked for: `entries` is the whole run.
+    /// The facts by the run's record, for headers that were not verified: `entries` is the whole run.
     pub(crate) fn from_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
         Self {
             count: entries.len() as u64,
@@ -54,7 +54,7 @@ impl RunFacts {
         }
     }
 
-    /// What is known where all checkpoints are: `entries` is the whole run, oldest first.
+    /// The facts by verified headers: `entries` is the whole run, oldest first.
     pub(crate) fn from_entries(entries: &[RetentionEntry]) -> Self {
         use crate::model::Status::{Completed, Failed};
         let latest = |wanted: &dyn Fn(&RetentionEntry) -> bool| {
@@ -92,32 +92,32 @@ pub(crate) fn plan(
             let newer = run.count.saturating_sub(index as u64 + 1);
             let age = clock::age(entry.created_at, now);
             let mut keep = protection_reasons(run, index, entry, policy);
-            // What is stamped in the future is young.
+            // A checkpoint whose time is in the future counts as young.
             if let Some(within) = policy.keep_within.filter(|within| age.is_none_or(|age| age <= *within)) {
                 keep.push(Reason::Within(within.as_secs()));
             }
             keep.extend(chosen);
             let protected = !keep.is_empty();
-            let mut go = Vec::new();
+            let mut remove = Vec::new();
             match policy.keep_last {
-                KeepCount::Last(n) if newer >= n => go.push(Reason::BeyondLast(n)),
+                KeepCount::Last(n) if newer >= n => remove.push(Reason::BeyondLast(n)),
                 KeepCount::Last(n) => keep.push(Reason::AmongLast(n)),
                 KeepCount::All => keep.push(Reason::KeepAll),
             }
             if let Some(limit) = policy.max_age.filter(|limit| age.is_some_and(|age| age > *limit)) {
-                go.push(Reason::OlderThan(limit.as_secs()));
+                remove.push(Reason::OlderThan(limit.as_secs()));
             }
-            let stays = protected || go.is_empty();
+            let stays = protected || remove.is_empty();
             RetentionDecision {
                 sequence: entry.sequence,
                 keep: stays,
-                reasons: if stays { keep } else { go },
+                reasons: if stays { keep } else { remove },
             }
         })
         .collect()
 }
 
-/// Reasons that hold whatever the number and the age.
+/// Reasons to keep it whatever its number and age.
 fn protection_reasons(
     run: &RunFacts,
     index: usize,
@@ -144,27 +144,27 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
 /// The first day of the epoch was a Thursday; weeks begin on Mondays.
-const TO_MONDAY: i64 = 3 * DAY;
+const MONDAY_OFFSET: i64 = 3 * DAY;
 
-/// One kind of bucket, filled from the newest checkpoint on.
+/// The periods of one length, filled from the newest checkpoint on.
 struct Buckets {
     keep: u64,
     length: i64,
     offset: i64,
     reason: Reason,
-    seen: HashSet<i64>,
+    filled: HashSet<i64>,
 }
 
 impl Buckets {
-    /// Whether one made at `at` is the newest of its bucket, among the newest buckets where all are known.
+    /// Whether a checkpoint made at `at` is the newest of its period, and that among the `keep` newest where all are known.
     fn choose(&mut self, at: Timestamp, all_known: bool) -> bool {
         let bucket = (at.as_second() + self.offset).div_euclid(self.length);
-        let full = all_known && self.seen.len() as u64 >= self.keep;
-        self.keep > 0 && !full && self.seen.insert(bucket)
+        let full = all_known && self.filled.len() as u64 >= self.keep;
+        self.keep > 0 && !full && self.filled.insert(bucket)
     }
 }
 
-/// For each entry, of what it is the newest.
+/// For each entry, the periods in which it is the newest checkpoint.
 fn newest_of_periods(run: &RunFacts, entries: &[RetentionEntry], policy: &Retention) -> Vec<Vec<Reason>> {
     let mut reasons = vec![Vec::new(); entries.len()];
     if !policy.has_buckets() {
@@ -175,10 +175,10 @@ fn newest_of_periods(run: &RunFacts, entries: &[RetentionEntry], policy: &Retent
     let kinds = [
         (policy.keep_hourly, HOUR, 0, Reason::Hourly),
         (policy.keep_daily, DAY, 0, Reason::Daily),
-        (policy.keep_weekly, WEEK, TO_MONDAY, Reason::Weekly),
+        (policy.keep_weekly, WEEK, MONDAY_OFFSET, Reason::Weekly),
     ];
     for (keep, length, offset, reason) in kinds {
-        let mut buckets = Buckets { keep, length, offset, reason, seen: HashSet::new() };
+        let mut buckets = Buckets { keep, length, offset, reason, filled: HashSet::new() };
         if let Some(at) = run.newest_at {
             buckets.choose(at, all_known);
         }

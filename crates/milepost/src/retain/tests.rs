@@ -123,7 +123,7 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
         EndedRun { protected: true, ..case },
         EndedRun { retention: &everything, ..case },
     ] {
-        assert!(!stays.has_expired(limit, now()) && !stays.may_go(), "{stays:?}");
+        assert!(!stays.has_expired(limit, now()) && !stays.is_removable(), "{stays:?}");
     }
     record.status = Status::Paused;
     let open = EndedRun {

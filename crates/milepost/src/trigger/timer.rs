@@ -1,5 +1,5 @@
-//! A thread that ticks. It sleeps on a condition until the next tick or the end, so that a month costs nothing and an end
-//! is noticed at once. It never keeps its host alive and never takes it down: a tick that panics is followed by the next.
+//! A timer thread: calls a function at an interval until it is stopped or dropped. It sleeps on a condition variable, so
+//! that a stop is noticed at once. A tick that panics is caught, and the next one follows.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,7 +46,7 @@ impl StopFlag {
 /// A running timer. Dropping it tells it to end; `stop` also waits until it has.
 #[derive(Debug)]
 pub struct Timer {
-    ended: Arc<StopFlag>,
+    stop_flag: Arc<StopFlag>,
     thread: Mutex<Option<JoinHandle<()>>>,
     id: ThreadId,
     pid: u32,
@@ -58,12 +58,12 @@ impl Timer {
         if interval.is_zero() {
             return Err(TimerError::Interval);
         }
-        let ended = Arc::new(StopFlag::default());
-        let seen = ended.clone();
+        let stop_flag = Arc::new(StopFlag::default());
+        let stopped = stop_flag.clone();
         let work = move || {
             let mut next = Instant::now().checked_add(interval);
-            while !seen.wait_until(next) {
-                // The host's code runs in here: whatever it does, the next tick comes.
+            while !stopped.wait_until(next) {
+                // The tick is the caller's code, which may panic.
                 let _ = catch_unwind(AssertUnwindSafe(&mut tick));
                 let now = Instant::now();
                 next = next.and_then(|at| at.checked_add(interval));
@@ -75,7 +75,7 @@ impl Timer {
         let thread = std::thread::Builder::new().name("milepost-timer".into()).spawn(work);
         let thread = thread.map_err(TimerError::Thread)?;
         let id = thread.thread().id();
-        Ok(Self { ended, thread: Mutex::new(Some(thread)), id, pid: std::process::id() })
+        Ok(Self { stop_flag, thread: Mutex::new(Some(thread)), id, pid: std::process::id() })
     }
 
     /// Ends the timer and waits for a tick that is under way. As often as one likes; from inside a tick it does not wait.
@@ -84,7 +84,7 @@ impl Timer {
         if self.pid != std::process::id() {
             return;
         }
-        self.ended.set();
+        self.stop_flag.set();
         if std::thread::current().id() == self.id {
             return;
         }
@@ -98,7 +98,7 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            self.ended.set();
+            self.stop_flag.set();
         }
     }
 }
@@ -111,12 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_interval_is_refused() {
+    fn an_interval_of_zero_is_refused() {
         assert!(matches!(Timer::every(Duration::ZERO, || {}), Err(TimerError::Interval)));
     }
 
     #[test]
-    fn the_longest_interval_ends_at_once_when_told() {
+    fn a_timer_with_the_longest_interval_stops_at_once() {
         for interval in [Duration::from_secs(30 * 86_400), Duration::MAX] {
             let ticks = Arc::new(AtomicU32::new(0));
             let seen = ticks.clone();

@@ -8,7 +8,7 @@ use derive_getters::Getters;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
-use self::prepare::{Ready, base, clean, derived, digits, finish, happened, made, plain_name, prepared};
+use self::prepare::{Prepared, checkpoint_id, digest};
 use self::sealed::write_sealed;
 use super::bookkeeping::{is_committed, record_checkpoint, remember_commit};
 use super::{Milepost, RunLocation};
@@ -35,7 +35,7 @@ options! {
         pub(crate) path: PathBuf,
         /// Whether secrets are replaced; as the settings say unless given.
         pub(crate) redaction: Option<Redaction>,
-        /// Where a run that comes in a bundle goes on.
+        /// The folder, branch and user that the run of a bundle gets here.
         pub(crate) location: RunLocation [internal],
     }
 }
@@ -66,7 +66,7 @@ pub struct ImportReport {
     pub(crate) replaced: u64,
     /// What could not be read.
     pub(crate) skipped: Vec<SkippedFile>,
-    /// What was odd.
+    /// What was unusual in what was read.
     pub(crate) warnings: Vec<ImportNote>,
     /// What a bundle brought that was not committed.
     #[serde(skip)]
@@ -113,11 +113,11 @@ pub fn preview_import(
     let found = interop::read(format, &import.path, progress)?;
     for run in &found.runs {
         let id = match engine {
-            Some(engine) => engine.run_for(run, &mut report)?,
-            None => plain_name(run, &AllowList::EMPTY),
+            Some(engine) => engine.target_run_id(run, &mut report)?,
+            None => prepare::preferred_run_id(run, &AllowList::EMPTY),
         };
-        let known = engine.map_or(Ok(HashSet::new()), |engine| engine.ids_of(&id))?;
-        run.checkpoints.iter().for_each(|one| report.count(known.contains(&derived(run, one))));
+        let known = engine.map_or(Ok(HashSet::new()), |engine| engine.checkpoint_ids(&id))?;
+        run.checkpoints.iter().for_each(|one| report.count(known.contains(&checkpoint_id(run, one))));
         report.runs.insert(id);
     }
     report.skipped = found.skipped;
@@ -149,7 +149,7 @@ impl Milepost {
             interop::read(format, &import.path, &mut |n| progress(n, None))?;
         let total = runs.iter().map(|run| run.checkpoints.len() as u64).sum();
         let mut written = 0;
-        let mut told = |more: usize| {
+        let mut report_written = |more: usize| {
             written += more as u64;
             progress(written, Some(total));
         };
@@ -161,17 +161,17 @@ impl Milepost {
         };
         let mut newest: HashMap<String, CheckpointId> = HashMap::new();
         for run in runs {
-            let id = self.run_for(&run, &mut report)?;
+            let id = self.target_run_id(&run, &mut report)?;
             let continues = run.continues.as_ref().and_then(|name| newest.get(name).cloned());
             if let (Some(name), None) = (&run.continues, &continues) {
                 let message = format!("it continues \"{name}\", which is not here");
                 report.warnings.push(ImportNote { path: run.id.clone(), message });
             }
             if let Some(last) = run.checkpoints.last() {
-                newest.insert(run.id.clone(), derived(&run, last));
+                newest.insert(run.id.clone(), checkpoint_id(&run, last));
             }
             let origin = self.origin_of(import, "import");
-            self.import_run(&id, run, continues, (redaction, &origin), &mut told, &mut report)?;
+            self.import_run(&id, run, continues, (redaction, &origin), &mut report_written, &mut report)?;
             report.runs.insert(id);
         }
         Ok(report)
@@ -205,17 +205,17 @@ impl Milepost {
         RunOrigin { kind: kind.to_owned(), from: from.to_string_lossy().into_owned(), at: self.now() }
     }
 
-    fn ids_of(&self, run: &RunId) -> Result<HashSet<CheckpointId>, Error> {
+    fn checkpoint_ids(&self, run: &RunId) -> Result<HashSet<CheckpointId>, Error> {
         self.entries(run).map(|entry| Ok(entry?.header.snapshot_id)).collect()
     }
 
-    /// The run here for a run there: the one it was imported into before, or one that is nobody's.
-    fn run_for(&self, run: &ForeignRun, report: &mut ImportReport) -> Result<RunId, Error> {
-        let plain = plain_name(run, &self.settings.redaction_allow);
-        let ends = [String::new(), format!("-{}", run.format), format!("-{}", digits(run, None, 8))];
-        for end in &ends {
-            let cut: String = plain.as_str().chars().take(128 - end.len()).collect();
-            let Ok(id) = format!("{cut}{end}").parse::<RunId>() else { continue };
+    /// The id of the run to import into: that of an earlier import of the same run, or one that is free.
+    fn target_run_id(&self, run: &ForeignRun, report: &mut ImportReport) -> Result<RunId, Error> {
+        let preferred = prepare::preferred_run_id(run, &self.settings.redaction_allow);
+        let suffixes = [String::new(), format!("-{}", run.format), format!("-{}", digest(run, None, 8))];
+        for suffix in &suffixes {
+            let cut: String = preferred.as_str().chars().take(128 - suffix.len()).collect();
+            let Ok(id) = format!("{cut}{suffix}").parse::<RunId>() else { continue };
             let Some(state) = self.store.run(&id)? else {
                 if id.as_str() != run.id {
                     let message = format!("run \"{}\" is called {id} here", run.id);
@@ -223,7 +223,7 @@ impl Milepost {
                 }
                 return Ok(id);
             };
-            let ours = state.row.record.is_ok_and(|record| {
+            let is_same_run = state.row.record.is_ok_and(|record| {
                 let of = record
                     .extra
                     .get("imported")
@@ -232,13 +232,13 @@ impl Milepost {
                     of.as_ref().and_then(|of| serde_json::from_str::<String>(of.get(name)?.get()).ok())
                 };
                 text("format").as_deref() == Some(run.format.as_str())
-                    && text("id").as_ref() == Some(&clean(&run.id, &self.settings.redaction_allow))
+                    && text("id").as_ref() == Some(&prepare::clean(&run.id, &self.settings.redaction_allow))
             });
-            if ours {
+            if is_same_run {
                 return Ok(id);
             }
         }
-        Err(Error::RunExists(plain))
+        Err(Error::RunExists(preferred))
     }
 
     fn import_run(
@@ -247,33 +247,33 @@ impl Milepost {
         foreign: ForeignRun,
         continues: Option<CheckpointId>,
         (redaction, origin): (Option<&AllowList>, &RunOrigin),
-        told: &mut dyn FnMut(usize),
+        report_written: &mut dyn FnMut(usize),
         report: &mut ImportReport,
     ) -> Result<(), Error> {
-        let known = self.ids_of(id)?;
-        let fresh = self.store.run(id)?.is_none();
-        let mut record = base(id, &foreign, continues, self.now())?;
+        let known = self.checkpoint_ids(id)?;
+        let is_new = self.store.run(id)?.is_none();
+        let mut record = prepare::record(id, &foreign, continues, self.now())?;
         record.origin = Some(origin.clone());
-        let mut ready = Vec::new();
-        let mut names: HashMap<String, CheckpointId> = HashMap::new();
+        let mut prepared = Vec::new();
+        let mut ids: HashMap<String, CheckpointId> = HashMap::new();
         let mut parent = record.parent.clone();
         for one in &foreign.checkpoints {
-            let mut name = derived(&foreign, one);
-            names.insert(one.id.clone(), name.clone());
+            let mut new_id = checkpoint_id(&foreign, one);
+            ids.insert(one.id.clone(), new_id.clone());
             // An id of this program's own may be in this store already, in the run that it was exported from.
-            if !known.contains(&name) && name.as_str() == one.id && self.row_of(&name)?.is_some() {
-                name = made(&foreign, one);
+            if !known.contains(&new_id) && new_id.as_str() == one.id && self.row_of(&new_id)?.is_some() {
+                new_id = prepare::derived_id(&foreign, one);
             }
-            if known.contains(&name) {
+            if known.contains(&new_id) {
                 report.unchanged += 1;
-                parent = Some(name);
+                parent = Some(new_id);
                 continue;
             }
-            match prepared(&mut record, &foreign, one, &name, parent.clone(), redaction) {
+            match prepare::checkpoint(&mut record, &foreign, one, &new_id, parent.clone(), redaction) {
                 Ok((one, replaced)) => {
                     report.replaced += replaced;
-                    ready.push(one);
-                    parent = Some(name);
+                    prepared.push(one);
+                    parent = Some(new_id);
                 }
                 Err(Error::Schema(e)) => {
                     report.skipped.push(SkippedFile {
@@ -285,32 +285,33 @@ impl Milepost {
                 Err(e) => return Err(e),
             }
         }
-        // A run without checkpoints is kept once, for what else it says.
-        let says_more = fresh && !foreign.is_empty();
-        if ready.is_empty() && !says_more {
+        // A run without checkpoints is imported once, if it holds anything else.
+        let has_other_content = is_new && !foreign.is_empty();
+        if prepared.is_empty() && !has_other_content {
             return Ok(());
         }
-        finish(&mut record, &foreign, redaction)?;
-        let events = if fresh { happened(id, &foreign, &record, &names, redaction)? } else { Vec::new() };
-        report.imported += ready.len() as u64;
+        prepare::complete_record(&mut record, &foreign, redaction)?;
+        let events =
+            if is_new { prepare::events(id, &foreign, &record, &ids, redaction)? } else { Vec::new() };
+        report.imported += prepared.len() as u64;
         // A run without checkpoints is one batch with none.
-        let (first, rest) = ready.split_at(ready.len().min(BATCH));
-        self.put(id, &record, &foreign, first, events)?;
-        told(first.len());
+        let (first, rest) = prepared.split_at(prepared.len().min(BATCH));
+        self.write_batch(id, &record, &foreign, first, events)?;
+        report_written(first.len());
         for batch in rest.chunks(BATCH) {
-            self.put(id, &record, &foreign, batch, Vec::new())?;
-            told(batch.len());
+            self.write_batch(id, &record, &foreign, batch, Vec::new())?;
+            report_written(batch.len());
         }
         Ok(())
     }
 
     /// Writes some checkpoints of a run in one transaction.
-    fn put(
+    fn write_batch(
         &self,
         id: &RunId,
         finished: &RunRecord,
         foreign: &ForeignRun,
-        batch: &[Ready],
+        batch: &[Prepared],
         events: Vec<Event>,
     ) -> Result<(), Error> {
         let token = WriteToken::generate();

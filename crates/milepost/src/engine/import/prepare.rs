@@ -1,4 +1,4 @@
-//! A run of another tool as it will stand here: its name, its record, its checkpoints composed, its events. Pure.
+//! Maps a run of another tool to a run of this store: its id, its record, its composed checkpoints, its events. Pure.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ use crate::model::{
 use crate::redact::{self, AllowList};
 use crate::seal::Unsealed;
 
-/// A checkpoint that only needs its place in the store.
-pub(super) struct Ready {
+/// A composed checkpoint that only lacks its sequence and stamp.
+pub(super) struct Prepared {
     pub(super) unsealed: Unsealed,
     pub(super) number: Option<u64>,
     pub(super) completed: Option<bool>,
@@ -28,45 +28,46 @@ pub(super) fn clean(text: &str, allow: &AllowList) -> String {
     allow.redact_text(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// What a run is called here, if nobody else is: its own name, or one that can be a name.
-pub(super) fn plain_name(run: &ForeignRun, allow: &AllowList) -> RunId {
-    let own = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id, allow).is_ok());
-    let safe = || format!("{}-{}", safe_file_name(&clean(&run.id, allow)), digits(run, None, 8)).parse().ok();
-    let number = || format!("imported-{}", digits(run, None, 12)).parse().ok();
-    own.or_else(safe)
+/// The run id to use if it is free: the original id if it is valid and holds no secret, else one derived from it.
+pub(super) fn preferred_run_id(run: &ForeignRun, allow: &AllowList) -> RunId {
+    let id = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id, allow).is_ok());
+    let safe = || format!("{}-{}", safe_file_name(&clean(&run.id, allow)), digest(run, None, 8)).parse().ok();
+    let number = || format!("imported-{}", digest(run, None, 12)).parse().ok();
+    id.or_else(safe)
         .filter(|id| check_run_name(id, allow).is_ok())
         .or_else(number)
         .unwrap_or_else(|| RunId::generate(Default::default()))
 }
 
-/// Characters that stand for a run or a checkpoint there, the same every time.
-pub(super) fn digits(run: &ForeignRun, one: Option<&ForeignCheckpoint>, length: usize) -> String {
+/// Digits of a hash over the format and the original ids, the same at every import.
+pub(super) fn digest(run: &ForeignRun, checkpoint: Option<&ForeignCheckpoint>, length: usize) -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut hasher = blake3::Hasher::new();
-    for part in [run.format.as_str(), &run.id, one.map_or("", |one| one.id.as_str())] {
+    for part in [run.format.as_str(), &run.id, checkpoint.map_or("", |checkpoint| checkpoint.id.as_str())] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
     hasher.finalize().as_bytes().iter().take(length).map(|b| DIGITS[usize::from(b & 31)] as char).collect()
 }
 
-/// The id here: its own if this program gave it, else one made from its names there.
-pub(super) fn derived(run: &ForeignRun, one: &ForeignCheckpoint) -> CheckpointId {
+/// The id of an imported checkpoint: the original one if Milepost made it, else a derived one.
+pub(super) fn checkpoint_id(run: &ForeignRun, checkpoint: &ForeignCheckpoint) -> CheckpointId {
     let shape = |id: &CheckpointId| {
         let parts: Vec<_> = id.as_str().split('_').collect();
         matches!(parts.as_slice(), ["cp", time, end] if time.len() == 19 && time.ends_with('Z') && end.len() == 12)
     };
-    one.id.parse().ok().filter(shape).unwrap_or_else(|| made(run, one))
+    checkpoint.id.parse().ok().filter(shape).unwrap_or_else(|| derived_id(run, checkpoint))
 }
 
-pub(super) fn made(run: &ForeignRun, one: &ForeignCheckpoint) -> CheckpointId {
-    let time = one.created_at.strftime("%Y%m%dT%H%M%S%3fZ");
-    let id = format!("cp_{time}_{}", digits(run, Some(one), 12)).parse();
-    id.unwrap_or_else(|_| CheckpointId::generate(one.created_at))
+/// An id derived from the original ids, the same at every import.
+pub(super) fn derived_id(run: &ForeignRun, checkpoint: &ForeignCheckpoint) -> CheckpointId {
+    let time = checkpoint.created_at.strftime("%Y%m%dT%H%M%S%3fZ");
+    let id = format!("cp_{time}_{}", digest(run, Some(checkpoint), 12)).parse();
+    id.unwrap_or_else(|_| CheckpointId::generate(checkpoint.created_at))
 }
 
-/// A record of a run that was made elsewhere.
-pub(super) fn base(
+/// The record of an imported run before its checkpoints.
+pub(super) fn record(
     id: &RunId,
     run: &ForeignRun,
     continues: Option<CheckpointId>,
@@ -86,16 +87,16 @@ pub(super) fn base(
     Ok(record)
 }
 
-/// Composes a checkpoint exactly as it was there: nothing is carried over from the one before.
-pub(super) fn prepared(
+/// Composes a checkpoint from the imported one alone: nothing is carried over from the one before.
+pub(super) fn checkpoint(
     record: &mut RunRecord,
     run: &ForeignRun,
-    one: &ForeignCheckpoint,
-    name: &CheckpointId,
+    checkpoint: &ForeignCheckpoint,
+    id: &CheckpointId,
     parent: Option<CheckpointId>,
     redaction: Option<&AllowList>,
-) -> Result<(Ready, u64), Error> {
-    let mut draft = one.draft.clone();
+) -> Result<(Prepared, u64), Error> {
+    let mut draft = checkpoint.draft.clone();
     draft.run_id = None;
     let mut metadata = match &draft.metadata {
         Some(raw) => RawObject::parse(raw.get(), &JsonPath::Root.key("metadata"))?,
@@ -103,10 +104,10 @@ pub(super) fn prepared(
     };
     let mut imported = RawObject::default();
     imported.set("format", RawJson::of(run.format.as_str())?);
-    imported.set("id", RawJson::of(&one.id)?);
+    imported.set("id", RawJson::of(&checkpoint.id)?);
     imported.set("run", RawJson::of(&run.id)?);
-    imported.set("path", RawJson::of(&one.path)?);
-    one.kept.iter().for_each(|(name, raw)| imported.set(name, raw.clone()));
+    imported.set("path", RawJson::of(&checkpoint.path)?);
+    checkpoint.kept.iter().for_each(|(name, raw)| imported.set(name, raw.clone()));
     metadata.set("imported", RawJson::of(&imported)?);
     draft.metadata = Some(RawJson::of(&metadata)?);
     let mut replaced = 0;
@@ -115,19 +116,19 @@ pub(super) fn prepared(
     }
     let session =
         draft.session_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| NO_SESSION.to_owned());
-    enter_past_session(record, &session, one.created_at, one.elapsed_ms);
+    enter_past_session(record, &session, checkpoint.created_at, checkpoint.elapsed_ms);
     record.working = WorkingState::default();
     let status = draft.status.unwrap_or(crate::model::Status::InProgress);
-    let frame = CheckpointContext {
-        id: name,
-        created_at: one.created_at,
-        elapsed_ms: one.elapsed_ms,
+    let context = CheckpointContext {
+        id,
+        created_at: checkpoint.created_at,
+        elapsed_ms: checkpoint.elapsed_ms,
         status,
         session_id: &session,
         parent,
     };
     let state_given = draft.state.is_some();
-    let mut body = compose::compose(record, &[], &draft, frame)?;
+    let mut body = compose::compose(record, &[], &draft, context)?;
     // Sources that it stands for, as they were.
     body.source_details.dedup();
     let mut unsealed = Unsealed::new(body, state_given)?;
@@ -138,11 +139,11 @@ pub(super) fn prepared(
         body.redacted = Some(redactions.merge(body.redacted.take()));
         unsealed = Unsealed::new(body, state_given)?;
     }
-    Ok((Ready { unsealed, number: one.number, completed: one.completed }, replaced))
+    Ok((Prepared { unsealed, number: checkpoint.number, completed: checkpoint.completed }, replaced))
 }
 
-/// How the run stands after its newest checkpoint, where the format says more about it.
-pub(super) fn finish(
+/// Adds what the format says about the run beyond its checkpoints, and redacts the record.
+pub(super) fn complete_record(
     record: &mut RunRecord,
     run: &ForeignRun,
     redaction: Option<&AllowList>,
@@ -163,12 +164,12 @@ pub(super) fn finish(
     Ok(())
 }
 
-/// The run's beginning, and what the other tool had written down.
-pub(super) fn happened(
+/// The events of an imported run: its start, and those that the other tool recorded.
+pub(super) fn events(
     id: &RunId,
     run: &ForeignRun,
     record: &RunRecord,
-    names: &HashMap<String, CheckpointId>,
+    ids: &HashMap<String, CheckpointId>,
     redaction: Option<&AllowList>,
 ) -> Result<Vec<Event>, Error> {
     let begun = json!({ "imported": run.format.as_str(), "id": run.id });
@@ -178,9 +179,9 @@ pub(super) fn happened(
         event(id, record.started_at, EventType::RunStarted, None, &begun),
         event(id, record.started_at, EventType::SessionStarted, None, &entered),
     ];
-    for one in &run.events {
-        let snapshot_id = one.about.as_ref().and_then(|name| names.get(name)).cloned();
-        let (at, kind, data) = (one.at, one.kind, one.data.clone());
+    for foreign in &run.events {
+        let snapshot_id = foreign.about.as_ref().and_then(|name| ids.get(name)).cloned();
+        let (at, kind, data) = (foreign.at, foreign.kind, foreign.data.clone());
         events.push(Event { at, kind, run_id: id.clone(), snapshot_id, data });
     }
     if let Some(allow) = redaction {

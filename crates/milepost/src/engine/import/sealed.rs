@@ -1,9 +1,10 @@
-//! Sealed documents of a file into the store: a bundle whole or not at all, lines each by itself.
+//! Writes the sealed documents of a bundle or a JSONL file into the store: a bundle as a whole or not at all, the lines of
+//! a JSONL file each by itself. In: documents whose seal was checked. Out: what was written and what was skipped.
 
 use std::collections::BTreeMap;
 
 use super::super::bookkeeping::record_checkpoint;
-use super::super::transfer::{CopyProgress, content, portable};
+use super::super::transfer::{CopyProgress, portable, validation_error};
 use super::super::{Milepost, RunLocation};
 use crate::Error;
 use crate::interop::SkippedFile;
@@ -41,23 +42,23 @@ pub(super) fn write_sealed(
     }
     for (run, mut all) in by_run {
         all.sort_by_key(|one| one.body.sequence);
-        let known = engine.store.run(&run)?;
+        let existing = engine.store.run(&run)?;
         let mut record = match &sealed.head {
             Some(head) if head.run.run_id == run => portable(&head.run),
-            _ => made(&run, &all)?,
+            _ => record_from_documents(&run, &all)?,
         };
         record.origin = Some(origin.clone());
         for batch in all.chunks(BATCH) {
             match engine.copy_checkpoints(&record, documents(batch), &mut written.count) {
                 Err(Error::Conflict { .. }) if sealed.head.is_none() => {
-                    take_one_by_one(engine, &record, batch, &mut written)?;
+                    copy_one_by_one(engine, &record, batch, &mut written)?;
                 }
-                taken => taken?,
+                copied => copied?,
             }
         }
         // A run that went on here keeps its own record.
-        if sealed.head.is_some() && known.is_none() {
-            let mine: Vec<_> = sealed.events.iter().filter(|event| event.run_id == run).cloned().collect();
+        if sealed.head.is_some() && existing.is_none() {
+            let events: Vec<_> = sealed.events.iter().filter(|event| event.run_id == run).cloned().collect();
             // Who worked on it, and where, is on another machine; it goes on here.
             record.owner = None;
             let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
@@ -67,7 +68,7 @@ pub(super) fn write_sealed(
                 record.worktree.clone_from(&location.worktree);
                 record.user.clone_from(&location.user);
             }
-            engine.copy_run_record(&record, sealed.items.clone(), mine)?;
+            engine.copy_run_record(&record, sealed.items.clone(), events)?;
         }
         written.runs.push(run);
     }
@@ -78,8 +79,8 @@ fn documents(batch: &[SealedCheckpoint]) -> Vec<(Verified, Marks)> {
     batch.iter().map(|one| (one.document.clone(), one.marks.clone())).collect()
 }
 
-/// Takes each checkpoint in by itself; those that contradict the store are skipped.
-fn take_one_by_one(
+/// Copies each checkpoint by itself; those that contradict the store are skipped.
+fn copy_one_by_one(
     engine: &Milepost,
     record: &RunRecord,
     batch: &[SealedCheckpoint],
@@ -92,20 +93,20 @@ fn take_one_by_one(
                 reason: e.to_string(),
                 reason_code: Some(e.reason()),
             }),
-            taken => taken?,
+            copied => copied?,
         }
     }
     Ok(())
 }
 
 /// A record for checkpoints that came without one.
-fn made(run: &RunId, all: &[SealedCheckpoint]) -> Result<RunRecord, Error> {
+fn record_from_documents(run: &RunId, all: &[SealedCheckpoint]) -> Result<RunRecord, Error> {
     let mut record: Option<RunRecord> = None;
     for SealedCheckpoint { document, body, .. } in all {
         let record = record
             .get_or_insert_with(|| RunRecord::new(run.clone(), crate::model::Profile::Run, body.created_at));
         let slot = crate::store::Slot::issue(body.sequence, 0);
-        let checkpoint = document.clone().into_sealed(&slot).map_err(|e| content(&e))?;
+        let checkpoint = document.clone().into_sealed(&slot).map_err(|e| validation_error(&e))?;
         record_checkpoint(record, checkpoint.header(), body.created_at);
         record.updated_at = body.created_at;
     }

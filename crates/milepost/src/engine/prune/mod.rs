@@ -27,12 +27,12 @@ const BATCH: usize = 1000;
 const TRIES: u32 = 50;
 /// Saves between two prunes of the whole run, where the policy protects many.
 const WHOLE_RUN_EVERY: u64 = 32;
-/// Ids that the event of a large removal names.
-const NAMED: usize = 16;
+/// Maximum number of ids in the event of a removal.
+const MAX_NAMED_IDS: usize = 16;
 
 /// What becomes of a run.
 struct RunPlan {
-    /// Its record, read before its checkpoints: whatever is pinned later is not in it.
+    /// Its record, read before its checkpoints: a pin that comes later changes `marks_changed`.
     record: RunRecord,
     /// The stamp of its last write.
     stamp: u64,
@@ -63,14 +63,14 @@ impl Milepost {
         let pointed = self.pointed_id();
         let mut report = PruneReport { dry_run: request.dry_run, ..PruneReport::default() };
         let mut plans = Vec::new();
-        let (mut seen, mut busy) = (0, false);
+        let (mut examined, mut busy) = (0, false);
         for row in rows {
             let is_newest = Some(last_write(&row)) == newest_write;
             let run_id = row.run_id.clone();
             let failed = match self.prune_run(row, is_newest, request.dry_run) {
                 Ok(Some((plan, failed))) => {
-                    seen += plan.steps.len() as u64;
-                    progress(seen);
+                    examined += plan.steps.len() as u64;
+                    progress(examined);
                     plans.push(plan);
                     failed
                 }
@@ -130,7 +130,7 @@ impl Milepost {
             row = stored.row;
         }
         let plan = self.plan_run(row, is_newest, dry_run)?;
-        if dry_run { Ok(Some((plan, Vec::new()))) } else { self.carry_out(plan) }
+        if dry_run { Ok(Some((plan, Vec::new()))) } else { self.execute(plan) }
     }
 
     /// Plans what becomes of a run. `is_newest` says that nothing in the store was written after it: then its own rules
@@ -165,9 +165,9 @@ impl Milepost {
                 plan.remove_run = true;
                 return Ok(plan);
             }
-            let may_go = candidate.may_go();
+            let reducible = candidate.is_removable();
             plan.steps = self.plan_checkpoints(record, &entries, &retention);
-            plan.reducible = may_go.then_some(entries);
+            plan.reducible = reducible.then_some(entries);
             return Ok(plan);
         }
         plan.steps = self.plan_checkpoints(record, &entries, &retention);
@@ -175,7 +175,7 @@ impl Milepost {
     }
 
     /// The checkpoints of a run as its plan needs them. Whatever lies before the last so many goes by its number alone,
-    /// unless the record or a mark protects it: then only the newest need be proven.
+    /// unless the record or a mark protects it: then only the newest need be verified.
     fn entries_to_plan(
         &self,
         run: &RunId,
@@ -188,7 +188,7 @@ impl Milepost {
         };
         let entries = self.store.retention_entries(run, newest)?;
         // Where damaged ones are among the newest, the last so many are not known from their number.
-        let too_few = |n: u64| count_proven(&entries) < n.min(entries.len() as u64);
+        let too_few = |n: u64| count_verified(&entries) < n.min(entries.len() as u64);
         if newest.is_some_and(too_few) {
             return Ok(self.store.retention_entries(run, None)?);
         }
@@ -202,9 +202,9 @@ impl Milepost {
         entries: &[RetentionEntry],
         retention: &Retention,
     ) -> Vec<PruneStep> {
-        let all_proven = count_proven(entries) == entries.len() as u64;
+        let verified = count_verified(entries) == entries.len() as u64;
         let facts =
-            if all_proven { RunFacts::from_entries(entries) } else { RunFacts::from_record(record, entries) };
+            if verified { RunFacts::from_entries(entries) } else { RunFacts::from_record(record, entries) };
         let plan = retain::plan(&facts, entries, retention, self.now());
         let old = self.compress_before();
         let step = |(entry, decision): (&RetentionEntry, retain::RetentionDecision)| {
@@ -220,8 +220,8 @@ impl Milepost {
         entries.iter().zip(plan).map(step).collect()
     }
 
-    /// Carries a plan out and plans anew where pins or tags have changed since; gives what was done and what failed.
-    fn carry_out(&self, mut plan: RunPlan) -> Result<Option<(RunPlan, Vec<Error>)>, Error> {
+    /// Executes a plan, and plans again if pins or tags have changed since; returns what was done and what failed.
+    fn execute(&self, mut plan: RunPlan) -> Result<Option<(RunPlan, Vec<Error>)>, Error> {
         let run = plan.record.run_id.clone();
         if plan.remove_run {
             if self.store.delete_run(&run, Some(plan.stamp))? {
@@ -300,7 +300,7 @@ impl Milepost {
         last_write: u64,
         unchanged: impl Fn(&RunRecord) -> bool,
     ) -> Result<Option<Receipt>, Error> {
-        let named: Vec<_> = batch.iter().take(NAMED).map(|step| &step.snapshot_id).collect();
+        let named: Vec<_> = batch.iter().take(MAX_NAMED_IDS).map(|step| &step.snapshot_id).collect();
         let data = serde_json::json!({ "removed": named, "count": batch.len() });
         let pruned = event(run, self.now(), EventType::Pruned, None, &data);
         let mut moved = false;
@@ -346,19 +346,19 @@ impl Milepost {
         bytes: &mut u64,
         report: &mut PruneReport,
     ) -> Result<(), Error> {
-        let most = self.settings.store_limits.max_bytes;
+        let max_bytes = self.settings.store_limits.max_bytes;
         for plan in plans {
             let Some(entries) = plan.reducible.take() else { continue };
-            if *bytes <= most {
+            if *bytes <= max_bytes {
                 return Ok(());
             }
             let gone: HashSet<u64> = removed_sequences(&plan.steps).collect();
             let left: Vec<_> = entries.into_iter().filter(|entry| !gone.contains(&entry.sequence)).collect();
             let steps = self.plan_checkpoints(&plan.record, &left, &Retention::LEAST);
-            let goes: HashSet<u64> = if report.dry_run {
+            let removed: HashSet<u64> = if report.dry_run {
                 removed_sequences(&steps).collect()
             } else {
-                // One that was written to meanwhile may be open again.
+                // A run that was written to meanwhile may be open again.
                 let (marks_changed, updated_at) = (plan.record.marks_changed, plan.record.updated_at);
                 let unchanged = |record: &RunRecord| {
                     !record.is_open()
@@ -366,15 +366,15 @@ impl Milepost {
                         && record.updated_at == updated_at
                 };
                 let mut failed = Vec::new();
-                let (removed, _) = self.remove_planned(steps, plan.last_write, unchanged, &mut failed);
+                let (done, _) = self.remove_planned(steps, plan.last_write, unchanged, &mut failed);
                 report.add_failures(&plan.record.run_id, failed);
-                removed_sequences(&removed).collect()
+                removed_sequences(&done).collect()
             };
             let mut freed = 0;
-            for step in plan.steps.iter_mut().filter(|step| goes.contains(&step.sequence)) {
+            for step in plan.steps.iter_mut().filter(|step| removed.contains(&step.sequence)) {
                 freed += step.bytes;
                 step.action = PruneAction::Remove;
-                step.reasons = vec![Reason::StoreFull(most)];
+                step.reasons = vec![Reason::StoreFull(max_bytes)];
             }
             if report.dry_run {
                 *bytes = bytes.saturating_sub(freed);
@@ -383,7 +383,7 @@ impl Milepost {
                 *bytes = self.store.info()?.bytes;
             }
         }
-        report.too_large = (*bytes > most).then_some(*bytes);
+        report.too_large = (*bytes > max_bytes).then_some(*bytes);
         Ok(())
     }
 
@@ -397,14 +397,14 @@ impl Milepost {
         // The checkpoint is saved, whatever comes of this; the next round tries again.
         let Ok(Some(stored)) = self.store.run(&saved.run_id) else { return };
         if let Ok(Some((plan, _))) = self.prune_run(stored.row, true, false) {
-            let gone = plan.steps.into_iter().filter(|step| step.action == PruneAction::Remove);
-            saved.pruned.extend(gone.map(|step| step.snapshot_id));
+            let removed = plan.steps.into_iter().filter(|step| step.action == PruneAction::Remove);
+            saved.pruned.extend(removed.map(|step| step.snapshot_id));
         }
     }
 }
 
-/// How many headers were proven.
-fn count_proven(entries: &[RetentionEntry]) -> u64 {
+/// How many headers were verified against their checksum.
+fn count_verified(entries: &[RetentionEntry]) -> u64 {
     entries.iter().filter(|entry| entry.status.is_some()).count() as u64
 }
 

@@ -1,7 +1,7 @@
 //! A session that is captured every so often: a first checkpoint when it starts, one every interval, a last one when it
 //! stops, each with git, watched folders, memory, and every file touched so far.
-//! In: options. Out: checkpoints, events, a summary. What a tick fails with is told and survived; `start`, `capture` and
-//! `stop` give their errors to the caller.
+//! In: options. Out: checkpoints, events, a summary. A failed tick is reported as an event, and the next one tries again;
+//! `start`, `capture` and `stop` return their errors.
 
 mod options;
 
@@ -21,7 +21,7 @@ use crate::model::{Body, Profile, RunId, Status};
 use crate::store::StoreError;
 use crate::trigger::{Timer, TimerError};
 
-/// What happens in a session.
+/// An event of a session.
 #[derive(Debug, Clone)]
 pub enum SessionEvent {
     /// It was started.
@@ -35,21 +35,21 @@ pub enum SessionEvent {
     Checkpoint(Box<Body>),
     /// A tick saved nothing, and the next one tries again; or the session is stopped and could not be summed up.
     Failed {
-        /// Why.
+        /// The error.
         message: String,
     },
     /// It was stopped.
     Stopped {
         /// The last checkpoint.
         final_checkpoint: Box<Body>,
-        /// All of it.
+        /// The summary of the session.
         summary: Box<Summary>,
     },
 }
 
 type Callback = Box<dyn Fn(&SessionEvent) + Send + Sync>;
 
-/// Who is told.
+/// Receivers of events.
 #[derive(Default)]
 struct Listeners {
     callbacks: Vec<Callback>,
@@ -57,8 +57,8 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Tells everybody. A callback that panics keeps nobody else from hearing it.
-    fn tell(&self, event: &SessionEvent) {
+    /// Sends an event to every receiver, also after a callback that panics.
+    fn notify(&self, event: &SessionEvent) {
         for callback in &self.callbacks {
             let _ = catch_unwind(AssertUnwindSafe(|| callback(event)));
         }
@@ -140,14 +140,14 @@ impl Session {
             if state.run.is_none() {
                 state.first = 0;
             }
-            shared.opened(&mut state, session_id.or_else(|| shared.session_id.clone()))
+            shared.open_run(&mut state, session_id.or_else(|| shared.session_id.clone()))
         };
         let first = run.and_then(|run| {
             let saved = shared.save(&run, "session_start", |run, save| run.save(save).map(Some))?;
-            shared.begun_with(saved.as_ref().map(|(saved, _)| saved));
-            // Before the timer, so that no tick is told of first.
-            shared.listeners.tell(&SessionEvent::Started { interval, store: shared.url.clone() });
-            shared.tell(saved);
+            shared.note_first(saved.as_ref().map(|(saved, _)| saved));
+            // Sent before the timer starts, so that no tick comes first.
+            shared.listeners.notify(&SessionEvent::Started { interval, store: shared.url.clone() });
+            shared.report_checkpoint(saved);
             let weak = Arc::downgrade(shared);
             Ok(Timer::every(interval, move || Shared::tick(&weak))?)
         });
@@ -166,12 +166,12 @@ impl Session {
     /// Captures a checkpoint by hand.
     pub fn capture(&self) -> Result<Body, Error> {
         let shared = &self.shared;
-        let run = shared.opened(&mut lock(&shared.state), shared.session_id.clone())?;
+        let run = shared.open_run(&mut lock(&shared.state), shared.session_id.clone())?;
         let saved = shared.save(&run, "captured_by_hand", |run, save| run.save(save).map(Some))?;
         let (saved, body) = saved.ok_or_else(|| Error::NoRun(shared.run.to_string()))?;
-        shared.begun_with(Some(&saved));
+        shared.note_first(Some(&saved));
         let sequence = saved.sequence;
-        shared.tell(Some((saved, body.clone())));
+        shared.report_checkpoint(Some((saved, body.clone())));
         body.ok_or_else(|| StoreError::NoCheckpoint(shared.run.clone(), sequence).into())
     }
 
@@ -193,24 +193,24 @@ impl Session {
             timer.stop();
         }
         let Some(run) = run else { return self.summary() };
-        let save = shared.seen(&run, Save::new())?;
+        let save = shared.with_capture(&run, Save::new())?;
         let saved = run.finish_with(status, save)?;
         let mut state = lock(&shared.state);
         state.started = false;
         state.run = None;
         drop(state);
-        let told = shared.body(saved.sequence).and_then(|body| {
-            shared.listeners.tell(&SessionEvent::Checkpoint(Box::new(body.clone())));
+        let summary = shared.body(saved.sequence).and_then(|body| {
+            shared.listeners.notify(&SessionEvent::Checkpoint(Box::new(body.clone())));
             let summary = self.summary()?;
-            shared.listeners.tell(&SessionEvent::Stopped {
+            shared.listeners.notify(&SessionEvent::Stopped {
                 final_checkpoint: Box::new(body),
                 summary: Box::new(summary.clone()),
             });
             Ok(summary)
         });
-        told.inspect_err(|e| {
+        summary.inspect_err(|e| {
             let message = format!("stopped, but not summed up: {}", error_chain(e));
-            shared.listeners.tell(&SessionEvent::Failed { message });
+            shared.listeners.notify(&SessionEvent::Failed { message });
         })
     }
 
@@ -249,7 +249,7 @@ impl Session {
 
 impl Shared {
     /// The run, opened if it is not yet.
-    fn opened(&self, state: &mut State, session_id: Option<String>) -> Result<Run, Error> {
+    fn open_run(&self, state: &mut State, session_id: Option<String>) -> Result<Run, Error> {
         if let Some(run) = &state.run {
             return Ok(run.clone());
         }
@@ -264,8 +264,8 @@ impl Shared {
         Ok(state.run.insert(run).clone())
     }
 
-    /// A save with what the workspace looks like now.
-    fn seen(&self, run: &Run, save: Save) -> Result<Save, Error> {
+    /// Adds a capture of the workspace to a save.
+    fn with_capture(&self, run: &Run, save: Save) -> Result<Save, Error> {
         let heap_used = self.heap.as_ref().and_then(|used| catch_unwind(AssertUnwindSafe(used)).ok());
         let scope = CaptureOptions { process: Process::Host { heap_used }, ..self.scope.clone() };
         Ok(save.capture(Box::new(run.engine()?.capture_workspace(&self.run, &scope)?)))
@@ -278,7 +278,7 @@ impl Shared {
         reason: &str,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<(Saved, Option<Body>)>, Error> {
-        let save = self.seen(run, Save::new().reason(reason))?;
+        let save = self.with_capture(run, Save::new().reason(reason))?;
         let Some(saved) = how(run, save)? else { return Ok(None) };
         let body = match self.body(saved.sequence) {
             Err(Error::NotFound { .. } | Error::Store(StoreError::NoCheckpoint(..))) => None,
@@ -293,31 +293,31 @@ impl Shared {
     }
 
     /// Notes the session's first checkpoint.
-    fn begun_with(&self, saved: Option<&Saved>) {
+    fn note_first(&self, saved: Option<&Saved>) {
         let mut state = lock(&self.state);
         if let (Some(saved), 0) = (saved, state.first) {
             state.first = saved.sequence;
         }
     }
 
-    /// Tells of a checkpoint, unless it was folded into one that was told of before.
-    fn tell(&self, saved: Option<(Saved, Option<Body>)>) {
+    /// Sends the event of a checkpoint, unless it was coalesced into an earlier one.
+    fn report_checkpoint(&self, saved: Option<(Saved, Option<Body>)>) {
         if let Some((_, Some(body))) = saved.filter(|(saved, _)| !saved.coalesced) {
-            self.listeners.tell(&SessionEvent::Checkpoint(Box::new(body)));
+            self.listeners.notify(&SessionEvent::Checkpoint(Box::new(body)));
         }
     }
 
-    /// What the timer does. A session that nobody holds any more has nothing to say.
+    /// One tick of the timer; does nothing once every handle on the session is dropped.
     fn tick(weak: &Weak<Self>) {
         let Some(shared) = weak.upgrade() else { return };
         let Some(run) = lock(&shared.state).run.clone() else { return };
         match shared.save(&run, "interval", Run::save_by_timer) {
-            Ok(saved) => shared.tell(saved),
+            Ok(saved) => shared.report_checkpoint(saved),
             Err(e) => {
                 let message = error_chain(&e);
-                // Where even that cannot be written, those who listen know.
+                // If the failure cannot be recorded either, the event still reports it.
                 let _ = shared.mp.report(&shared.run, "session", &message, 1);
-                shared.listeners.tell(&SessionEvent::Failed { message });
+                shared.listeners.notify(&SessionEvent::Failed { message });
             }
         }
     }

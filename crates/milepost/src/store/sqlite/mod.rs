@@ -268,13 +268,11 @@ impl SqliteStore {
 
     fn io_error(&self, e: std::io::Error) -> StoreError {
         use std::io::ErrorKind as K;
-        let location = self.location();
-        match e.kind() {
-            K::PermissionDenied | K::ReadOnlyFilesystem => {
-                StoreError::ReadOnly { location, source: e.into() }
-            }
+        let (location, kind, source) = (self.location(), e.kind(), e.into());
+        match kind {
+            K::PermissionDenied | K::ReadOnlyFilesystem => StoreError::ReadOnly { location, source },
             K::NotFound if !self.options.create => StoreError::Missing { location },
-            _ => StoreError::Write { location, source: e.into() },
+            _ => StoreError::Write { location, source },
         }
     }
 

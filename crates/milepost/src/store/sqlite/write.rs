@@ -62,7 +62,7 @@ fn decide_and_apply(
     // Dropping the transaction, also when the decision panics, rolls it back.
     let mut decision = decide(&view);
     if let (WriteDecision::NeedDetails, Some(run_row), None) = (&decision, &run_row, &view.details) {
-        view.details = Some(run_details(stored, run_row, &mut numbers).map_err(failed)?);
+        view.details = Some(details(stored, run_row, &mut numbers).map_err(failed)?);
         decision = decide(&view);
     }
     let commit = match decision {
@@ -123,11 +123,7 @@ fn run_view(
     Ok((view, numbers))
 }
 
-fn run_details(
-    stored: &StoreView<'_>,
-    run_row: &RunTableRow,
-    numbers: &mut ItemNumbers,
-) -> Result<RunDetails> {
+fn details(stored: &StoreView<'_>, run_row: &RunTableRow, numbers: &mut ItemNumbers) -> Result<RunDetails> {
     let oldest = stored.oldest(run_row.n, OLDEST_SHOWN)?;
     let intact = stored.items(run_row.n)?.into_iter().filter_map(|(n, item)| Some((n, item.ok()?)));
     let items;
@@ -288,7 +284,5 @@ pub(super) fn delete_run(
         stored.delete_run(run_row.n)?;
         Ok(Outcome::Changed { value: true, newest: numbering.next_stamp(), adds: Vec::new() })
     };
-    transact(store, db, &mut |tx, stored, numbering| {
-        delete(tx, stored, numbering).map_err(|e| store.write_error(e))
-    })
+    transact(store, db, &mut |tx, stored, next| delete(tx, stored, next).map_err(|e| store.write_error(e)))
 }

@@ -68,7 +68,7 @@ pub(super) struct Db {
     /// Pages that the WAL had when this connection was opened.
     pages_on_disk: i32,
     /// Pages that the last commit added.
-    grown: i32,
+    pages_per_commit: i32,
     /// When the current transaction began, if its time is limited.
     began: Option<Arc<Mutex<Instant>>>,
 }
@@ -221,11 +221,11 @@ impl Db {
             syncs_commits: false,
             wal_pages,
             pages_on_disk,
-            grown: 0,
+            pages_per_commit: 0,
             began: None,
         };
         if !read_only {
-            db.choose_who_syncs()?;
+            db.set_sync_mode()?;
         }
         Ok(db)
     }
@@ -295,7 +295,7 @@ impl Db {
         self.connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;")?;
         let mode = if wal { "WAL" } else { "TRUNCATE" };
         self.connection.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))?;
-        self.choose_who_syncs()?;
+        self.set_sync_mode()?;
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         tx.execute_batch(schema::TABLES)?;
         tx.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
@@ -325,12 +325,12 @@ impl Db {
     /// Begins a write; always immediate, since a read that turns into a write fails under contention.
     pub(super) fn begin(&mut self) -> Result<Tx<'_>> {
         if !self.wal {
-            self.name_journal()?;
+            self.create_journal()?;
         }
         self.start_time();
         let tx = Tx::begin(&self.connection, "BEGIN IMMEDIATE")?;
         if self.wal && !self.named {
-            self.name_wal()?;
+            self.sync_wal_name()?;
             self.named = true;
         }
         Ok(tx)

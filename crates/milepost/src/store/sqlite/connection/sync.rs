@@ -13,12 +13,12 @@ use crate::fs::{atomic, bounded};
 /// Commits after which a long-lived connection copies the WAL back and starts it again in place: from then on commits
 /// overwrite what is there, and a file that does not grow takes half the time to sync.
 const LONG_WAL_COMMITS: i32 = 128;
-/// Pages that are worth no copying, and pages that always are.
-const LONG_WAL: (i32, i32) = (512, 4096);
+/// Bounds of that threshold in pages: a WAL below the first is never copied back, one above the second always is.
+const LONG_WAL_PAGES: (i32, i32) = (512, 4096);
 /// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
 const SHORT_WAL_COMMITS: i32 = 16;
-/// Pages that are worth no emptying, and pages that always are.
-const SHORT_WAL: (i32, i32) = (64, 1024);
+/// Bounds of that threshold in pages: a WAL below the first is never emptied, one above the second always is.
+const SHORT_WAL_PAGES: (i32, i32) = (64, 1024);
 
 /// Returns at most so many free pages to the disk; 0 for all.
 pub(in crate::store::sqlite) fn incremental_vacuum(connection: &Connection, pages: u64) -> Result<()> {
@@ -32,7 +32,7 @@ impl Db {
     /// In WAL mode `sync_commit` syncs each commit; SQLite syncs only around checkpoints. Its own sync of a commit is an
     /// fsync where SQLite was compiled without HAVE_FDATASYNC, and one more of the folder in every process.
     /// A file that is not in WAL mode, such as one that was made on a network file system, is synced by SQLite.
-    pub(super) fn choose_who_syncs(&mut self) -> Result<()> {
+    pub(super) fn set_sync_mode(&mut self) -> Result<()> {
         let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         self.syncs_commits = self.wal && mode == "wal";
         let level = if self.syncs_commits { "NORMAL" } else { "FULL" };
@@ -48,9 +48,9 @@ impl Db {
         bounded::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
     }
 
-    /// Makes sure that the name of the WAL is on disk. Whoever wrote into it has seen to that; one that is empty may have
-    /// been made a moment ago, by a reader too.
-    pub(super) fn name_wal(&self) -> Result<()> {
+    /// Makes sure that the name of the WAL is on disk. A WAL with content was synced by whoever wrote it; an empty one may
+    /// just have been created, also by a reader.
+    pub(super) fn sync_wal_name(&self) -> Result<()> {
         let wal = sibling(&self.path, "-wal");
         if !std::fs::metadata(wal).is_ok_and(|meta| meta.len() > 0) {
             atomic::sync_folder(atomic::folder_of(&self.path)).map_err(io)?;
@@ -58,8 +58,8 @@ impl Db {
         Ok(())
     }
 
-    /// Makes an empty journal with a name that is on disk: one without would not be there to roll back after a power cut.
-    pub(super) fn name_journal(&self) -> Result<()> {
+    /// Creates an empty journal and syncs its name, so that it is there to roll back after a power cut.
+    pub(super) fn create_journal(&self) -> Result<()> {
         let journal = sibling(&self.path, "-journal");
         if !journal.exists() {
             let mut options = std::fs::OpenOptions::new();
@@ -73,12 +73,12 @@ impl Db {
     /// than emptying it, and commits that do not make the file longer are cheaper to sync.
     pub(in crate::store::sqlite) fn after_commit(&mut self, pages_before: i32) {
         let pages = self.pages();
-        self.grown = match pages - pages_before {
+        self.pages_per_commit = match pages - pages_before {
             0 => return,
             grown if grown > 0 => grown,
             _ => pages,
         };
-        if pages > (LONG_WAL_COMMITS * self.grown).clamp(LONG_WAL.0, LONG_WAL.1) {
+        if pages > (LONG_WAL_COMMITS * self.pages_per_commit).clamp(LONG_WAL_PAGES.0, LONG_WAL_PAGES.1) {
             self.copy_back();
         }
     }
@@ -124,9 +124,9 @@ impl Db {
 
     /// Whether the WAL is so long that the next opener should not have to read it.
     pub(in crate::store::sqlite) fn leaves_long_wal(&self) -> bool {
-        let most = (SHORT_WAL_COMMITS * self.grown).clamp(SHORT_WAL.0, SHORT_WAL.1);
-        // Only who has written cleans up: reading leaves everything as it is.
-        self.wal && !self.read_only && self.grown > 0 && self.pages() > most
+        let most = (SHORT_WAL_COMMITS * self.pages_per_commit).clamp(SHORT_WAL_PAGES.0, SHORT_WAL_PAGES.1);
+        // A connection that has only read leaves the WAL as it is.
+        self.wal && !self.read_only && self.pages_per_commit > 0 && self.pages() > most
     }
 
     /// Copies the WAL back and empties it, if nobody reads it.
