@@ -1,4 +1,4 @@
-//! The arguments: global flags, the list of commands, and the way from them to an exit code.
+//! Parses the arguments, runs the command and returns the exit code. Holds the global flags.
 //! Values that are a matter of the contract (ids, sources, statuses) are parsed by the commands, not here.
 
 use std::ffi::OsString;
@@ -40,19 +40,19 @@ pub(crate) struct Global {
     /// The store: sqlite:PATH or files:DIR [env: MILEPOST_STORE]
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) store: Option<String>,
-    /// The run that is meant [env: MILEPOST_RUN]
+    /// Run to operate on [env: MILEPOST_RUN]
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) run: Option<String>,
     /// The profile: run, build, session, pai or brief
     #[arg(long, value_name = "P", global = true)]
     pub(crate) profile: Option<String>,
-    /// One JSON document on stdout
+    /// Print one JSON document on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing but data and errors
+    /// Suppress informational output
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more on stderr
+    /// Print more detail on stderr
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// Colours
@@ -61,7 +61,7 @@ pub(crate) struct Global {
     /// How long to wait for a busy store [default: 10]
     #[arg(long, value_name = "SECONDS", global = true, allow_hyphen_values = true)]
     pub(crate) wait: Option<String>,
-    /// Answer yes to what is asked
+    /// Assume yes for all prompts
     #[arg(long, global = true)]
     pub(crate) yes: bool,
 }

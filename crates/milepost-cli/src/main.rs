@@ -1,5 +1,5 @@
 //! The command line of Milepost: the binary `milepost`.
-//! In: arguments and the environment. Out: data on stdout, talk on stderr, one exit code.
+//! In: arguments and the environment. Out: data on stdout, messages on stderr, one exit code.
 
 mod agents;
 mod cli;

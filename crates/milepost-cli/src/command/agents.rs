@@ -231,7 +231,7 @@ impl<'a> AgentSetup<'a> {
                 .filter(|c| c.has_effect())
                 .count();
             if n > 0 {
-                output.message_page(page(&plans, Mode::Question).trim_end());
+                output.message_page(page(&plans, Mode::Preview).trim_end());
                 if output.confirm("Go on?") != Some(true) {
                     return Err(CommandError::new(
                         ReasonCode::ConfirmationNeeded,

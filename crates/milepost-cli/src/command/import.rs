@@ -30,7 +30,7 @@ pub(crate) struct ImportArgs {
     /// The format, or auto
     #[arg(value_name = "FORMAT")]
     format: String,
-    /// The file or folder [default: the format's own place, else here]
+    /// The file or folder [default: the format's usual folder, else the current one]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// Say what would be imported, and change nothing
@@ -77,7 +77,7 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
             Err(e) => return Err(e.into()),
         }
     } else {
-        // Before a store is made for it.
+        // An unreadable input must not create a store.
         if format.is_none() {
             milepost::internal::interop::detect(&path).map_err(Error::from)?;
         }
@@ -89,7 +89,7 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
     Ok(ImportDocument::new(report, patch, args.dry_run, &context.config.paths.root))
 }
 
-/// Writes the uncommitted changes of a bundle into a file, where that was asked for.
+/// Writes the uncommitted changes of a bundle into the file that `--patch` names.
 fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch> {
     match (&report.patch(), &args.patch) {
         (Some(patch), Some(file)) if !args.dry_run => {

@@ -55,8 +55,8 @@ use crate::context::Context;
 use crate::error::{CommandError, Result, file_error};
 use crate::present::Output;
 
-/// Makes the list of commands, the parser of one of them alone, and the way to what each does: `execute` of its module,
-/// whose document is presented, unless another function is named.
+/// Makes the enum of commands, the parser of a single one, and the dispatch: `execute` of the command's module, whose
+/// document is presented, or the function that is named after `=>`.
 macro_rules! commands {
     ($( hide = $hide:literal {
         $( $(#[cfg($when:meta)])? $variant:ident($module:ident::$args:ident) $(=> $run:path)?, )*
@@ -161,7 +161,7 @@ impl Command {
     }
 }
 
-/// What is left to do for a command that `run_without_config` has run.
+/// Does nothing: `run_without_config` has already run the command.
 fn ran_without_config<A>(_: A, _: &Context<'_>) -> Result<()> {
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::handover;
 use crate::present::format;
 
 /// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
-/// takes this one's place, so that only an error comes back.
+/// replaces this one, so that only an error is returned.
 pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> Result<CommandError> {
     let record = from.detail.summary().intact();
     let command = record.and_then(|record| record.command().clone()).filter(|command| !command.is_empty());

@@ -83,7 +83,7 @@ pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeD
         return Err(rerun::run(&from, &run, context)?);
     }
     if let Some(agent) = &args.with {
-        return Err(with(&mp, &from, agent, &args, context)?);
+        return Err(start_agent(&mp, &from, agent, &args, context)?);
     }
     if args.start {
         return start(&mp, &run, args.take_over, context).map(ResumeDocument::Started);
@@ -98,7 +98,7 @@ pub(super) fn find_run(
     context: &Context<'_>,
 ) -> Result<Option<(RunId, usize)>> {
     let named = target.map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
-    let Some(run) = named else { return choose(mp, context) };
+    let Some(run) = named else { return find_last_interrupted(mp, context) };
     context.ensure_visible(mp, &run)?;
     Ok(Some((run, 0)))
 }
@@ -109,16 +109,16 @@ pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {
 }
 
 /// The run that was interrupted last here, or anywhere; and how many others there are.
-fn choose(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>> {
+fn find_last_interrupted(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>> {
     let (worktree, hidden) = (context.worktree(), context.hidden_runs(mp)?);
     let mut stopped = mp.candidates()?;
     stopped.retain(|ResumeCandidate { summary, decision, .. }| {
         decision.eligible && decision.run_state.is_stopped() && !hidden.contains(summary.run_id())
     });
     // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
-    let own = || stopped.iter().filter_map(|run| run.summary.intact()).filter(|record| !record.is_foreign());
-    let in_worktree = own().find(|record| record.folder() == Some(&worktree));
-    let chosen = in_worktree.or(own().next()).map(|record| record.run_id());
+    let local = || stopped.iter().filter_map(|run| run.summary.intact()).filter(|run| !run.is_foreign());
+    let in_worktree = local().find(|record| record.folder() == Some(&worktree));
+    let chosen = in_worktree.or(local().next()).map(|record| record.run_id());
     let chosen = chosen.or(stopped.first().map(|run| run.summary.run_id()));
     Ok(chosen.map(|run| (run.clone(), stopped.len() - 1)))
 }
@@ -153,8 +153,8 @@ pub(super) fn describe(
     Ok(DecisionDocument::new(examination, brief, fallback, args.format))
 }
 
-/// What a continuing run is opened with; kept by hand, it has no owner.
-fn continuing(context: &Context<'_>) -> StartOptions {
+/// The options of a run that continues another; it has no owner process.
+fn start_options(context: &Context<'_>) -> StartOptions {
     StartOptions {
         session_id: context.config.session.clone(),
         run_options: context.run_options(),
@@ -175,7 +175,7 @@ pub(super) fn start(
         return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
             .with_hint(format!("ask the user to run `milepost resume {run} --start`")));
     }
-    let record = mp.continue_run(run, continuing(context), take_over)?.started.record;
+    let record = mp.continue_run(run, start_options(context), take_over)?.started.record;
     Ok(StartedDocument {
         schema: "milepost.resume/1",
         run_id: record.run_id().clone(),
@@ -205,9 +205,9 @@ pub(super) fn ensure_eligible(from: &RunAssessment) -> Result<()> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
-/// Starts an agent in the run's worktree, with the brief as its first message. The agent takes this process's place, so that
-/// only an error comes back.
-fn with(
+/// Starts an agent in the run's worktree, with the brief as its first message. The agent replaces this process, so that
+/// only an error is returned.
+fn start_agent(
     mp: &Milepost,
     from: &RunAssessment,
     name: &str,
@@ -223,7 +223,7 @@ fn with(
     ensure_eligible(from)?;
     let record = from.detail.summary().intact();
     if let (Some(own), true) =
-        (way_back(record, agent), record.is_some_and(|r| r.agent().as_deref() == Some(name)))
+        (agent_resume_command(record, agent), record.is_some_and(|r| r.agent().as_deref() == Some(name)))
     {
         context.output.message(&format!("{name} can also go back to its own conversation: {own}"));
     }
@@ -235,7 +235,7 @@ fn with(
     let message = format!("{}{record}", overview.introduction());
     let mut command = Command::new(agent.program);
     command.args(agent.prompt_arguments).arg(message);
-    // Its first hook continues this run, and need not be told again.
+    // The first hook of the agent continues this run, and does not repeat the brief.
     command.env("MILEPOST_RESUME", overview.run_id.as_str());
     let folder = match handover::is_foreign(from) {
         true => Some(handover::root(from, context)),
@@ -245,13 +245,13 @@ fn with(
     Ok(cannot_start(agent.program, &command.exec()))
 }
 
-/// The agent's own way back to its conversation.
-fn way_back(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option<String> {
+/// The agent's own command to resume its conversation.
+fn agent_resume_command(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option<String> {
     let session = record?.session_id()?;
     Some(agent.resume_command.replace("{session}", session))
 }
 
-/// A brief in a file is all there is.
+/// Resumes from a brief in a file, without a store.
 pub(super) fn from_brief(
     file: &Path,
     bytes: Vec<u8>,

@@ -177,7 +177,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
     let settings = context.settings().profile(context.config.profile.unwrap_or(Profile::Session));
     // A folder on the command line counts from where it was typed.
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-    let scope = context.scope().filter(|_| !args.no_capture).map(|mut scope| {
+    let scope = context.capture_options().filter(|_| !args.no_capture).map(|mut scope| {
         scope.watch_in_run.extend(args.watch.iter().map(absolute));
         scope
     });

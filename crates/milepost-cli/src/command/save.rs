@@ -75,16 +75,17 @@ pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocu
     *save.draft_mut() = draft(&args, context)?;
     save = args.tag.iter().fold(save, Save::tag);
     let capture = !args.no_capture && save.draft().workspace.is_none();
-    let options = SaveOptions { if_due: args.if_due, capture: context.scope_of_owner().filter(|_| capture) };
-    let named = context.config.run.clone().or_else(|| save.draft().run_id.clone());
-    // Before a store is made for it.
-    save.check(named.as_ref(), &settings)?;
+    let options =
+        SaveOptions { if_due: args.if_due, capture: context.owner_capture_options().filter(|_| capture) };
+    let named_run = context.config.run.clone().or_else(|| save.draft().run_id.clone());
+    // An invalid save must not create a store.
+    save.check(named_run.as_ref(), &settings)?;
     let stored = context
         .open_or_create()
-        .and_then(|mp| save_in_store(&mp, context, save.clone(), named.clone(), &options));
+        .and_then(|mp| save_in_store(&mp, context, save.clone(), named_run.clone(), &options));
     let (source, status) = (save.draft().source, save.draft().status);
     let result = save_or_enqueue(stored, context.outbox().as_ref(), &settings, || {
-        let run = named.unwrap_or_else(|| context.run_for_outbox());
+        let run = named_run.unwrap_or_else(|| context.run_for_outbox());
         save.draft_mut().run_id = None;
         (run, if capture { save.capture(context.capture_without_store()) } else { save })
     })?;
@@ -95,8 +96,8 @@ pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocu
     })
 }
 
-/// What a brief lacks that the next session will miss.
-fn lacking(text: &str) -> Option<String> {
+/// What is missing in a brief, if anything.
+fn brief_problem(text: &str) -> Option<String> {
     let errors = Brief::parse(text).check().errors;
     let first = errors.first()?;
     let name = first.section.as_deref().map_or(String::new(), |section| format!("{section} "));
@@ -109,10 +110,10 @@ fn save_in_store(
     mp: &Milepost,
     context: &Context<'_>,
     save: Save,
-    named: Option<RunId>,
+    named_run: Option<RunId>,
     options: &SaveOptions,
 ) -> Result<SavedDocument, Error> {
-    let run = match named {
+    let run = match named_run {
         Some(run) => run,
         None => context.run_to_write(mp)?,
     };
@@ -120,10 +121,10 @@ fn save_in_store(
     let Some(saved) = mp.save_with(&run, save, options)? else {
         return Ok(SavedDocument::not_due(SCHEMA, &run));
     };
-    if let Some(lacking) = brief.and_then(|text| lacking(&text)) {
+    if let Some(problem) = brief.and_then(|text| brief_problem(&text)) {
         context
             .output
-            .message(&format!("Warning: the brief {lacking}; `milepost brief check FILE` says more"));
+            .message(&format!("Warning: the brief {problem}; `milepost brief check FILE` says more"));
     }
     Ok(SavedDocument::saved(SCHEMA, &saved))
 }
@@ -138,7 +139,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft> {
     let status = args.status.clone().map(|s| s.choice("--status", "/status")).transpose()?;
     let number = phase_number(args)?;
     let mut draft = match &args.input {
-        Some(content) => input(content)?,
+        Some(content) => draft_from_input(content)?,
         None => Draft::default(),
     };
     draft.source = source.or(draft.source);
@@ -161,7 +162,7 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft> {
     Ok(draft)
 }
 
-fn input(content: &Content) -> Result<Draft> {
+fn draft_from_input(content: &Content) -> Result<Draft> {
     let bytes = content.read()?;
     let text = strict::check(&bytes)?;
     Ok(Draft::from_object(RawObject::parse(text, &milepost::internal::model::JsonPath::Root)?)?)

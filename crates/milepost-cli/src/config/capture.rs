@@ -1,4 +1,4 @@
-//! Settings of what is looked at and how often: `[capture]` and `[session]`.
+//! The settings `[capture]` and `[session]`: what is captured of the workspace, and how often.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::value::{Age, Folders, Interval, SettingValue as _};
 use super::{Origin, Settings};
 use crate::error::Result;
 
-/// What is looked at, and how often.
+/// What is captured of the workspace, and how often.
 #[derive(Debug)]
 pub(crate) struct CaptureSettings {
-    /// Whether checkpoints look at the workspace.
+    /// Whether checkpoints capture the workspace.
     pub(crate) capture: bool,
     /// Folders to watch, from the project's root.
     pub(crate) watch: Vec<PathBuf>,
-    /// Whether a repository in the home folder is looked at.
+    /// Whether a repository in the home folder is captured.
     pub(crate) allow_home: bool,
     /// Whether `run` makes periodic checkpoints.
     pub(crate) session: bool,
@@ -26,16 +26,16 @@ pub(crate) struct CaptureSettings {
 }
 
 impl CaptureSettings {
-    /// `own_folder` is where relative paths of a file start, from the project's root.
+    /// `base_folder` is the folder, below the project's root, that relative paths of a configuration file start from.
     pub(super) fn load<'p>(
         settings: &mut Settings<'_>,
-        own_folder: impl Fn(&Origin) -> &'p Path,
+        base_folder: impl Fn(&Origin) -> &'p Path,
     ) -> Result<Self> {
         let in_root = |raw, origin: &Origin| {
             let Folders(folders) = Folders::parse(raw)?;
-            Ok(Folders(folders.iter().map(|folder| own_folder(origin).join(folder)).collect()))
+            Ok(Folders(folders.iter().map(|folder| base_folder(origin).join(folder)).collect()))
         };
-        let usual = Profile::Session.interval();
+        let default = Profile::Session.interval();
         Ok(Self {
             capture: settings.value("capture.enabled", true)?,
             watch: settings
@@ -44,7 +44,7 @@ impl CaptureSettings {
                 .unwrap_or_default(),
             allow_home: settings.value("capture.allow_home", false)?,
             session: settings.value("session.enabled", true)?,
-            interval: settings.optional("session.interval", Age(usual))?.map(|Interval(every)| every),
+            interval: settings.optional("session.interval", Age(default))?.map(|Interval(every)| every),
         })
     }
 }

@@ -31,7 +31,7 @@ use self::environment::Environment;
 pub(crate) use self::environment::{AgentEnvironment, agent_variable, resumed_run, state_folder};
 use self::file::{File, FileLookup};
 pub(crate) use self::retain::{Retain, RetainFlags};
-pub(crate) use self::trust::{Trust, entry as trusted_entry};
+pub(crate) use self::trust::{Trust, trusted_entry};
 pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;

@@ -1,6 +1,6 @@
 //! What this user trusts: folders named by the user, and records of stores in the user's state.
 //! In: the environment, the user's file, a store's address. Out: whether the store and the project's guarded settings may be
-//! used. The judgement about a store itself is the library's.
+//! used. Whether a store is foreign is decided by the library (`store::identity`).
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use super::guarded::Guarded;
 use super::value::{Folders, RawValue, SettingValue as _};
 use crate::error::{CommandError, Result};
 
-/// How the keys of the pointer begin.
-const POINTER: &str = "pointer.";
+/// The prefix of the keys of the pointer.
+const POINTER_PREFIX: &str = "pointer.";
 /// The key of the user's file that names trusted folders.
 pub(super) const PATHS: &str = "trust.paths";
 
@@ -114,8 +114,8 @@ pub(crate) fn project(paths: &ProjectPaths) -> PathBuf {
     paths.database.parent().and_then(Path::parent).unwrap_or(&paths.root).to_owned()
 }
 
-/// The entry that a record has, or gets, for a project.
-pub(crate) fn entry(paths: &ProjectPaths, values: &Guarded) -> TrustedProject {
+/// The entry of a project in the record of a store.
+pub(crate) fn trusted_entry(paths: &ProjectPaths, values: &Guarded) -> TrustedProject {
     TrustedProject {
         project: project(paths).to_string_lossy().into_owned(),
         root: paths.root.to_string_lossy().into_owned(),
@@ -123,8 +123,8 @@ pub(crate) fn entry(paths: &ProjectPaths, values: &Guarded) -> TrustedProject {
     }
 }
 
-/// The name under which an accepted value is recorded. Values of a file below the root are its own: the same words mean
-/// another path there.
+/// The name under which an accepted value is recorded. It includes the folder of a configuration file below the root,
+/// because relative paths in it start there.
 fn accepted_key(paths: &ProjectPaths, key: &str) -> String {
     match paths.config_folder().to_string_lossy() {
         root if root.is_empty() => key.to_owned(),
@@ -140,15 +140,15 @@ pub(super) fn untrusted(
     guarded: &Guarded,
     state: &Result<UserState, String>,
 ) -> Guarded {
-    let project = entry(paths, &Guarded::new());
+    let project = trusted_entry(paths, &Guarded::new());
     let known = record.and_then(|record| record.project(&project.project, &project.root));
     let accepted = |key: &str, value: &String| {
         known.is_some_and(|known| known.values.get(&accepted_key(paths, key)) == Some(value))
     };
     let mut untrusted = guarded.clone();
     untrusted.retain(|key, value| !accepted(key, value));
-    if untrusted.keys().any(|key| key.starts_with(POINTER)) {
-        let pointer = guarded.iter().filter(|(key, _)| key.starts_with(POINTER));
+    if untrusted.keys().any(|key| key.starts_with(POINTER_PREFIX)) {
+        let pointer = guarded.iter().filter(|(key, _)| key.starts_with(POINTER_PREFIX));
         untrusted.extend(pointer.map(|(key, value)| (key.clone(), value.clone())));
     }
     if let (Some(record), Some(known), Ok(state)) = (record, known, state)

@@ -78,7 +78,7 @@ impl SettingValue for Seconds {
         let text = raw.into_text();
         let plain = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
         match plain {
-            // A year is as good as for ever, and clocks can count it.
+            // Longer waits could overflow the clock.
             Some(wait) => Ok(Self(wait.min(Duration::from_secs(31_536_000)))),
             None => duration(&text)
                 .map(Self)
@@ -245,7 +245,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    // More than a hundred centuries back there is no time.
+    // Timestamps cannot hold a time further back.
     number.checked_mul(seconds).filter(|s| *s <= 315_360_000_000).map(Duration::from_secs).ok_or_else(wrong)
 }
 

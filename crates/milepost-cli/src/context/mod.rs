@@ -1,5 +1,5 @@
-//! What a command works with: the configuration, the screen, and the store, which is opened only when asked for.
-//! In: settings. Out: an engine, the run that is meant, what a run is opened with.
+//! What a command works with: the configuration, the output, and the store, which is opened only when asked for.
+//! In: settings. Out: an engine, the current run, the options that a run is opened with.
 
 mod fallback;
 mod store;
@@ -53,17 +53,17 @@ pub(crate) enum Audience {
     Agent,
 }
 
-/// The run that a change is meant for.
+/// The run to change.
 pub(crate) enum Target {
-    /// The one that is meant, or a new one.
+    /// The current run, or a new one.
     CurrentOrNew,
-    /// The one that is meant, which has to be there.
+    /// The current run, which must exist.
     Current,
     /// This one.
     Run(RunId),
 }
 
-/// What became of a change.
+/// The result of a change.
 pub(crate) struct Applied {
     pub(crate) run: RunId,
     /// The checkpoint it made, if it was a boundary.
@@ -81,7 +81,7 @@ impl Applied {
     }
 }
 
-/// What is wrong with a change is wrong with the arguments: no document was given.
+/// Reports an invalid change as an error of the arguments: no document was given.
 fn as_argument_error(error: Error) -> Error {
     match error {
         Error::Schema(source) => Error::Value { name: "what was given".into(), source },
@@ -130,22 +130,22 @@ impl<'a> Context<'a> {
         variables
     }
 
-    /// Where to look at the workspace; `None` where that is turned off.
-    pub(crate) fn scope(&self) -> Option<CaptureOptions> {
-        let watching = &self.config.capture;
-        watching.capture.then(|| CaptureOptions {
+    /// What to capture of the workspace; `None` where that is turned off.
+    pub(crate) fn capture_options(&self) -> Option<CaptureOptions> {
+        let settings = &self.config.capture;
+        settings.capture.then(|| CaptureOptions {
             root: self.config.paths.root.clone(),
-            watch: watching.watch.clone(),
+            watch: settings.watch.clone(),
             store: Some(self.url()),
             home: self.config.home.clone(),
-            allow_home_repository: watching.allow_home,
+            allow_home_repository: settings.allow_home,
             ..CaptureOptions::default()
         })
     }
 
-    /// The same, with the memory of the run's owner.
-    pub(crate) fn scope_of_owner(&self) -> Option<CaptureOptions> {
-        self.scope().map(|scope| CaptureOptions { process: Process::Owner, ..scope })
+    /// As `capture_options`, with the memory of the run's owner.
+    pub(crate) fn owner_capture_options(&self) -> Option<CaptureOptions> {
+        self.capture_options().map(|options| CaptureOptions { process: Process::Owner, ..options })
     }
 
     /// Looks at the workspace for a checkpoint, if the run's profile wants that.
@@ -155,26 +155,26 @@ impl<'a> Context<'a> {
         run: &RunId,
         source: Source,
     ) -> Result<Option<Box<WorkspaceCapture>>, Error> {
-        let Some(scope) = self.scope_of_owner() else { return Ok(None) };
-        Ok(mp.capture_if_due(run, &scope, source, self.config.requested_profile)?.map(Box::new))
+        let Some(options) = self.owner_capture_options() else { return Ok(None) };
+        Ok(mp.capture_if_due(run, &options, source, self.config.requested_profile)?.map(Box::new))
     }
 
     /// Looks at the workspace where no store tells what the run knows.
     pub(crate) fn capture_without_store(&self) -> Option<Box<WorkspaceCapture>> {
-        let scope = self.scope()?;
+        let options = self.capture_options()?;
         let profile = self.config.profile.unwrap_or(Profile::Run);
         let wanted = profile.capture() != CaptureWhen::Never;
         wanted.then(|| {
-            Box::new(milepost::internal::capture::capture_workspace(&scope, &CaptureBaseline::default()))
+            Box::new(milepost::internal::capture::capture_workspace(&options, &CaptureBaseline::default()))
         })
     }
 
-    /// What the engine decides by.
+    /// The settings of the engine.
     pub(crate) fn settings(&self) -> Settings {
         self.settings_with(&self.config.retain)
     }
 
-    /// What the engine decides by, where something else is kept than the configuration says.
+    /// The settings of the engine, with another retention than that of the configuration.
     pub(crate) fn settings_with(&self, retain: &Retain) -> Settings {
         Settings::default()
             .profile(self.config.profile)
@@ -203,7 +203,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The run that is meant, named or not.
+    /// The current run: the one that is named, else the one that the caller works in.
     pub(crate) fn current_run(&self, mp: &Milepost) -> Result<RunResolution, Error> {
         mp.current_run(&engine::Caller {
             named: self.config.run.clone(),
@@ -212,7 +212,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The run that something is written to: the one that is meant, or a new one.
+    /// The run to write to: the current one, or a new one.
     pub(crate) fn run_to_write(&self, mp: &Milepost) -> Result<RunId, Error> {
         let open = match self.current_run(mp)? {
             RunResolution::Run(run) => return Ok(run),
@@ -230,7 +230,7 @@ impl<'a> Context<'a> {
         Ok(run)
     }
 
-    /// The run that is meant, which has to be there.
+    /// The current run, which must exist.
     pub(crate) fn require_run(&self, mp: &Milepost) -> Result<RunId, Error> {
         if let Some(run) = self.named_run(mp)? {
             return Ok(run);

@@ -164,7 +164,7 @@ impl EventHandler<'_> {
     }
 
     /// The brief of the session's own run.
-    fn own_brief(&self, mp: &Milepost) -> Result<Option<String>> {
+    fn brief_of_run(&self, mp: &Milepost) -> Result<Option<String>> {
         let brief = self.offer_brief(mp, &mp.assess(&self.run, false)?)?;
         Ok(self.answer(mp, brief))
     }
@@ -180,7 +180,7 @@ impl EventHandler<'_> {
             self.start_run(&mp)?;
             return Ok(None);
         }
-        self.own_brief(&mp)
+        self.brief_of_run(&mp)
     }
 
     fn record_tool(&self, mut tool: ToolUse) -> Result<()> {
@@ -212,7 +212,7 @@ impl EventHandler<'_> {
 
     /// Adds what the workspace looks like now, within the time that the agent waits.
     fn with_capture(&self, mp: &Milepost, mut save: Save) -> Result<Save, Error> {
-        if let Some(mut options) = self.context.scope() {
+        if let Some(mut options) = self.context.capture_options() {
             options.limits.time = self.deadline.saturating_duration_since(Instant::now());
             save = save.capture(Box::new(mp.capture_workspace(&self.run, &options)?));
         }
@@ -239,7 +239,7 @@ impl EventHandler<'_> {
         if !accepts_context {
             return Ok(None);
         }
-        self.own_brief(&mp)
+        self.brief_of_run(&mp)
     }
 
     /// Records why the session does not go on.

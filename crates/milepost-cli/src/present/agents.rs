@@ -1,4 +1,4 @@
-//! Agents: what was or would be changed in their files, as a list or a diff, and how they are set up.
+//! The documents of `agents`: changes in the files of agents, done or planned, as a list or a diff; and the state of setup.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use crate::error_advice::Exit;
 /// What is reported about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It would be so: with the diff.
+    /// What would be changed, with the diff.
     DryRun,
-    /// It would be so: in short, before a question.
-    Question,
-    /// It is so.
+    /// What will be changed, in short, before the user is asked.
+    Preview,
+    /// What was changed.
     Done,
 }
 
@@ -51,11 +51,11 @@ fn heading(agent: Agent, scope: Scope, project: Option<&PathBuf>) -> String {
 /// Plans for people.
 pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
     let mut text = String::new();
-    let mut quiet = 0;
+    let mut not_installed = 0;
     for plan in plans {
         let nothing = plan.refused.is_empty() && plan.notes.is_empty() && !plan.has_changes();
         if nothing && plan.action == Action::Uninstall {
-            quiet += 1;
+            not_installed += 1;
             continue;
         }
         let _ = writeln!(text, "{}", heading(plan.agent, plan.scope, plan.project.as_ref()));
@@ -64,11 +64,11 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
                 (_, false) => writeln!(text, "  {} {}", dim("unchanged"), path_text(&change.path)),
                 (Mode::DryRun, true) => write!(text, "{}", diff(change)),
                 (_, true) => {
-                    let would = if mode == Mode::Question { "will be " } else { "" };
-                    let word = green(&format!("{would}{}", change.name));
+                    let would = if mode == Mode::Preview { "will be " } else { "" };
+                    let action = green(&format!("{would}{}", change.name));
                     writeln!(
                         text,
-                        "  {word} {} {}",
+                        "  {action} {} {}",
                         path_text(&change.path),
                         dim(&format!("({})", parts(change)))
                     )
@@ -88,7 +88,7 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
             let _ = writeln!(text, "  nothing to do: it is set up");
         }
     }
-    if quiet == plans.len() {
+    if not_installed == plans.len() {
         text.push_str("Nothing is set up here: nothing to take back.\n");
     }
     if mode == Mode::Done {
@@ -184,7 +184,7 @@ impl Document for SetupDocument {
         (self.mode == Mode::Done).then(|| "the agents' files were changed".to_owned())
     }
 
-    /// What was refused or failed decides how it ends.
+    /// The exit code says whether some or all of the files were refused or failed.
     fn error(&self) -> Option<CommandError> {
         let Self { plans, failed, .. } = self;
         let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
@@ -196,13 +196,13 @@ impl Document for SetupDocument {
                 let more = and_more(rest.len(), |n| format!(", and {n} more"));
                 let message = format!("{} could not be written: {e}{more}", path.display());
                 CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
-                    .with_hint("mend that and say it again: what is done is not done twice")
+                    .with_hint("fix the cause and run the command again; finished changes are not repeated")
             }
             ([], [RefusedFile { path, why }, rest @ ..]) => {
                 let more = and_more(rest.len(), |n| format!(" (and {n} more, see above)"));
                 let message = format!("{} is left as it is: {why}{more}", path.display());
                 CommandError::new(ReasonCode::AgentSettingsInvalid, message)
-                    .with_hint("mend the file and say it again; the agent may not read it as it is, either")
+                    .with_hint("fix the file and run the command again; the agent may not read it, either")
             }
             ([], []) => return None,
         };
@@ -210,8 +210,8 @@ impl Document for SetupDocument {
     }
 }
 
-fn and_more(n: usize, words: impl Fn(usize) -> String) -> String {
-    if n > 0 { words(n) } else { String::new() }
+fn and_more(n: usize, text: impl Fn(usize) -> String) -> String {
+    if n > 0 { text(n) } else { String::new() }
 }
 
 /// An agent and how it is set up.

@@ -1,4 +1,4 @@
-//! What changed between two checkpoints: as JSON, and in groups for people, long values cut.
+//! What changed between two checkpoints: as JSON, and in groups for people, long values truncated.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub(crate) struct DiffDocument {
     diff: Diff,
     #[serde(skip)]
     now: Timestamp,
-    /// Whether a difference has an exit code of its own.
+    /// Whether a difference is reported by the exit code.
     #[serde(skip)]
     exit_code: bool,
 }
@@ -63,6 +63,7 @@ impl Document for DiffDocument {
     }
 }
 
+/// The checkpoint as `RUN@NUMBER`.
 fn numbered_reference(entry: &CheckpointEntry) -> String {
     format!("{}@{}", entry.header.run_id(), entry.header.sequence())
 }
@@ -82,16 +83,16 @@ const GROUPS: [(&str, &[&str]); 11] = [
     ("Metadata", &["metadata"]),
 ];
 
-/// Lines of one group that are shown.
-const SHOWN: usize = 20;
-/// Characters of a value that are shown.
-const WIDE: usize = 60;
+/// Maximum number of lines in one group.
+const MAX_LINES: usize = 20;
+/// Maximum length of a value in characters.
+const MAX_WIDTH: usize = 60;
 
-/// A page that grows, and remembers whether something was cut.
+/// The text so far, and whether something in it was truncated.
 struct Page {
     text: String,
-    whole: bool,
-    cut: bool,
+    full: bool,
+    truncated: bool,
 }
 
 impl Page {
@@ -99,24 +100,24 @@ impl Page {
         if lines.is_empty() {
             return;
         }
-        let most = if self.whole { usize::MAX } else { SHOWN };
+        let limit = if self.full { usize::MAX } else { MAX_LINES };
         let _ = writeln!(self.text, "\n{}", bold(name));
-        for line in lines.iter().take(most) {
+        for line in lines.iter().take(limit) {
             let _ = writeln!(self.text, "  {line}");
         }
-        if lines.len() > most {
-            self.cut = true;
-            let _ = writeln!(self.text, "  … and {} more", format::count((lines.len() - most) as u64));
+        if lines.len() > limit {
+            self.truncated = true;
+            let _ = writeln!(self.text, "  … and {} more", format::count((lines.len() - limit) as u64));
         }
     }
 
     fn value(&mut self, raw: &RawJson) -> String {
         let text = clean(raw.get());
-        if self.whole || text.chars().count() <= WIDE {
+        if self.full || text.chars().count() <= MAX_WIDTH {
             return text;
         }
-        self.cut = true;
-        let start: String = text.chars().take(WIDE).collect();
+        self.truncated = true;
+        let start: String = text.chars().take(MAX_WIDTH).collect();
         format!("{start}… ({})", format::bytes(raw.get().len() as u64))
     }
 
@@ -127,7 +128,7 @@ impl Page {
             (Some(before), None) => format!("{} {path}  {}", red("-"), red(&self.value(before))),
             (Some(before), Some(after)) => {
                 let (before, after) = (self.value(before), self.value(after));
-                if before.len() + after.len() + path.len() <= WIDE {
+                if before.len() + after.len() + path.len() <= MAX_WIDTH {
                     format!("~ {path}  {} → {}", red(&before), green(&after))
                 } else {
                     format!(
@@ -145,8 +146,8 @@ impl Page {
 }
 
 /// What changed, in groups.
-fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), whole, cut: false };
+fn page(diff: &Diff, full: bool, now: Timestamp) -> String {
+    let mut page = Page { text: String::new(), full, truncated: false };
     for (name, entry) in [("from", &diff.from()), ("to  ", &diff.to())] {
         let header = &entry.header;
         let at = format!("{}  {}", numbered_reference(entry), format::ago(header.created_at(), now));
@@ -177,7 +178,7 @@ fn page(diff: &Diff, whole: bool, now: Timestamp) -> String {
     let others = changed.iter().filter(|c| !known(&member(c)));
     let others = others.map(|c| page.change(c)).collect();
     page.group("Other", others);
-    if page.cut {
+    if page.truncated {
         let (a, b) = (&diff.from().header.snapshot_id(), &diff.to().header.snapshot_id());
         let _ = writeln!(page.text, "\n{}", dim(&format!("In full: milepost diff -v {a} {b}")));
     }
@@ -192,7 +193,7 @@ fn outcomes(diff: &Diff) -> Vec<String> {
             OutcomeResult::Warn => format::yellow("WARN"),
         };
         let more = if outcome.summary.is_empty() { String::new() } else { format!(": {}", outcome.summary) };
-        let more: String = clean(&more).chars().take(WIDE).collect();
+        let more: String = clean(&more).chars().take(MAX_WIDTH).collect();
         format!("{sign} {} {} ({} ms){more}", outcome.kind, clean(&outcome.name), outcome.duration_ms)
     };
     let left_out = (diff.outcomes_left_out() > 0)

@@ -26,11 +26,11 @@ macro_rules! hook_command {
 }
 pub(in crate::agents) use hook_command;
 
-/// Part of every command of ours.
-const MARK: &str = "milepost hook ";
+/// Part of every hook command that Milepost installs.
+const COMMAND_MARKER: &str = "milepost hook ";
 
-/// An entry of ours.
-struct OwnHook {
+/// A hook entry that Milepost installed.
+struct InstalledHook {
     event: String,
     command: ItemPath,
     entry: ItemPath,
@@ -59,12 +59,12 @@ impl HookSettings {
             return Ok(document.push(&[], Some("hooks"), &format!("{{{}}}", groups.join(", ")))?);
         }
         // Hooks of another version for events that this one does not use.
-        while let Some(extra) = own_hooks(document).into_iter().rfind(|hook| !self.has_event(&hook.event)) {
+        while let Some(extra) = installed(document).into_iter().rfind(|hook| !self.has_event(&hook.event)) {
             remove_entry(document, &extra, prior)?;
         }
         for HookedEvent { name, timeout, .. } in self.events {
             let hooks = find_object(document, &["hooks"])?;
-            let mut ours = own_hooks(document).into_iter().filter(|hook| hook.event == *name);
+            let mut ours = installed(document).into_iter().filter(|hook| hook.event == *name);
             if let Some(hook) = ours.next() {
                 if document.string(&hook.command) != Some(self.command) {
                     document.replace(&hook.command, &quote(self.command))?;
@@ -87,14 +87,14 @@ impl HookSettings {
     }
 
     pub(super) fn uninstall(document: &mut Document, prior: &PriorState) -> Result<(), Refusal> {
-        while let Some(last) = own_hooks(document).pop() {
+        while let Some(last) = installed(document).pop() {
             remove_entry(document, &last, prior)?;
         }
         Ok(())
     }
 
     pub(super) fn install_state(&self, document: &Document) -> InstallState {
-        let found = own_hooks(document);
+        let found = installed(document);
         if found.is_empty() {
             return InstallState::Absent;
         }
@@ -123,7 +123,7 @@ impl HookSettings {
 }
 
 /// Removes an entry, its group if nothing else is in it, and containers that have become empty and were not so before.
-fn remove_entry(document: &mut Document, hook: &OwnHook, prior: &PriorState) -> Result<(), Refusal> {
+fn remove_entry(document: &mut Document, hook: &InstalledHook, prior: &PriorState) -> Result<(), Refusal> {
     document.remove(&hook.entry)?;
     // hooks, event, group, its own "hooks", entry.
     let [hooks, event, group, entries, _] = hook.entry[..] else { return Ok(()) };
@@ -148,8 +148,8 @@ fn find_object(document: &Document, names: &[&str]) -> Result<ItemPath, Refusal>
     }
 }
 
-/// Our entries, in the order of the file.
-fn own_hooks(document: &Document) -> Vec<OwnHook> {
+/// The hook entries that Milepost installed, in the order of the file.
+fn installed(document: &Document) -> Vec<InstalledHook> {
     let mut all = Vec::new();
     let Some(hooks) = document.find(&["hooks"]) else { return all };
     for (event, groups) in document.children(&hooks) {
@@ -157,9 +157,9 @@ fn own_hooks(document: &Document) -> Vec<OwnHook> {
             let Some(entries) = document.find_from(&group, &["hooks"]) else { continue };
             for (_, entry) in document.children(&entries) {
                 let Some(command) = document.find_from(&entry, &["command"]) else { continue };
-                if document.string(&command).is_some_and(|text| text.contains(MARK)) {
+                if document.string(&command).is_some_and(|text| text.contains(COMMAND_MARKER)) {
                     let event = event.unwrap_or_default().to_owned();
-                    all.push(OwnHook { event, command, entry });
+                    all.push(InstalledHook { event, command, entry });
                 }
             }
         }

@@ -25,24 +25,24 @@ pub(super) fn install_state(text: &str) -> Result<InstallState, Refusal> {
 fn state_of(table: &Table) -> InstallState {
     let Some(entry) = table.get(LIST).and_then(|list| list.get(NAME)) else { return InstallState::Absent };
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let words: Vec<_> = entry.get("command").and_then(Value::as_str).into_iter().chain(args).collect();
-    classify_command(&words)
+    let command: Vec<_> = entry.get("command").and_then(Value::as_str).into_iter().chain(args).collect();
+    classify_command(&command)
 }
 
 /// The text with the entry.
 pub(super) fn install(text: &str) -> Result<String, Refusal> {
     let before = parse(text)?;
-    let clear = match state_of(&before) {
+    let base = match state_of(&before) {
         InstallState::Current | InstallState::Foreign(_) | InstallState::Invalid(_) => {
             return Ok(text.to_owned());
         }
         InstallState::Stale(_) => uninstall(text)?,
         InstallState::Absent => text.to_owned(),
     };
-    let newline = if clear.contains("\r\n") { "\r\n" } else { "\n" };
+    let newline = if base.contains("\r\n") { "\r\n" } else { "\n" };
     let block = format!("{HEADER}{newline}{}", BODY.join(newline));
-    // A file that does not end its last line goes on not doing so: that is how removal knows.
-    let added = match clear.as_str() {
+    // A file without a final newline stays without one, so that `uninstall` restores it exactly.
+    let added = match base.as_str() {
         "" => format!("{block}{newline}"),
         text if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
         text => format!("{text}{newline}{newline}{block}"),
@@ -54,7 +54,7 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
     list.insert(NAME.to_owned(), Value::Table(entry));
     match parse(&added) {
         Ok(after) if after == wanted => Ok(added),
-        // A list of servers that is written in one line, for example.
+        // For example, `mcp_servers` is an inline table.
         _ => Err(unsafe_edit()),
     }
 }
@@ -92,7 +92,7 @@ fn remove_table(text: &str) -> String {
     let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
     let mut at = 0;
     while at < lines.len() {
-        if !is_own_header(lines[at]) {
+        if !is_entry_header(lines[at]) {
             kept.push(lines[at]);
             at += 1;
             continue;
@@ -100,12 +100,12 @@ fn remove_table(text: &str) -> String {
         let next =
             (at + 1..lines.len()).find(|n| lines[*n].trim_start().starts_with('[')).unwrap_or(lines.len());
         // Comments and blank lines before the next table are about that one.
-        let says = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-        let end = at + 1 + lines[at + 1..next].iter().rposition(says).map_or(0, |last| last + 1);
+        let has_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let end = at + 1 + lines[at + 1..next].iter().rposition(has_content).map_or(0, |last| last + 1);
         if kept.last().is_some_and(|line| line.trim().is_empty()) {
             kept.pop();
         }
-        // The last line of a file that did not end it: the line before goes back to that.
+        // A file without a final newline stays without one.
         if let (true, Some(last)) = (end == lines.len() && !text.ends_with('\n'), kept.last_mut()) {
             *last = last.trim_end_matches(['\r', '\n']);
         }
@@ -114,7 +114,7 @@ fn remove_table(text: &str) -> String {
     kept.concat()
 }
 
-fn is_own_header(line: &str) -> bool {
+fn is_entry_header(line: &str) -> bool {
     let Some(name) = line.trim_start().strip_prefix('[').and_then(|rest| rest.split(']').next()) else {
         return false;
     };
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goes_in_and_out_without_a_trace() {
+    fn uninstalling_restores_the_text_before_installing() {
         for text in [
             "",
             "a = 1\n",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_others_and_the_user_wrote() {
+    fn keeps_entries_of_the_user_and_of_others() {
         let text = "a = 1\n\n[mcp_servers.milepost]\ncommand = \"milepost\"\nargs = [\"mcp\"]\nstartup_timeout_sec = 9\n\n\
                     [mcp_servers.milepost.env]\nX = \"1\"\n\n# about b\n[b]\nc = 1\n";
         assert_eq!(install(text).unwrap(), text);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_edit() {
+    fn refuses_text_that_it_cannot_edit_safely() {
         for text in ["a = ", "mcp_servers = 3\n", "mcp_servers = { other = { command = \"x\" } }\n"] {
             assert!(install(text).is_err(), "{text}");
         }

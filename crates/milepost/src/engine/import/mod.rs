@@ -291,8 +291,7 @@ impl Milepost {
             return Ok(());
         }
         prepare::complete_record(&mut record, &foreign, redaction)?;
-        let events =
-            if is_new { prepare::events(id, &foreign, &record, &ids, redaction)? } else { Vec::new() };
+        let events = if is_new { prepare::events(id, &foreign, &record, &ids, redaction)? } else { vec![] };
         report.imported += prepared.len() as u64;
         // A run without checkpoints is one batch with none.
         let (first, rest) = prepared.split_at(prepared.len().min(BATCH));
