@@ -51,7 +51,7 @@ fn tidy(value: &mut Value) {
 fn plain(value: &mut Value) {
     if let Value::Object(members) = value {
         without_null(members);
-        words(members);
+        flatten_choice(members);
         members.values_mut().for_each(plain);
         members.remove("default");
     } else if let Value::Array(elements) = value {
@@ -79,13 +79,13 @@ fn without_null(members: &mut Map<String, Value>) {
     }
 }
 
-/// A choice of words that are each explained becomes a list of words.
-fn words(members: &mut Map<String, Value>) {
+/// Replaces a choice of constants, each with its description, by a plain list of values.
+fn flatten_choice(members: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = members.get("oneOf") else { return };
-    let words: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();
-    if let Some(words) = words {
+    let values: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();
+    if let Some(values) = values {
         members.remove("oneOf");
         members.insert("type".into(), json!("string"));
-        members.insert("enum".into(), Value::Array(words));
+        members.insert("enum".into(), Value::Array(values));
     }
 }

@@ -65,18 +65,18 @@ pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
     }
     let inside = open + first.len();
     let mut front = FrontMatter { range: open..inside, inside: inside..inside, ..FrontMatter::default() };
-    let mut said = false;
+    let mut has_keys = false;
     for (at, line) in self::lines(text, inside) {
         let bare = line.trim_end();
         if bare == "---" || bare == "..." {
             front.range.end = at + line.len();
             front.inside.end = at;
-            // A line of dashes and another further down are no front matter unless something is said between them.
-            return (said || front.inside.is_empty()).then_some(front);
+            // A line of dashes and another further down are no front matter unless there is a key between them.
+            return (has_keys || front.inside.is_empty()).then_some(front);
         }
         match key_of(bare) {
             Some((key, value)) => {
-                said = true;
+                has_keys = true;
                 let value = value_of(key, value, warnings);
                 front.fields.push(Field { key: key.to_owned(), value, lines: at..at + line.len() });
             }
@@ -86,7 +86,7 @@ pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
                     field.lines.end = at + line.len();
                 }
             }
-            None if said => {
+            None if has_keys => {
                 warnings.push(Warning::new(None, "the front matter is not closed by a line of ---"));
                 front.range.end = at;
                 front.inside.end = at;

@@ -172,8 +172,8 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
     let mut run_options = context.run_options();
     run_options.title.clone_from(&args.title);
     run_options.plan.clone_from(&args.plan);
-    let words = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    run_options.command = Some(words);
+    let arguments = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    run_options.command = Some(arguments);
     let settings = context.settings().profile(context.config.profile.unwrap_or(Profile::Session));
     // A folder on the command line counts from where it was typed.
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());

@@ -138,10 +138,10 @@ fn run_program(
     let recorded = context.apply(changes, &Target::Run(run));
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let applied = recorded.inspect_err(|_| {
-        let words = ending.describe();
+        let description = ending.describe();
         context
             .output
-            .message(&format!("Warning: the command has ended ({words}), and that could not be saved"));
+            .message(&format!("Warning: the command has ended ({description}), and that could not be saved"));
     })?;
     let task = applied.mp.as_ref().and_then(|mp| find(mp, &applied.run, id).ok().flatten());
     let fields = TaskFields { task, exit: Some(ending.code()) };

@@ -65,8 +65,8 @@ impl Overview {
             lasted: format::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
             sessions: record.map_or(0, |record| record.sessions()),
             doing: doing(record, tasks),
-            // What cannot be read here is said elsewhere: the rest must be told all the same.
-            failed: mp.last_failed_outcome(summary.run_id()).ok().flatten().as_ref().map(told),
+            // What cannot be read here is said elsewhere: the rest must be describe_failure all the same.
+            failed: mp.last_failed_outcome(summary.run_id()).ok().flatten().as_ref().map(describe_failure),
             next_actions: next_actions(record, tasks),
         }
     }
@@ -101,7 +101,7 @@ impl Overview {
         }
     }
 
-    /// What an agent is told in Milepost's own words.
+    /// What an agent is describe_failure in Milepost's own words.
     pub(crate) fn introduction(&self) -> String {
         format!(
             "Milepost: earlier work in this project was interrupted and is continued here. Run {} stopped {}: {}. \
@@ -144,8 +144,8 @@ fn doing(record: Option<&RunRecord>, tasks: &[Task]) -> Option<String> {
     let step = working.open_steps().last().and_then(|step| step.step_id.clone());
     let task = tasks.iter().find(|task| task.status() == "in_progress");
     let task = task.map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));
-    let said = working.log().iter().rev().find_map(|line| line.prompt().map(str::to_owned));
-    task.or(step).or_else(|| working.task_summary().clone()).or(said).map(|text| first_line(&text))
+    let prompt = working.log().iter().rev().find_map(|line| line.prompt().map(str::to_owned));
+    task.or(step).or_else(|| working.task_summary().clone()).or(prompt).map(|text| first_line(&text))
 }
 
 fn first_line(text: &str) -> String {
@@ -153,8 +153,8 @@ fn first_line(text: &str) -> String {
     line.chars().take(200).collect()
 }
 
-/// What failed, and how it told that.
-fn told(failed: &Outcome) -> String {
+/// One line about a failed outcome: its name, its reason code and the end of its output.
+fn describe_failure(failed: &Outcome) -> String {
     let code = failed.reason_code.as_deref().map_or(String::new(), |code| format!(" ({code})"));
     let output = failed.summary.trim().lines().next_back().unwrap_or_default().replace('"', "'");
     let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };

@@ -117,7 +117,7 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
         ("Decisions", work_items::decisions(&body.decisions)),
         ("Log", work_items::log(&body.log)),
         ("Files", body.files.iter().map(|file| file.path.clone()).collect()),
-        ("Workspace", body.workspace.as_ref().map(seen).unwrap_or_default()),
+        ("Workspace", body.workspace.as_ref().map(workspace_lines).unwrap_or_default()),
     ] {
         push_section(&mut text, heading, &lines);
     }
@@ -148,21 +148,21 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
 
 fn marks(shown: &ShownCheckpoint) -> String {
     let marks = &shown.entry().marks;
-    let mut said = vec![if shown.completed() { "completed" } else { "not completed" }.to_owned()];
+    let mut marked = vec![if shown.completed() { "completed" } else { "not completed" }.to_owned()];
     if marks.pinned {
-        said.push("pinned".to_owned());
+        marked.push("pinned".to_owned());
     }
-    said.extend(marks.tags.iter().map(|tag| format!("tag {tag}")));
+    marked.extend(marks.tags.iter().map(|tag| format!("tag {tag}")));
     if let Some(at) = marks.refreshed_at {
-        said.push(format!("confirmed {}", format::time(at)));
+        marked.push(format!("confirmed {}", format::time(at)));
     }
-    said.join(", ")
+    marked.join(", ")
 }
 
 /// Paths of one list that are named.
 const NAMED: usize = 10;
 
-fn seen(workspace: &Workspace) -> Vec<String> {
+fn workspace_lines(workspace: &Workspace) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(git) = &workspace.git {
         let head = git.head.as_deref().map_or("no commit", |head| &head[..head.floor_char_boundary(12)]);
@@ -184,10 +184,10 @@ fn seen(workspace: &Workspace) -> Vec<String> {
     }
     lines.extend(listed("touched since the run began", &workspace.files_modified));
     if let Some(memory) = &workspace.memory {
-        let said = [("now", memory.rss), ("heap", memory.heap_used), ("peak", memory.peak_rss)];
-        let said: Vec<_> =
-            said.iter().filter_map(|(name, n)| Some(format!("{name} {}", format::bytes((*n)?)))).collect();
-        lines.push(format!("memory: {}", said.join(", ")));
+        let usage = [("now", memory.rss), ("heap", memory.heap_used), ("peak", memory.peak_rss)];
+        let usage: Vec<_> =
+            usage.iter().filter_map(|(name, n)| Some(format!("{name} {}", format::bytes((*n)?)))).collect();
+        lines.push(format!("memory: {}", usage.join(", ")));
     }
     lines.extend(workspace.skipped.iter().map(|what| format!("left out: {what}")));
     lines

@@ -117,16 +117,16 @@ fn checkpoints(output: &Output, summary: &Summary) -> String {
 fn changed(line: &SummaryLine) -> String {
     let git = line.git_status();
     let kinds = [(git.modified(), "M"), (git.staged(), "S"), (git.untracked(), "?")];
-    let said: Vec<_> =
+    let counts: Vec<_> =
         kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{}{kind}", count(*n))).collect();
-    if said.is_empty() { "-".to_owned() } else { said.join(" ") }
+    if counts.is_empty() { "-".to_owned() } else { counts.join(" ") }
 }
 
 fn memory(text: &mut String, summary: &Summary) {
-    let seen: Vec<u64> = summary.checkpoints().iter().filter_map(|line| line.rss()).collect();
-    let Some(most) = seen.iter().max().filter(|_| seen.len() > 1) else { return };
-    let least = seen.iter().min().copied().unwrap_or_default();
-    let _ = writeln!(text, "\n{}  {} {} to {}", bold("Memory"), sparks(&seen), bytes(least), bytes(*most));
+    let rss: Vec<u64> = summary.checkpoints().iter().filter_map(|line| line.rss()).collect();
+    let Some(most) = rss.iter().max().filter(|_| rss.len() > 1) else { return };
+    let least = rss.iter().min().copied().unwrap_or_default();
+    let _ = writeln!(text, "\n{}  {} {} to {}", bold("Memory"), sparks(&rss), bytes(least), bytes(*most));
 }
 
 /// A line that goes up and down with the numbers, from nothing to the largest; of many, the largest of each stretch.

@@ -60,10 +60,10 @@ impl Summary {
             OutcomeResult::Pass => green(&clean(&self.words)),
             _ => red(&clean(&self.words)),
         };
-        let mut said = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
-        said.extend(self.files_modified.map(|n| format!("{} touched", counted(n, "file"))));
-        said.extend(self.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
-        format!("{} {}\n{}", bold("milepost:"), said.join(", "), dim(&format!("  milepost summary {run}")))
+        let mut parts = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
+        parts.extend(self.files_modified.map(|n| format!("{} touched", counted(n, "file"))));
+        parts.extend(self.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
+        format!("{} {}\n{}", bold("milepost:"), parts.join(", "), dim(&format!("  milepost summary {run}")))
     }
 }
 

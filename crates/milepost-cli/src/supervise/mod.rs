@@ -57,30 +57,30 @@ impl ProgramExit {
 
 /// A command line, and the time it began.
 pub(crate) struct SupervisedCommand<'a> {
-    words: &'a [OsString],
+    arguments: &'a [OsString],
     begun: Instant,
     allow: &'a AllowList,
 }
 
 impl<'a> SupervisedCommand<'a> {
     /// A command that begins now. It has at least one word.
-    pub(crate) fn new(words: &'a [OsString], allow: &'a AllowList) -> Self {
-        Self { words, begun: Instant::now(), allow }
+    pub(crate) fn new(arguments: &'a [OsString], allow: &'a AllowList) -> Self {
+        Self { arguments, begun: Instant::now(), allow }
     }
 
     /// The command, its streams inherited.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(self.words.first().map_or("".as_ref(), OsString::as_os_str));
-        command.args(self.words.iter().skip(1));
+        let mut command = Command::new(self.arguments.first().map_or("".as_ref(), OsString::as_os_str));
+        command.args(self.arguments.iter().skip(1));
         command
     }
 
     /// The command line, for people.
     pub(crate) fn name(&self) -> String {
-        let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        // As words first: a password may have blanks in it.
-        let words = self.allow.redact_value(words.clone(), "command").map_or(words, |(clean, _)| clean);
-        let line = words.join(" ");
+        let args: Vec<_> = self.arguments.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        // Each argument by itself first: a password may have blanks in it.
+        let args = self.allow.redact_value(args.clone(), "command").map_or(args, |(clean, _)| clean);
+        let line = args.join(" ");
         // Before it is cut: half a secret is no longer known for one.
         let line = self.allow.redact_text(&line).unwrap_or(line);
         match line.char_indices().nth(NAME) {
@@ -115,7 +115,7 @@ impl<'a> SupervisedCommand<'a> {
 
     /// Why it could not be started: 127 where there is no such program, 126 where it cannot be executed.
     pub(crate) fn start_error(&self, e: &io::Error) -> CommandError {
-        let program = self.words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+        let program = self.arguments.first().map(|arg| arg.to_string_lossy()).unwrap_or_default();
         let (exit, what) = match e.kind() {
             io::ErrorKind::NotFound => (Exit::NoProgram, "was not found"),
             _ => (Exit::NotExecutable, "cannot be executed"),

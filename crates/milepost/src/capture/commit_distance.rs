@@ -68,8 +68,8 @@ pub fn commit_distance(folder: &Path, commit: &str) -> CommitDistance {
     let range = format!("{commit}...HEAD");
     let counted = query.run(&["rev-list", "--left-right", "--count", &range, "--"], ANSWER_LIMIT);
     let numbers: Option<(u64, u64)> = counted.as_ref().ok().filter(|(ok, _)| *ok).and_then(|(_, text)| {
-        let mut words = text.split_whitespace().map(str::parse);
-        Some((words.next()?.ok()?, words.next()?.ok()?))
+        let mut counts = text.split_whitespace().map(str::parse);
+        Some((counts.next()?.ok()?, counts.next()?.ok()?))
     });
     match (numbers, counted) {
         (Some((0, 0)), _) => CommitDistance::Same,

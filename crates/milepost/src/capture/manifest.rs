@@ -72,22 +72,22 @@ pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
 /// followed only within the folder.
 fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let mut path = folder.join(name);
-    let said = |e: std::io::Error| e.to_string();
+    let message = |e: std::io::Error| e.to_string();
     match std::fs::symlink_metadata(&path) {
         Ok(about) if about.is_symlink() => {
-            path = std::fs::canonicalize(&path).map_err(said)?;
-            if !path.starts_with(std::fs::canonicalize(folder).map_err(said)?) {
+            path = std::fs::canonicalize(&path).map_err(message)?;
+            if !path.starts_with(std::fs::canonicalize(folder).map_err(message)?) {
                 return Err("it leads out of the project".to_owned());
             }
         }
         Ok(_) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(said(e)),
+        Err(e) => return Err(message(e)),
     }
     let mut bytes = Vec::new();
-    let file = bounded::open(&path).map_err(said)?;
-    let size = file.metadata().map_err(said)?.len();
-    file.take(READ_LIMIT).read_to_end(&mut bytes).map_err(said)?;
+    let file = bounded::open(&path).map_err(message)?;
+    let size = file.metadata().map_err(message)?.len();
+    file.take(READ_LIMIT).read_to_end(&mut bytes).map_err(message)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
         // A file that is longer than what is read may end in the middle of a character.

@@ -79,9 +79,9 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
         io::Write::write_all(&mut file, b"abc").unwrap();
         let later = Instant::now() + Duration::from_secs(60);
-        let told = file_reference(file.path(), later).unwrap();
-        assert_eq!(told.size, Some(3));
-        assert!(told.sha256.unwrap().starts_with("ba7816bf"));
+        let reference = file_reference(file.path(), later).unwrap();
+        assert_eq!(reference.size, Some(3));
+        assert!(reference.sha256.unwrap().starts_with("ba7816bf"));
         for other in [folder.path(), Path::new("/dev/zero"), &folder.path().join("none")] {
             assert!(file_reference(other, later).is_err(), "{}", other.display());
         }

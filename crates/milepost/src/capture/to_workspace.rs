@@ -44,8 +44,8 @@ impl WorkspaceCapture {
     pub fn to_workspace(&self, before: &[PathText], peak: Option<u64>, bounds: &CaptureLimits) -> Workspace {
         let (mut git, mut watched) = (self.git.clone(), self.watched.clone());
         let renamed = git.renamed.iter().flat_map(|renamed| [&renamed.from, &renamed.to]);
-        let seen = git.modified.iter().chain(&git.staged).chain(&git.untracked).chain(renamed);
-        let touched: BTreeSet<&PathText> = seen.chain(before).chain(&self.committed).collect();
+        let changed = git.modified.iter().chain(&git.staged).chain(&git.untracked).chain(renamed);
+        let touched: BTreeSet<&PathText> = changed.chain(before).chain(&self.committed).collect();
         let mut files_modified: Vec<_> = touched.into_iter().cloned().collect();
         let mut skipped = self.skipped.clone();
         let mut left_out = |what: &str, n: usize| {

@@ -116,8 +116,8 @@ impl Milepost {
         }
         let after = record.as_ref().map(|record| record.captures.clone()).unwrap_or_default();
         // A run from elsewhere decides neither which folders are watched here nor which commits are compared.
-        let own = record.is_none_or(|record| !record.is_foreign());
-        let known = if own { after.clone() } else { CaptureHistory::default() };
+        let is_local = record.is_none_or(|record| !record.is_foreign());
+        let known = if is_local { after.clone() } else { CaptureHistory::default() };
         for folder in &known.watch {
             if !options.watch_in_run.iter().any(|other| other.as_os_str() == folder.as_str()) {
                 options.watch_in_run.push(folder.into());
@@ -164,7 +164,7 @@ impl Milepost {
         };
         let body = seal::verify(bytes).and_then(|verified| verified.body()).ok();
         let body = body.filter(|body| body.run_id == *run && body.sequence == sequence);
-        Ok(body.and_then(|body| body.workspace).map(|seen| seen.files_modified).unwrap_or_default())
+        Ok(body.and_then(|body| body.workspace).map(|workspace| workspace.files_modified).unwrap_or_default())
     }
 
     /// Remembers what the next capture of a run is joined with.
@@ -199,8 +199,8 @@ pub(super) fn remember_capture(
 ) {
     let may_stay = |folder: &str| redaction == Redaction::Off || allow.redact_text(folder).is_none();
     captures.at = Some(now);
-    let seen = capture.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
-    captures.peak_rss = captures.peak_rss.max(seen);
+    let peak = capture.memory.as_ref().and_then(|memory| memory.peak_rss.max(memory.rss));
+    captures.peak_rss = captures.peak_rss.max(peak);
     for folder in &capture.watch {
         if !captures.watch.contains(folder) && may_stay(folder) {
             captures.watch.push(folder.clone());

@@ -213,14 +213,14 @@ impl Pointer {
             None => "milepost: no current checkpoint".to_owned(),
         };
         let deadline = git::deadline_in(COMMIT_TIME);
-        let said = |e: git::GitError| format!("not committed: {e}");
-        let git = Git::new(repository, deadline).map_err(said)?;
-        git.check_writable().map_err(said)?;
+        let failed = |e: git::GitError| format!("not committed: {e}");
+        let git = Git::new(repository, deadline).map_err(failed)?;
+        git.check_writable().map_err(failed)?;
         let add = ["add", "--"];
         let commit = ["commit", "--quiet", "--only", "--no-verify", "--no-gpg-sign", "-m", &message, "--"];
         for args in [&add[..], &commit[..]] {
             let args_and_path = args.iter().map(OsStr::new).chain([path.as_os_str()]);
-            let done = git.output(args_and_path, deadline, PRINTED).map_err(said)?;
+            let done = git.output(args_and_path, deadline, PRINTED).map_err(failed)?;
             if !done.status.success() {
                 let why = done.stderr.unwrap_or_else(|| done.status.to_string());
                 return Err(format!("not committed: git {} failed: {why}", args[0]));

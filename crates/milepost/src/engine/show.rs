@@ -106,9 +106,9 @@ impl Milepost {
 
 /// Every source a checkpoint stands for, in order, then the reasons: the body's and those that were folded in.
 pub fn source_details(entry: &CheckpointEntry) -> Vec<String> {
-    let sources = crate::model::Source::WORDS;
+    let sources = crate::model::Source::NAMES;
     let (mut all, reasons): (Vec<_>, Vec<_>) =
-        entry.header.source_details.iter().cloned().partition(|word| sources.contains(&word.as_str()));
+        entry.header.source_details.iter().cloned().partition(|text| sources.contains(&text.as_str()));
     all.extend(entry.marks.sources.iter().cloned());
     all.extend(reasons);
     all.extend(entry.marks.reasons.iter().filter(|r| !entry.header.source_details.contains(r)).cloned());

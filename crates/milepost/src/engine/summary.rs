@@ -192,8 +192,8 @@ impl Milepost {
 
 /// How long the run lasted: by its record, which also knows sessions whose checkpoints are gone.
 fn total(record: Option<&RunRecord>, sessions: &[SessionSummary]) -> u64 {
-    let seen = together(sessions);
-    record.map_or(seen, |record| record.total_ms().max(seen))
+    let total = together(sessions);
+    record.map_or(total, |record| record.total_ms().max(total))
 }
 
 /// Milliseconds of all sessions. The numbers may be a stranger's, so that their sum may have no end.

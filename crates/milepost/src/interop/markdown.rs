@@ -227,8 +227,8 @@ pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
             continue;
         }
         let brief = Brief::parse(text.as_str());
-        let said = brief.value("created").and_then(parse_time);
-        out.lose_if(!was_imported && said.is_some_and(|said| said != body.created_at), "created_at");
+        let created = brief.value("created").and_then(parse_time);
+        out.lose_if(!was_imported && created.is_some_and(|at| at != body.created_at), "created_at");
         let path = original_path(&imported);
         let stem = match &path {
             Some(path) => file_name(path).trim_end_matches(".md").to_owned(),

@@ -133,17 +133,17 @@ fn parse_checkpoint(
     if run != folder {
         found.warn(path, format!("it names run \"{run}\" and lies in the folder of \"{folder}\""));
     }
-    // Words that are not in the closed lists are kept beside the nearest that is.
+    // A source or status that Milepost does not have is kept beside the nearest one.
     for (name, allowed, instead) in [
-        ("source", Source::WORDS, Source::Manual.as_str()),
-        ("status", Status::WORDS, Status::InProgress.as_str()),
+        ("source", Source::NAMES, Source::Manual.as_str()),
+        ("status", Status::NAMES, Status::InProgress.as_str()),
     ] {
-        let word = text_member(f, name).unwrap_or_default();
-        if allowed.contains(&word.as_str()) {
+        let text = text_member(f, name).unwrap_or_default();
+        if allowed.contains(&text.as_str()) {
             continue;
         }
-        let nearest = allowed.iter().find(|known| word.starts_with(**known)).copied().unwrap_or(instead);
-        found.warn(path, format!("{name} \"{word}\" is none of {}: taken as {nearest}", allowed.join(", ")));
+        let nearest = allowed.iter().find(|known| text.starts_with(**known)).copied().unwrap_or(instead);
+        found.warn(path, format!("{name} \"{text}\" is none of {}: taken as {nearest}", allowed.join(", ")));
         let replaced: &[&str] = if name == "source" { &["source", "source_details"] } else { &["status"] };
         for name in replaced {
             f.take(name).into_iter().for_each(|raw| kept.set(name, raw));
@@ -152,7 +152,7 @@ fn parse_checkpoint(
     }
     let details: Vec<String> =
         serde_json::from_str(f.get("source_details").map_or("[]", RawJson::get)).unwrap_or_default();
-    let sources = details.iter().filter(|word| Source::WORDS.contains(&word.as_str())).count();
+    let sources = details.iter().filter(|text| Source::NAMES.contains(&text.as_str())).count();
     if sources > 1 || details.first().is_some_and(|first| Some(first) != text_member(f, "source").as_ref()) {
         kept.put("source_details", &details);
     }

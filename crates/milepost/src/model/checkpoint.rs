@@ -294,7 +294,7 @@ impl Draft {
 /// Reads reasons; words that name a source are not among them.
 fn reasons(fields: &mut RawObject, name: &str, path: &JsonPath<'_>) -> Result<Vec<String>, ValidationError> {
     let mut reasons: Vec<String> = optional(fields, name, path)?;
-    reasons.retain(|word| !Source::WORDS.contains(&word.as_str()));
+    reasons.retain(|text| !Source::NAMES.contains(&text.as_str()));
     Ok(reasons)
 }
 

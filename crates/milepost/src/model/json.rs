@@ -359,22 +359,22 @@ macro_rules! deserialize_from_raw {
     };
 }
 
-/// Makes an enum of fixed words.
+/// Makes an enum whose values have fixed names in JSON and on the command line.
 macro_rules! closed_enum {
-    ($(#[$meta:meta])* pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $word:literal ),* $(,)? }) => {
+    ($(#[$meta:meta])* pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $value:literal ),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, schemars::JsonSchema)]
         pub enum $name {
-            $( $(#[$variant_meta])* #[schemars(rename = $word)] $variant, )*
+            $( $(#[$variant_meta])* #[schemars(rename = $value)] $variant, )*
         }
 
         impl $name {
-            /// Every word, in order.
-            pub const WORDS: &[&str] = &[$($word),*];
+            /// The name of every value, in order.
+            pub const NAMES: &[&str] = &[$($value),*];
 
-            /// The word of this value.
+            /// The name of this value.
             pub fn as_str(self) -> &'static str {
-                match self { $( Self::$variant => $word, )* }
+                match self { $( Self::$variant => $value, )* }
             }
         }
 
@@ -387,12 +387,12 @@ macro_rules! closed_enum {
         impl std::str::FromStr for $name {
             type Err = $crate::model::ValidationError;
 
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                match word {
-                    $( $word => Ok(Self::$variant), )*
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                match name {
+                    $( $value => Ok(Self::$variant), )*
                     _ => Err($crate::model::ValidationError {
                         path: String::new(),
-                        message: format!("\"{word}\" is not one of {}", Self::WORDS.join(", ")),
+                        message: format!("\"{name}\" is not one of {}", Self::NAMES.join(", ")),
                     }),
                 }
             }
@@ -406,8 +406,8 @@ macro_rules! closed_enum {
 
         impl $crate::model::FromRawJson for $name {
             fn from_raw(text: &str, path: &$crate::model::JsonPath<'_>) -> Result<Self, $crate::model::ValidationError> {
-                let word = String::from_raw(text, path)?;
-                word.parse().map_err(|e: $crate::model::ValidationError| $crate::model::ValidationError::at(path, e.message))
+                let name = String::from_raw(text, path)?;
+                name.parse().map_err(|e: $crate::model::ValidationError| $crate::model::ValidationError::at(path, e.message))
             }
         }
 

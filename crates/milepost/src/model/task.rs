@@ -169,11 +169,11 @@ impl Task {
 impl FromRawJson for Task {
     fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         let fields = RawObject::parse(text, path)?;
-        let word = |name: &str| match fields.get(name) {
+        let text = |name: &str| match fields.get(name) {
             Some(raw) => String::from_raw(raw.get(), &path.key(name)),
             None => Err(ValidationError::at(&path.key(name), "is missing")),
         };
-        Ok(Self { id: word("id")?, status: word("status")?, fields })
+        Ok(Self { id: text("id")?, status: text("status")?, fields })
     }
 }
 

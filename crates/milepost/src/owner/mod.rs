@@ -109,11 +109,11 @@ pub fn ancestor_named(programs: &[&str]) -> Option<String> {
         let name = stat.map(|stat| stat.name).filter(|name| is_one(name));
         let line = || proc::read_file(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // The program and, for an interpreter, its script.
-        let words = |line: &str| -> Option<String> {
-            let words = line.split('\0').filter(|word| !word.starts_with('-')).take(2);
-            words.into_iter().find(|word| is_one(word)).map(str::to_owned)
+        let program = |line: &str| -> Option<String> {
+            let arguments = line.split('\0').filter(|text| !text.starts_with('-')).take(2);
+            arguments.into_iter().find(|argument| is_one(argument)).map(str::to_owned)
         };
-        name.or_else(|| words(&line()))
+        name.or_else(|| program(&line()))
     })
 }
 

@@ -55,26 +55,26 @@ impl McpServer {
 
     pub(super) fn install_state(&self, document: &Document) -> InstallState {
         let Some(path) = document.find(&[self.list, NAME]) else { return InstallState::Absent };
-        let words = Self::words(document, &path);
-        classify_command(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        let command = Self::command(document, &path);
+        classify_command(&command.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// The program and its arguments.
-    fn words(document: &Document, path: &ItemPath) -> Vec<String> {
-        let mut words = Vec::new();
+    fn command(document: &Document, path: &ItemPath) -> Vec<String> {
+        let mut command = Vec::new();
         for name in ["command", "args"] {
             let Some(path) = document.find_from(path, &[name]) else { continue };
-            words.extend(document.string(&path).map(str::to_owned));
+            command.extend(document.string(&path).map(str::to_owned));
             let elements = document.children(&path);
-            words.extend(elements.iter().filter_map(|(_, path)| document.string(path)).map(str::to_owned));
+            command.extend(elements.iter().filter_map(|(_, path)| document.string(path)).map(str::to_owned));
         }
-        words
+        command
     }
 }
 
-/// What an entry is, by the words of its command: the program may be named by a path of the user's.
-pub(super) fn classify_command(words: &[&str]) -> InstallState {
-    let Some((program, arguments)) = words.split_first() else {
+/// What an entry is, by the command of its command: the program may be named by a path of the user's.
+pub(super) fn classify_command(command: &[&str]) -> InstallState {
+    let Some((program, arguments)) = command.split_first() else {
         return InstallState::Foreign("an MCP server named milepost without a command".into());
     };
     if program.rsplit(['/', '\\']).next().is_none_or(|name| name.trim_end_matches(".exe") != "milepost") {

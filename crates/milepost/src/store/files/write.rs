@@ -257,8 +257,8 @@ impl CommitLookup for FileLookup<'_> {
 
     fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
         let rows = self.log.rows();
-        let own: HashSet<&CheckpointId> = rows.iter().map(RowRef::id).collect();
-        if let Some(id) = ids.iter().find(|id| own.contains(**id)) {
+        let ids_of_run: HashSet<&CheckpointId> = rows.iter().map(RowRef::id).collect();
+        if let Some(id) = ids.iter().find(|id| ids_of_run.contains(**id)) {
             return Ok(Some((*id).clone()));
         }
         for other in self.store.run_ids()?.iter().filter(|other| *other != self.run) {

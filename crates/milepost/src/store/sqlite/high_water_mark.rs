@@ -104,8 +104,8 @@ impl HighWaterMark {
 
 fn parse(text: &str, id: &StoreId) -> Option<Reading> {
     let line = parse_checksummed_line(Part::Wal, b"mark", text.lines().next()?)?;
-    let mut words = line.split_ascii_whitespace();
-    let (found, word, stamp) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
+    let mut fields = line.split_ascii_whitespace();
+    let (found, word, stamp) = (fields.next()?, fields.next()?, fields.next()?.parse().ok()?);
     match word {
         _ if found != id.as_str() => None,
         "acknowledged" => Some(Reading::Acknowledged(stamp)),
