@@ -245,6 +245,21 @@ fn a_session_in_which_nothing_happens_leaves_nothing_and_uses_nothing_up() {
 }
 
 #[test]
+fn a_to_do_since_the_newest_checkpoint_leaves_an_ended_session_open() {
+    let env = TestEnvironment::repository();
+    env.run(&["init"]).exits(0);
+    let mut agent = FakeAgent::new(&env, "claude-code");
+    begins(&mut agent, "s1");
+    agent.hears("s1", "UserPromptSubmit", json!({ "prompt": "fix the parser" }));
+    let todos = json!({ "todos": [{ "content": "fix the parser", "status": "pending" }] });
+    let written = json!({ "tool_name": "TodoWrite", "tool_input": todos, "tool_response": {} });
+    agent.hears("s1", "PostToolUse", written);
+    assert_eq!(env.json(&["runs"])["runs"][0]["checkpoints"], 1, "the to-do is in no checkpoint yet");
+    agent.hears("s1", "SessionEnd", json!({ "reason": "exit" }));
+    assert_eq!(env.json(&["runs"])["runs"][0]["status"], "paused");
+}
+
+#[test]
 fn sessions_in_worktrees_of_one_repository_stay_apart() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);

@@ -138,7 +138,9 @@ impl<'m> AgentSession<'m> {
         if self.milepost.abandon_if_empty(&self.run, &state)? {
             return Ok(());
         }
-        let status = end_status(state.row.record.as_deref().ok());
+        // A task may have been opened since the newest checkpoint.
+        let detail = self.milepost.detail_of(state);
+        let status = end_status(detail.summary.intact());
         self.milepost.finish(&self.run, status, complete(save)?)?;
         Ok(())
     }

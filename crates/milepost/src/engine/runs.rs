@@ -5,7 +5,7 @@ use super::prune::last_write;
 use crate::Error;
 use crate::model::{Outcome, RunId, RunRecord, Status};
 use crate::owner::Liveness;
-use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow};
+use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow, StoredRun};
 use derive_getters::Getters;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
@@ -108,7 +108,11 @@ impl Milepost {
 
     /// Reads one run in full.
     pub fn run_detail(&self, run: &RunId) -> Result<RunDetail, Error> {
-        let state = self.stored_run(run)?;
+        Ok(self.detail_of(self.stored_run(run)?))
+    }
+
+    /// The same of a run that was read already.
+    pub(super) fn detail_of(&self, state: StoredRun) -> RunDetail {
         let mut summary = self.summarise(state.row);
         let mut pending_outcomes = Vec::new();
         if let Ok(record) = &mut summary.record {
@@ -116,7 +120,7 @@ impl Milepost {
                 record.working.apply(item, &mut pending_outcomes);
             }
         }
-        Ok(RunDetail { summary, pending_outcomes })
+        RunDetail { summary, pending_outcomes }
     }
 
     pub(super) fn summarise(&self, row: RunRow) -> RunSummary {
