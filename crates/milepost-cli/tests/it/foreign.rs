@@ -279,6 +279,16 @@ fn secrets_do_not_come_in_unless_asked_for() {
 }
 
 #[test]
+fn a_database_is_exported_without_a_folder_for_temporary_files() {
+    let env = TestEnvironment::new();
+    env.save(&["--run", "r", "--summary", "one", "--phase", "BUILD", "--phase-number", "4"]);
+    let missing = env.path("missing").to_string_lossy().into_owned();
+    env.run_with(&[("TMPDIR", &missing)], &["export", "nova26", "r", "out/n.db"]).exits(0);
+    let files = std::fs::read_dir(env.project().join("out")).unwrap();
+    assert_eq!(files.count(), 1, "nothing is left beside it");
+}
+
+#[test]
 fn nothing_is_written_over_without_force() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "one", "--phase", "BUILD", "--phase-number", "4"]);

@@ -180,11 +180,17 @@ impl Milepost {
         report: &mut ExportReport,
     ) -> Result<(), Error> {
         let failed = |source| Error::File { path: what.path.clone(), what: "written", source };
-        if !what.dry_run {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(atomic::TEMP_PREFIX).suffix(".db");
+        // SQLite needs a file to write into: beside the export, except where nothing may be written there.
+        let temp = if what.dry_run {
+            builder.tempfile()
+        } else {
             free(&what.path, what.force)?;
-        }
-        // SQLite needs a file of its own to write into.
-        let temp = tempfile::Builder::new().suffix(".db").tempfile().map_err(failed)?;
+            let folder = atomic::folder_of(&what.path);
+            atomic::create_folder(folder).and_then(|()| builder.tempfile_in(folder))
+        };
+        let temp = temp.map_err(failed)?;
         let made = interop::nova26::write(run, temp.path())?;
         report.lost_fields = made.lost;
         report.warnings = made.warnings;

@@ -1,6 +1,8 @@
 //! What a store is asked for and what it answers: queries and the rows of their results.
 //! Plain values; nothing here touches a file.
 
+use std::cmp::Reverse;
+
 use derive_getters::Getters;
 use jiff::Timestamp;
 
@@ -153,9 +155,14 @@ pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl
             if oldest_first { at > after } else { at < after }
         });
     }
-    rows.sort_by_key(|row| position(cursor(row)));
-    if !oldest_first {
-        rows.reverse();
+    if query.run.is_none() {
+        // Only rows of a damaged store have the same stamp; they stay in the order of their runs.
+        rows.sort_by_key(|row| Reverse(cursor(row).stamp));
+    } else {
+        rows.sort_by_key(|row| cursor(row).sequence);
+        if !oldest_first {
+            rows.reverse();
+        }
     }
     if query.limit > 0 {
         rows.truncate(query.limit);
@@ -262,5 +269,28 @@ impl RetentionEntry {
     #[must_use]
     pub fn with_size(self, bytes: u64, packed: bool) -> Self {
         Self { bytes, packed, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_without_a_stamp_of_their_own_stay_in_the_order_of_their_runs() {
+        let rows = vec![("a@1", 1, 0), ("a@2", 2, 7), ("b@1", 1, 0), ("c@1", 1, 3)];
+        let cursor = |(_, sequence, stamp): &(&str, u64, u64)| Cursor { sequence: *sequence, stamp: *stamp };
+        let arranged = |query| {
+            let names = arrange(rows.clone(), &query, cursor).into_iter().map(|(name, ..)| name);
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(arranged(HeaderQuery::default()), ["a@2", "c@1", "a@1", "b@1"]);
+        assert_eq!(arranged(HeaderQuery::default().limit(3)), ["a@2", "c@1", "a@1"]);
+        let after = Cursor { sequence: 2, stamp: 7 };
+        assert_eq!(arranged(HeaderQuery::default().after(after)), ["c@1", "a@1", "b@1"]);
+        let run: RunId = "a".parse().unwrap();
+        let of_run = HeaderQuery::default().run(&run);
+        assert_eq!(arranged(of_run), ["a@2", "c@1", "b@1", "a@1"]);
+        assert_eq!(arranged(of_run.oldest_first(true)), ["a@1", "b@1", "c@1", "a@2"]);
     }
 }

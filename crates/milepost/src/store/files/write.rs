@@ -89,7 +89,7 @@ impl FilesStore {
             None => {}
         }
         let left = history.remove_all(&dropped);
-        // Held no longer, so that what is cached can grow in location.
+        // Held no longer, so that the cached log can be extended without a copy.
         drop(log);
         self.compact_if_long(run);
         Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
