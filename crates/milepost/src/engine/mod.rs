@@ -355,9 +355,9 @@ impl Milepost {
         }
     }
 
-    /// As the function `check_run_name`, if the settings say that secrets are replaced.
-    fn check_run_name(&self, run: &RunId) -> Result<(), Error> {
-        match self.settings.redaction {
+    /// Refuses a run whose id is a secret, if secrets are replaced.
+    pub(crate) fn check_run_name(&self, run: &RunId, redaction: Redaction) -> Result<(), Error> {
+        match redaction {
             Redaction::On => check_run_name(run, &self.settings.redaction_allow),
             Redaction::Off => Ok(()),
         }

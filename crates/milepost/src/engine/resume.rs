@@ -151,6 +151,8 @@ impl Milepost {
     ) -> Result<ContinuedRun, Error> {
         let now = self.now();
         let by_run = start.run_id.get_or_insert_with(|| RunId::generate(now)).clone();
+        // The claim and its event name the new run in the old one.
+        self.check_run_name(&by_run, self.settings.redaction)?;
         loop {
             let from = self.assess(run, take_over)?;
             let (true, Some(shown)) = (from.decision.eligible, &from.shown) else {

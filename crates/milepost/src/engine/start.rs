@@ -41,7 +41,9 @@ impl Milepost {
 
     /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
     pub(crate) fn start_with_lock(&self, mut start: StartOptions, locked: bool) -> Result<StartedRun, Error> {
-        start.run_id.as_ref().map_or(Ok(()), |run| self.check_run_name(run))?;
+        if let Some(run) = &start.run_id {
+            self.check_run_name(run, self.settings.redaction)?;
+        }
         start.run_options = self.redact(start.run_options, "run_options")?;
         start.session_id = self.redact(start.session_id, "session_id")?;
         let moment = self.read_clock();

@@ -92,6 +92,7 @@ impl RunBuilder {
     /// Opens the run, which must not be there yet, with its first checkpoint, in one write.
     pub fn start_with(mut self, mut save: Save) -> Result<(Run, Saved), Error> {
         let (mp, id) = (self.mp.clone(), self.named()?);
+        mp.check_run_name(&id, save.redaction.unwrap_or(mp.settings().redaction))?;
         self.run_options.owner = owner::describe(std::process::id());
         let lock = mp.owners.as_ref().and_then(|folder| lock::acquire(folder, &id).ok().flatten());
         save.run_options = self.run_options;
@@ -111,6 +112,8 @@ impl RunBuilder {
     fn open(mut self, only_new: bool) -> Result<Run, Error> {
         let id = self.named()?;
         let mp = self.mp;
+        // The lock file has the run's name.
+        mp.check_run_name(&id, mp.settings().redaction)?;
         self.run_options.owner = owner::describe(std::process::id());
         // A lock that cannot be had for any other reason than a holder is done without: the record names the owner.
         let taken = mp.owners.as_ref().map(|folder| lock::acquire(folder, &id));

@@ -7,7 +7,7 @@ use milepost::internal::engine::ResumePolicy;
 use milepost::internal::engine::RunState;
 use milepost::internal::engine::StartOptions;
 use milepost::model::{EventType, Interruption, InterruptionKind, Owner, Status, TaskChange, TaskStatus};
-use milepost::{Error, Milepost, ReasonCode, Save};
+use milepost::{Error, Milepost, ReasonCode, Redaction, Save};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run};
@@ -54,6 +54,21 @@ fn crashed(world: &World, name: &str) {
 
 fn reason(mp: &Milepost, name: &str) -> ReasonCode {
     mp.assess(&run(name), false).unwrap().decision.reason_code
+}
+
+#[rstest]
+fn a_run_whose_id_is_a_secret_leaves_no_trace_in_the_one_that_it_would_continue(
+    #[values(Kind::Sqlite, Kind::Files)] kind: Kind,
+) {
+    let world = World::new(kind);
+    crashed(&world, "left");
+    let mp = world.mp.clone().with_settings(Settings::default().redaction(Redaction::On));
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let before = mp.events(None, 0, 0).unwrap().events;
+    mp.run(&secret).continuing(&run("left")).start().unwrap_err();
+    assert_eq!(mp.events(None, 0, 0).unwrap().events, before);
+    assert_eq!(reason(&mp, "left"), ReasonCode::ResumeAllowed);
+    mp.run("next").continuing(&run("left")).start().unwrap();
 }
 
 #[rstest]

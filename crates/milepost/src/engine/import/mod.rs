@@ -33,7 +33,7 @@ options! {
         pub(crate) format: Option<Format>,
         /// The file or folder.
         pub(crate) path: PathBuf,
-        /// Whether secrets are replaced; as the settings say unless given.
+        /// Whether secrets are replaced; as the settings say unless given. Sealed documents and bundles are never changed.
         pub(crate) redaction: Option<Redaction>,
         /// The folder, branch and user that the run of a bundle gets here.
         pub(crate) location: RunLocation [internal],
