@@ -127,54 +127,33 @@ options! {
     }
 }
 
+setters! {
+    impl Settings {
+        /// Sets the maximum size of one field in bytes (0 = no limit).
+        pub fn max_field_bytes(bytes: u64) => limits.field = bytes;
+
+        /// Sets the maximum size of all fields that a caller gives for one checkpoint, in bytes (0 = no limit).
+        pub fn max_checkpoint_bytes(bytes: u64) => limits.checkpoint = bytes;
+
+        /// Sets the size of the store, in bytes, above which `prune` reduces the oldest ended runs to what is always kept
+        /// (0 = no limit).
+        pub fn max_store_bytes(bytes: u64) => store_limits.max_bytes = bytes;
+
+        /// Sets how long after its end `prune` removes a run; `None` keeps ended runs.
+        pub fn remove_ended_after(age: impl Into<Option<Duration>>) => store_limits.ended_after = age.into();
+
+        /// Sets how often an interrupted run may be continued without making progress.
+        pub fn resume_attempts(attempts: u64) => resume.attempts = attempts;
+
+        /// Sets how long a live owner may be silent before its run counts as stalled.
+        pub fn stalled_after(silence: Duration) => resume.stalled = silence;
+    }
+}
+
 impl Settings {
     /// Sets how many of the newest checkpoints of a run stay, at least 1, whatever its profile says.
-    #[must_use]
     pub fn keep_newest(self, count: u64) -> Self {
         self.keep_last(KeepCount::Last(count.max(1)))
-    }
-
-    /// Sets the maximum size of one field in bytes (0 = no limit).
-    #[must_use]
-    pub fn max_field_bytes(mut self, bytes: u64) -> Self {
-        self.limits.field = bytes;
-        self
-    }
-
-    /// Sets the maximum size of all fields that a caller gives for one checkpoint, in bytes (0 = no limit).
-    #[must_use]
-    pub fn max_checkpoint_bytes(mut self, bytes: u64) -> Self {
-        self.limits.checkpoint = bytes;
-        self
-    }
-
-    /// Sets the size of the store, in bytes, above which `prune` reduces the oldest ended runs to what is always kept
-    /// (0 = no limit).
-    #[must_use]
-    pub fn max_store_bytes(mut self, bytes: u64) -> Self {
-        self.store_limits.max_bytes = bytes;
-        self
-    }
-
-    /// Sets how long after its end `prune` removes a run; `None` keeps ended runs.
-    #[must_use]
-    pub fn remove_ended_after(mut self, age: impl Into<Option<Duration>>) -> Self {
-        self.store_limits.ended_after = age.into();
-        self
-    }
-
-    /// Sets how often an interrupted run may be continued without making progress.
-    #[must_use]
-    pub fn resume_attempts(mut self, attempts: u64) -> Self {
-        self.resume.attempts = attempts;
-        self
-    }
-
-    /// Sets how long a live owner may be silent before its run counts as stalled.
-    #[must_use]
-    pub fn stalled_after(mut self, silence: Duration) -> Self {
-        self.resume.stalled = silence;
-        self
     }
 
     /// The profile of runs that are opened without one.

@@ -34,6 +34,7 @@ impl SaveCondition {
 }
 
 /// A checkpoint to be saved.
+#[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Save {
     /// What it holds.
@@ -111,43 +112,19 @@ impl Save {
         Ok(replaced)
     }
 
-    /// Says what the work is about.
-    #[must_use]
-    pub fn summary(mut self, text: impl Into<String>) -> Self {
-        self.draft.task_summary = Some(text.into());
-        self
-    }
-
-    /// Says how the work stands.
-    #[must_use]
-    pub fn status(mut self, status: Status) -> Self {
-        self.draft.status = Some(status);
-        self
-    }
-
-    /// Says what made it happen.
-    #[must_use]
-    pub fn source(mut self, source: Source) -> Self {
-        self.draft.source = Some(source);
-        self
-    }
-
     /// Says why, beside the source.
-    #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.draft.reasons.push(reason.into());
         self
     }
 
     /// Changes the run in the same transaction.
-    #[must_use]
     pub fn change(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
         self
     }
 
     /// Adds changes, and says of the first boundary among them that it is what made the checkpoint happen.
-    #[must_use]
     pub fn with_changes(mut self, changes: Vec<Change>) -> Self {
         if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
             self.draft.source.get_or_insert(boundary.source);
@@ -157,46 +134,9 @@ impl Save {
         self
     }
 
-    /// Pins the checkpoint, so that retention keeps it.
-    #[must_use]
-    pub fn pin(mut self, pin: bool) -> Self {
-        self.pin = pin;
-        self
-    }
-
     /// Gives the checkpoint a tag, by which it can be found and which protects it from retention.
-    #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
-        self
-    }
-
-    /// Names the session that the checkpoint belongs to.
-    #[must_use]
-    pub fn session(mut self, id: impl Into<String>) -> Self {
-        self.draft.session_id = Some(id.into());
-        self
-    }
-
-    /// Chooses whether secrets are replaced in this checkpoint, whatever the settings say.
-    #[must_use]
-    pub fn redaction(mut self, redaction: impl Into<Option<Redaction>>) -> Self {
-        self.redaction = redaction.into();
-        self
-    }
-
-    /// Adds what was seen of the workspace.
-    #[must_use]
-    #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn capture(mut self, capture: impl Into<Option<Box<WorkspaceCapture>>>) -> Self {
-        self.capture = capture.into();
-        self
-    }
-
-    /// Sets the profile of the run.
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.run_options.profile = Some(profile);
         self
     }
 
@@ -213,6 +153,43 @@ impl Save {
     }
 }
 
+setters! {
+    impl Save {
+        /// Says what the work is about.
+        pub fn summary(text: impl Into<String>) => draft.task_summary = Some(text.into());
+
+        /// Says how the work stands.
+        pub fn status(status: Status) => draft.status = Some(status);
+
+        /// Says what made it happen.
+        pub fn source(source: Source) => draft.source = Some(source);
+
+        /// Pins the checkpoint, so that retention keeps it.
+        pub fn pin(pin: bool) => pin = pin;
+
+        /// Names the session that the checkpoint belongs to.
+        pub fn session(id: impl Into<String>) => draft.session_id = Some(id.into());
+
+        /// Chooses whether secrets are replaced in this checkpoint, whatever the settings say.
+        pub fn redaction(redaction: impl Into<Option<Redaction>>) => redaction = redaction.into();
+
+        /// Adds what was seen of the workspace.
+        #[cfg_attr(feature = "internal", visibility::make(pub))]
+        pub(crate) fn capture(capture: impl Into<Option<Box<WorkspaceCapture>>>) => capture = capture.into();
+
+        /// Sets the profile of the run.
+        pub fn profile(profile: Profile) => run_options.profile = Some(profile);
+
+        /// Sets what its run is opened with.
+        #[cfg(feature = "internal")]
+        pub fn run_options(run_options: RunOptions) => run_options = run_options;
+
+        /// Completes a phase of the profile `pai` that is given by its name alone or its number alone.
+        #[cfg(feature = "internal")]
+        pub fn complete_phase(complete_phase: bool) => complete_phase = complete_phase;
+    }
+}
+
 /// What the command line sets beyond the public methods.
 #[cfg(feature = "internal")]
 impl Save {
@@ -226,22 +203,7 @@ impl Save {
         &mut self.draft
     }
 
-    /// Sets what its run is opened with.
-    #[must_use]
-    pub fn run_options(mut self, run_options: RunOptions) -> Self {
-        self.run_options = run_options;
-        self
-    }
-
-    /// Completes a phase of the profile `pai` that is given by its name alone or its number alone.
-    #[must_use]
-    pub fn complete_phase(mut self, complete_phase: bool) -> Self {
-        self.complete_phase = complete_phase;
-        self
-    }
-
     /// Keeps it as the last of its session.
-    #[must_use]
     pub fn last_of_session(mut self) -> Self {
         self.last_of_session = true;
         self

@@ -11,6 +11,7 @@ use crate::owner;
 use crate::owner::lock::{self, OwnerLock};
 
 /// A run to be opened.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct RunBuilder {
     mp: Milepost,
@@ -34,51 +35,31 @@ impl Milepost {
     }
 }
 
+setters! {
+    impl RunBuilder {
+        /// Sets its profile; a run that is there has it from now on.
+        pub fn profile(profile: Profile) => run_options.profile = Some(profile);
+
+        /// Says which plan it follows.
+        pub fn plan(path: impl Into<String>) => run_options.plan = Some(path.into());
+
+        /// Says what people call it.
+        pub fn title(title: impl Into<String>) => run_options.title = Some(title.into());
+
+        /// Names the session that begins.
+        pub fn session(id: impl Into<String>) => session = Some(id.into());
+
+        /// Continues an interrupted run, which `Milepost::resumable_runs` lists: `start` takes it over, and the new run goes
+        /// on with its tasks, decisions and state. Of several who try, one succeeds; the others get `Error::NotResumable`.
+        pub fn continuing(run: &RunId) => continues = Some(run.clone());
+
+        /// Says everything it is opened with; the owner is this process all the same.
+        #[cfg_attr(feature = "internal", visibility::make(pub))]
+        pub(crate) fn run_options(run_options: RunOptions) => run_options = run_options;
+    }
+}
+
 impl RunBuilder {
-    /// Sets its profile; a run that is there has it from now on.
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.run_options.profile = Some(profile);
-        self
-    }
-
-    /// Says which plan it follows.
-    #[must_use]
-    pub fn plan(mut self, path: impl Into<String>) -> Self {
-        self.run_options.plan = Some(path.into());
-        self
-    }
-
-    /// Says what people call it.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.run_options.title = Some(title.into());
-        self
-    }
-
-    /// Names the session that begins.
-    #[must_use]
-    pub fn session(mut self, id: impl Into<String>) -> Self {
-        self.session = Some(id.into());
-        self
-    }
-
-    /// Continues an interrupted run, which `Milepost::resumable_runs` lists: `start` takes it over, and the new run goes
-    /// on with its tasks, decisions and state. Of several who try, one succeeds; the others get `Error::NotResumable`.
-    #[must_use]
-    pub fn continuing(mut self, run: &RunId) -> Self {
-        self.continues = Some(run.clone());
-        self
-    }
-
-    /// Says everything it is opened with; the owner is this process all the same.
-    #[must_use]
-    #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn run_options(mut self, run_options: RunOptions) -> Self {
-        self.run_options = run_options;
-        self
-    }
-
     /// Goes on with the run if it is there, or opens it. An error that names the owner if it is alive.
     pub fn rejoin_or_start(self) -> Result<Run, Error> {
         self.open(false)

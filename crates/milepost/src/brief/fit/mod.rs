@@ -49,7 +49,6 @@ options! {
 
 impl<'a> FitOptions<'a> {
     /// Sets what counts the tokens, instead of an estimate that needs no vocabulary.
-    #[must_use]
     pub fn tokenizer(self, tokenizer: &'a dyn Tokenizer) -> Self {
         self.counter(TokenCounter::new(tokenizer))
     }

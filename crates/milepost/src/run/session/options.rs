@@ -30,71 +30,45 @@ pub struct SessionOptions {
     listeners: Listeners,
 }
 
+setters! {
+    impl SessionOptions {
+        /// Keeps checkpoints in the store at this address: `sqlite:PATH`, `files:DIR`, or a path, which means SQLite. Needed,
+        /// unless an engine is given.
+        pub fn store(url: impl Into<String>) => store = Some(url.into());
+
+        /// Keeps checkpoints with an engine that is there already.
+        pub fn milepost(mp: &Milepost) => milepost = Some(mp.clone());
+
+        /// Looks at the project with this root. Needed.
+        pub fn project_root(root: impl Into<PathBuf>) => project = Some(root.into());
+
+        /// Captures this often; 30 minutes unless given.
+        pub fn interval(interval: Duration) => interval = Some(interval);
+
+        /// Names the session; `unknown` unless given.
+        pub fn session_id(id: impl Into<String>) => session_id = Some(id.into());
+
+        /// Names the run, which is gone on with if it is there; a run of its own unless given.
+        pub fn run(id: impl Into<String>) => run = Some(id.into());
+
+        /// Says what people call the run.
+        pub fn title(title: impl Into<String>) => title = Some(title.into());
+
+        /// Says where the person's home is: a repository there is a stray one, and not looked at.
+        pub fn home(home: impl Into<PathBuf>) => scope.home = Some(home.into());
+
+        /// Looks at a repository in the home folder all the same.
+        pub fn allow_home(allow: bool) => scope.allow_home_repository = allow;
+
+        /// Tells how much of the heap is in use, where the host knows that.
+        pub fn heap(used: impl Fn() -> u64 + Send + Sync + 'static) => heap = Some(Box::new(used));
+    }
+}
+
 impl SessionOptions {
-    /// Keeps checkpoints in the store at this address: `sqlite:PATH`, `files:DIR`, or a path, which means SQLite. Needed,
-    /// unless an engine is given.
-    pub fn store(mut self, url: impl Into<String>) -> Self {
-        self.store = Some(url.into());
-        self
-    }
-
-    /// Keeps checkpoints with an engine that is there already.
-    pub fn milepost(mut self, mp: &Milepost) -> Self {
-        self.milepost = Some(mp.clone());
-        self
-    }
-
-    /// Looks at the project with this root. Needed.
-    pub fn project_root(mut self, root: impl Into<PathBuf>) -> Self {
-        self.project = Some(root.into());
-        self
-    }
-
-    /// Captures this often; 30 minutes unless given.
-    pub fn interval(mut self, interval: Duration) -> Self {
-        self.interval = Some(interval);
-        self
-    }
-
-    /// Names the session; `unknown` unless given.
-    pub fn session_id(mut self, id: impl Into<String>) -> Self {
-        self.session_id = Some(id.into());
-        self
-    }
-
-    /// Names the run, which is gone on with if it is there; a run of its own unless given.
-    pub fn run(mut self, id: impl Into<String>) -> Self {
-        self.run = Some(id.into());
-        self
-    }
-
-    /// Says what people call the run.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
     /// Watches a folder beside `.aiwg`, absolute or from the project's root.
     pub fn watch(mut self, folder: impl Into<PathBuf>) -> Self {
         self.scope.watch_in_run.push(folder.into());
-        self
-    }
-
-    /// Says where the person's home is: a repository there is a stray one, and not looked at.
-    pub fn home(mut self, home: impl Into<PathBuf>) -> Self {
-        self.scope.home = Some(home.into());
-        self
-    }
-
-    /// Looks at a repository in the home folder all the same.
-    pub fn allow_home(mut self, allow: bool) -> Self {
-        self.scope.allow_home_repository = allow;
-        self
-    }
-
-    /// Tells how much of the heap is in use, where the host knows that.
-    pub fn heap(mut self, used: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        self.heap = Some(Box::new(used));
         self
     }
 
