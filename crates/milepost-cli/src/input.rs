@@ -101,7 +101,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     }
     if bytes.len() as u64 > MOST {
         let message = format!("{} holds more than {MOST} bytes, the limit of one input", path.display());
-        return Err(ValidationError { path: String::new(), message }.into());
+        return Err(ValidationError::document(message).into());
     }
     Ok(bytes)
 }

@@ -28,21 +28,22 @@ pub(crate) struct Recorder {
     refusal: Option<(PathBuf, String)>,
     outbox: Option<Outbox>,
     settings: Settings,
-    id: RunId,
+    pub(crate) id: RunId,
     session: String,
     run_options: RunOptions,
     rejoin: bool,
     /// Where to look at the workspace; `None` where that is not wanted.
     scope: Option<CaptureOptions>,
     /// How much memory the command uses, once it runs.
-    memory: Arc<OnceLock<Arc<PeakWatch>>>,
+    pub(crate) memory: Arc<OnceLock<Arc<PeakWatch>>>,
     /// The store, once it could be opened.
     mp: Option<Milepost>,
     /// The run, once it could be opened.
     run: Option<Run>,
-    checkpoints: u64,
+    /// How many checkpoints were made.
+    pub(crate) checkpoints: u64,
     /// How many files were touched, by the newest checkpoint that says so.
-    touched: Option<u64>,
+    pub(crate) touched: Option<u64>,
 }
 
 /// A look at the workspace that takes longer than the command can wait.
@@ -76,26 +77,6 @@ impl Recorder {
             checkpoints: 0,
             touched: None,
         }
-    }
-
-    /// The run.
-    pub(crate) fn run(&self) -> &RunId {
-        &self.id
-    }
-
-    /// How many checkpoints were made.
-    pub(crate) fn checkpoints(&self) -> u64 {
-        self.checkpoints
-    }
-
-    /// How many files were touched, where that is known.
-    pub(crate) fn touched(&self) -> Option<u64> {
-        self.touched
-    }
-
-    /// Where the command's memory is watched, once it runs.
-    pub(crate) fn memory(&self) -> Arc<OnceLock<Arc<PeakWatch>>> {
-        self.memory.clone()
     }
 
     /// How often the run's profile saves by itself.

@@ -71,7 +71,7 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<()> {
 fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let every = args.every.as_deref().map(interval).transpose()?;
     let (mut recorder, session) = recorder(args, context)?;
-    let run = recorder.run().clone();
+    let run = recorder.id.clone();
     let reporter = Arc::new(Reporter::new(context.output, &run, events(args, context)?));
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
         reporter
@@ -83,7 +83,7 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
         reporter.checkpoint(saved);
     }
     let every = every.or(context.config.capture.interval).unwrap_or_else(|| recorder.interval());
-    let memory = recorder.memory();
+    let memory = recorder.memory.clone();
     let saver =
         Arc::new(PeriodicSaver { recorder: Mutex::new(recorder), reporter, failed: AtomicBool::new(false) });
     if let Some(late) = late {
@@ -114,8 +114,8 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let recorded_status = recorder.recorded_status();
     let last = recorder.save(last_save(&ended, recorded_status, outcome.clone()));
     let last = warn_unless_strict(last, args, &saver.reporter, "the command had ended by then");
-    let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints());
-    (summary.files_modified, summary.peak_rss) = (recorder.touched(), peak);
+    let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints);
+    (summary.files_modified, summary.peak_rss) = (recorder.touched, peak);
     // The command's own failure to start says more than what could be saved of it.
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());

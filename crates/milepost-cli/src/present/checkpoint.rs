@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use milepost::ShownCheckpoint;
 use milepost::internal::capture::NO_REPOSITORY;
 use milepost::internal::engine::source_details;
-use milepost::model::{Body, PathText, RawJson, ValidationError, Workspace};
+use milepost::internal::seal::strict;
+use milepost::model::{Body, PathText, RawJson, Workspace};
 use serde::Serialize;
 
 use super::damage::Fallback;
@@ -55,10 +56,7 @@ pub(crate) struct ShowDocument {
 
 impl ShowDocument {
     pub(crate) fn new(shown: ShownCheckpoint, now: Timestamp) -> Result<Self> {
-        let text = std::str::from_utf8(shown.bytes()).map_err(|e| ValidationError {
-            path: String::new(),
-            message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
-        })?;
+        let text = strict::utf8(shown.bytes())?;
         let damaged = shown.fell_back_from().clone();
         Ok(Self {
             schema: "milepost.show/1",

@@ -359,5 +359,5 @@ fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
 
 /// An error of the seal as an error of the input.
 pub(super) fn validation_error(e: &seal::SealError) -> crate::model::ValidationError {
-    crate::model::ValidationError { path: String::new(), message: e.to_string() }
+    crate::model::ValidationError::document(e.to_string())
 }

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// What is wrong with a document, and where.
@@ -21,6 +21,11 @@ impl ValidationError {
     /// Reports `message` at `path`.
     pub fn at(path: &JsonPath<'_>, message: impl Into<String>) -> Self {
         Self { path: path.to_string(), message: message.into() }
+    }
+
+    /// Reports `message` about the whole document.
+    pub fn document(message: impl Into<String>) -> Self {
+        Self::at(&JsonPath::Root, message)
     }
 }
 
@@ -60,8 +65,9 @@ impl fmt::Display for JsonPath<'_> {
 }
 
 /// The exact text of one JSON value.
-#[derive(Debug, Clone)]
-pub struct RawJson(Box<RawValue>);
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct RawJson(#[schemars(with = "serde_json::Value")] Box<RawValue>);
 
 impl RawJson {
     /// Takes a JSON text as it is; surrounding white space goes.
@@ -71,15 +77,14 @@ impl RawJson {
         let text = if trimmed.len() == text.len() { text } else { trimmed.to_owned() };
         RawValue::from_string(text)
             .map(Self)
-            .map_err(|e| ValidationError { path: String::new(), message: format!("not JSON: {e}") })
+            .map_err(|e| ValidationError::document(format!("not JSON: {e}")))
     }
 
     /// Writes a value as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValidationError> {
-        serde_json::value::to_raw_value(value).map(Self).map_err(|e| ValidationError {
-            path: String::new(),
-            message: format!("cannot be written as JSON: {e}"),
-        })
+        serde_json::value::to_raw_value(value)
+            .map(Self)
+            .map_err(|e| ValidationError::document(format!("cannot be written as JSON: {e}")))
     }
 
     /// The text.
@@ -107,32 +112,6 @@ impl PartialEq for RawJson {
 }
 
 impl Eq for RawJson {}
-
-impl Serialize for RawJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for RawJson {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
-    }
-}
-
-impl schemars::JsonSchema for RawJson {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "AnyJson".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        true.into()
-    }
-}
 
 /// Members of an object in the order they came, each value verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -390,10 +369,7 @@ macro_rules! closed_enum {
             fn from_str(name: &str) -> Result<Self, Self::Err> {
                 match name {
                     $( $value => Ok(Self::$variant), )*
-                    _ => Err($crate::model::ValidationError {
-                        path: String::new(),
-                        message: format!("\"{name}\" is not one of {}", Self::NAMES.join(", ")),
-                    }),
+                    _ => Err(Self::Err::document(format!("\"{name}\" is not one of {}", Self::NAMES.join(", ")))),
                 }
             }
         }

@@ -108,10 +108,10 @@ impl std::str::FromStr for KeepCount {
         match (text, text.parse::<u64>()) {
             ("all", _) => Ok(Self::All),
             (_, Ok(n)) if n >= 1 => Ok(Self::Last(n)),
-            _ => Err(ValidationError {
-                path: String::new(),
-                message: format!("\"{text}\" is not a number of 1 or more, nor \"all\""),
-            }),
+            _ => {
+                let message = format!("\"{text}\" is not a number of 1 or more, nor \"all\"");
+                Err(ValidationError::document(message))
+            }
         }
     }
 }

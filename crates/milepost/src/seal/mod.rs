@@ -202,11 +202,7 @@ impl Verified {
 
     /// The members of the body, upgraded to the current format, each value verbatim.
     pub fn fields(&self) -> Result<RawObject, SealError> {
-        let text = std::str::from_utf8(&self.bytes).map_err(|e| ValidationError {
-            path: String::new(),
-            message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
-        })?;
-        let mut fields = RawObject::parse(text, &JsonPath::Root)?;
+        let mut fields = RawObject::parse(strict::utf8(&self.bytes)?, &JsonPath::Root)?;
         fields.take("integrity");
         Ok(version::upgrade(self.version, fields))
     }

@@ -11,10 +11,7 @@ pub const MAX_DEPTH: usize = 100;
 
 /// Checks a whole document and gives it back as text.
 pub fn check(bytes: &[u8]) -> Result<&str, ValidationError> {
-    let text = std::str::from_utf8(bytes).map_err(|e| ValidationError {
-        path: String::new(),
-        message: format!("invalid UTF-8 at byte {}", e.valid_up_to()),
-    })?;
+    let text = utf8(bytes)?;
     let mut reader = Reader { text: text.as_bytes(), at: 0 };
     reader.space();
     reader.value(&JsonPath::Root, 1)?;
@@ -23,6 +20,12 @@ pub fn check(bytes: &[u8]) -> Result<&str, ValidationError> {
         return Err(reader.fail(&JsonPath::Root, "more text after the end of the document"));
     }
     Ok(text)
+}
+
+/// The text of a document.
+pub fn utf8(bytes: &[u8]) -> Result<&str, ValidationError> {
+    let invalid = |e: std::str::Utf8Error| format!("invalid UTF-8 at byte {}", e.valid_up_to());
+    std::str::from_utf8(bytes).map_err(|e| ValidationError::document(invalid(e)))
 }
 
 /// Checks a document and takes it verbatim.
@@ -55,10 +58,9 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, path: &JsonPath<'_>, depth: usize) -> Result<(), ValidationError> {
         match self.peek() {
-            Some(b'{' | b'[') if depth > MAX_DEPTH => Err(ValidationError {
-                path: String::new(),
-                message: format!("nests deeper than {MAX_DEPTH} levels"),
-            }),
+            Some(b'{' | b'[') if depth > MAX_DEPTH => {
+                Err(ValidationError::document(format!("nests deeper than {MAX_DEPTH} levels")))
+            }
             Some(b'{') => self.object(path, depth),
             Some(b'[') => self.array(path, depth),
             Some(b'"') => self.string(path).map(drop),
