@@ -284,7 +284,6 @@ impl<'a> AgentSetup<'a> {
             records.all().iter().filter_map(|record| record.project.as_ref()).collect();
         let elsewhere = elsewhere.into_iter().filter(|root| **root != self.roots.project);
         StatusDocument {
-            schema: "milepost.agents.status/1",
             program: program("milepost"),
             agents: agents.iter().map(inspect).collect(),
             elsewhere: elsewhere.map(|root| root.display().to_string()).collect(),

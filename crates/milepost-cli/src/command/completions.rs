@@ -18,5 +18,5 @@ pub(crate) fn execute(args: &CompletionsArgs) -> CompletionsDocument {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut full_command(), "milepost", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
-    CompletionsDocument { schema: "milepost.completions/1", script }
+    CompletionsDocument { script }
 }

@@ -21,9 +21,5 @@ enum ConfigAction {
 pub(crate) fn execute(args: ConfigArgs, context: &Context<'_>) -> Result<ConfigDocument> {
     let ConfigAction::Show = args.action;
     let config = &context.config;
-    Ok(ConfigDocument {
-        schema: "milepost.config/1",
-        file: config.file.display().to_string(),
-        settings: config.settings.clone(),
-    })
+    Ok(ConfigDocument { file: config.file.display().to_string(), settings: config.settings.clone() })
 }

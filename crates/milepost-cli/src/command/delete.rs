@@ -35,7 +35,6 @@ pub(crate) fn execute(args: DeleteArgs, context: &Context<'_>) -> Result<DeleteD
     let query = ListQuery::default().run(Some(run.clone()));
     let listed = mp.list(&query)?.checkpoints;
     Ok(DeleteDocument {
-        schema: "milepost.delete/1",
         checkpoints: summary.checkpoints(),
         removed: listed.into_iter().map(|listed| listed.entry().header.snapshot_id().clone()).collect(),
         bytes_freed: if args.dry_run { 0 } else { mp.delete(&run)? },

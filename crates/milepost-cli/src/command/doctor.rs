@@ -61,7 +61,6 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
     };
     warnings.extend(dated_in_future(&report.future));
     Ok(DoctorDocument {
-        schema: "milepost.doctor/1",
         store: context.url().to_string(),
         bytes,
         checked: report.checked,

@@ -33,7 +33,7 @@ pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<()> {
     let run = context.visible_named_run(&mp)?;
     let mut found = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
     if !args.follow {
-        return context.output.present(&EventsDocument { schema: "milepost.events/1", found });
+        return context.output.present(&EventsDocument { found });
     }
     // Ends with a reader that goes away, or a signal.
     damage_notes(&found).iter().for_each(|note| context.output.note(note));

@@ -25,5 +25,5 @@ pub(crate) fn execute(args: &HelpArgs) -> Result<HelpDocument> {
     };
     let shown = if args.command.is_empty() { command.render_help() } else { command.render_long_help() };
     let text = command.render_long_help().to_string();
-    Ok(HelpDocument { schema: "milepost.help/1", text, styled: shown.ansi().to_string() })
+    Ok(HelpDocument { text, styled: shown.ansi().to_string() })
 }

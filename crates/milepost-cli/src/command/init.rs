@@ -44,7 +44,6 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
     let agents = requested.unwrap_or_else(|| ask_for_agents(context, &setup));
     let setup = (!agents.is_empty()).then(|| setup.install_for_user(&agents)).transpose()?;
     Ok(InitDocument {
-        schema: "milepost.init/1",
         store: url.to_string(),
         config: file.display().to_string(),
         created,

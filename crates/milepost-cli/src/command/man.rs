@@ -16,5 +16,5 @@ pub(crate) fn execute(args: &ManArgs) -> Result<ManualDocument> {
     let command = find_command(&args.command)?;
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page).map_err(CommandError::Stdout)?;
-    Ok(ManualDocument { schema: "milepost.man/1", page: String::from_utf8_lossy(&page).into_owned() })
+    Ok(ManualDocument { page: String::from_utf8_lossy(&page).into_owned() })
 }

@@ -48,7 +48,6 @@ pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDoc
         mp.prune(request, &mut |n| progress.at("checkpoints looked at", n))
     };
     let document = |report, table_shown| PruneDocument {
-        schema: "milepost.prune/1",
         report,
         now: mp.now(),
         max_bytes: context.config.retain.store_limits.max_bytes,

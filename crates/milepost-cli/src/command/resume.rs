@@ -105,7 +105,7 @@ pub(super) fn find_run(
 
 pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {
     mp.dismiss(&run)?;
-    Ok(DismissedDocument { schema: "milepost.resume/1", dismissed: run })
+    Ok(DismissedDocument { dismissed: run })
 }
 
 /// The run that was interrupted last here, or anywhere; and how many others there are.
@@ -177,7 +177,6 @@ pub(super) fn start(
     }
     let record = mp.continue_run(run, start_options(context), take_over)?.started.record;
     Ok(StartedDocument {
-        schema: "milepost.resume/1",
         run_id: record.run_id().clone(),
         parent: record.parent().clone(),
         continues: run.clone(),

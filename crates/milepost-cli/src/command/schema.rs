@@ -8,5 +8,5 @@ use crate::present::reference::SchemaDocument;
 pub(crate) struct SchemaArgs {}
 
 pub(crate) fn execute() -> SchemaDocument {
-    SchemaDocument { schema: "milepost.schema/1", document: milepost::internal::model::schema().into() }
+    SchemaDocument { document: milepost::internal::model::schema().into() }
 }

@@ -42,7 +42,6 @@ pub(crate) fn execute(args: StartArgs, context: &Context<'_>) -> Result<StartDoc
         ..StartOptions::default()
     })?;
     Ok(StartDocument {
-        schema: "milepost.start/1",
         run_id: started.record.run_id().clone(),
         status: started.record.status(),
         rejoined: started.rejoined,

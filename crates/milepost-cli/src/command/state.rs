@@ -52,7 +52,6 @@ pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDoc
     };
     let header = &found.entry().header;
     Ok(StateDocument {
-        schema: "milepost.state/1",
         fallback: Fallback::new(found.fell_back_from().clone(), header.snapshot_id()),
         snapshot_id: header.snapshot_id().clone(),
         run_id: header.run_id().clone(),

@@ -20,7 +20,6 @@ pub(crate) struct StatusArgs {}
 pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocument> {
     let (waiting, unsigned) = waiting(context);
     let document = StatusDocument {
-        schema: "milepost.status/1",
         waiting,
         waiting_unsigned: unsigned.len() as u64,
         next: "milepost init".to_owned(),

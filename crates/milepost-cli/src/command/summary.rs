@@ -29,7 +29,7 @@ pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<Summar
         }
         None => default_run(&mp, context)?,
     };
-    Ok(SummaryDocument { schema: "milepost.summary/1", summary: mp.summary(&run)? })
+    Ok(SummaryDocument { summary: mp.summary(&run)? })
 }
 
 /// The run that was named, or that of the checkpoint written last.

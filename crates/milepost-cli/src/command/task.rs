@@ -113,7 +113,7 @@ fn ask(task_id: String, status: TaskStatus, context: &Context<'_>) -> Result<Tas
     context.ensure_visible(&mp, &run)?;
     let task = find(&mp, &run, &task_id)?;
     let is = task.as_ref().is_some_and(|task| task.is(status));
-    Ok(TaskAnswer { schema: SCHEMA, run_id: run, task_id, is, task })
+    Ok(TaskAnswer { run_id: run, task_id, is, task })
 }
 
 /// The task is done once this has returned 0, and not before: whoever is killed meanwhile runs it again.

@@ -19,8 +19,8 @@ pub(crate) struct ToyArgs {
 }
 
 #[derive(Debug, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "milepost.toy/1")]
 pub(crate) struct ToyDocument {
-    schema: &'static str,
     numbers: Vec<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Document for ToyDocument {
 }
 
 pub(crate) fn execute(args: ToyArgs, _: &Context<'_>) -> Result<ToyDocument> {
-    Ok(ToyDocument { schema: "milepost.toy/1", numbers: (1..=args.to).collect() })
+    Ok(ToyDocument { numbers: (1..=args.to).collect() })
 }
 
 #[test]

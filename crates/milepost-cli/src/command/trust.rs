@@ -40,7 +40,6 @@ pub(crate) struct TrustArgs {
     revoke: bool,
 }
 
-const SCHEMA: &str = "milepost.trust/1";
 /// Bytes of the longest value that a person is asked to trust.
 const MAX_VALUE: usize = 4096;
 
@@ -86,7 +85,6 @@ fn offer(context: &Context<'_>) -> Result<Offer> {
         _ => read().ok(),
     };
     Ok(Offer {
-        schema: SCHEMA,
         store: url.to_string(),
         store_id: identity::read_id(&url).ok().flatten(),
         state: match (&foreign, &config.store_trust) {
@@ -175,7 +173,7 @@ fn list(context: &Context<'_>) -> Result<TrustedStores> {
     let state = user_state(context)?;
     let mut stores = state.records().map_err(file_error(state.folder(), "read"))?;
     stores.sort_by(|a, b| a.store.cmp(&b.store));
-    Ok(TrustedStores { schema: SCHEMA, stores })
+    Ok(TrustedStores { stores })
 }
 
 fn revoke(context: &Context<'_>) -> Result<Revocation> {
@@ -189,7 +187,6 @@ fn revoke(context: &Context<'_>) -> Result<Revocation> {
         .transpose()
         .map_err(file_error(state.folder(), "removed"))?;
     Ok(Revocation {
-        schema: SCHEMA,
         store: context.url().to_string(),
         revoked: revoked == Some(true),
         covered: context.config.trust.covers_store(&context.url()),
@@ -207,7 +204,7 @@ fn accept_outbox(context: &Context<'_>) -> Result<AcceptedSaves> {
     };
     let shown: Vec<String> = unsigned.iter().filter_map(checksum).collect();
     let files = unsigned.iter().map(|one| one.file.clone()).collect();
-    let mut document = AcceptedSaves { schema: SCHEMA, unsigned: files, accepted: 0, refused: Vec::new() };
+    let mut document = AcceptedSaves { unsigned: files, accepted: 0, refused: Vec::new() };
     if let (Some(outbox), false) = (&outbox, unsigned.is_empty()) {
         describe_unsigned(&unsigned).iter().for_each(|line| context.output.message_always(line));
         confirm(context, "Save these checkpoints?")?;

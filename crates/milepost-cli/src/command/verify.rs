@@ -28,5 +28,5 @@ pub(crate) fn execute(args: VerifyArgs, context: &Context<'_>) -> Result<VerifyD
     let mut progress = context.output.progress();
     let report = mp.verify(&scope, &mut |n| progress.at("checkpoints read", n))?;
     drop(progress);
-    Ok(VerifyDocument { schema: "milepost.verify/1", report })
+    Ok(VerifyDocument { report })
 }

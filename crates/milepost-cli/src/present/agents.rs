@@ -138,8 +138,8 @@ pub(crate) type Failed = Vec<(PathBuf, std::io::Error)>;
 
 /// What was or would be changed in the files of agents.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.agents/1")]
 pub(crate) struct SetupDocument {
-    schema: &'static str,
     dry_run: bool,
     #[serde(rename = "agents")]
     plans: Vec<Plan>,
@@ -159,7 +159,7 @@ impl SetupDocument {
             let plain = |change| anstream::adapter::strip_str(&diff(change)).to_string();
             change.diff = change.has_effect().then(|| plain(change));
         }
-        Self { schema: "milepost.agents/1", dry_run, plans, failed, mode, on_path }
+        Self { dry_run, plans, failed, mode, on_path }
     }
 
     /// Everything that was done, for people.
@@ -225,8 +225,8 @@ pub(crate) struct AgentStatus {
 
 /// How agents are set up.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.agents.status/1")]
 pub(crate) struct StatusDocument {
-    pub(crate) schema: &'static str,
     /// Where milepost is.
     #[serde(rename = "milepost")]
     pub(crate) program: Option<String>,

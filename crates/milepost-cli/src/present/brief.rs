@@ -24,8 +24,8 @@ pub(crate) enum BriefDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.brief_new/1")]
 pub(crate) struct NewDocument {
-    pub(crate) schema: &'static str,
     pub(crate) markdown: String,
     pub(crate) from: Option<CheckpointId>,
     pub(crate) carried_from: Option<CheckpointId>,
@@ -34,8 +34,8 @@ pub(crate) struct NewDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.brief_show/1")]
 pub(crate) struct ShowDocument {
-    pub(crate) schema: &'static str,
     pub(crate) markdown: String,
     /// The id it gives itself.
     pub(crate) checkpoint: Option<String>,
@@ -60,8 +60,8 @@ pub(crate) struct Section {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.brief_merge/1")]
 pub(crate) struct MergeDocument {
-    pub(crate) schema: &'static str,
     pub(crate) markdown: String,
     pub(crate) warnings: Vec<Finding>,
     #[serde(skip)]
@@ -69,8 +69,8 @@ pub(crate) struct MergeDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.brief_fit/1")]
 pub(crate) struct FitDocument {
-    pub(crate) schema: &'static str,
     #[serde(flatten)]
     pub(crate) fitted: FittedBrief,
     #[serde(skip)]
@@ -78,8 +78,8 @@ pub(crate) struct FitDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.brief_check/1")]
 pub(crate) struct CheckDocument {
-    schema: &'static str,
     valid: bool,
     /// Of one file; of several they stand in `files`.
     #[serde(flatten)]
@@ -109,7 +109,6 @@ impl CheckDocument {
         };
         let files: Vec<_> = found.into_iter().map(file).collect();
         Self {
-            schema: "milepost.brief_check/1",
             valid: files.iter().all(|file| file.valid),
             report: if let [only] = &files[..] { only.report.clone() } else { CheckReport::default() },
             files,

@@ -42,8 +42,8 @@ impl MarksDocument {
 
 /// A checkpoint as it was sealed, and its marks.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.show/1")]
 pub(crate) struct ShowDocument {
-    schema: &'static str,
     checkpoint: RawJson,
     marks: MarksDocument,
     #[serde(rename = "fell_back_from", skip_serializing_if = "Fallback::is_empty")]
@@ -59,7 +59,6 @@ impl ShowDocument {
         let text = strict::utf8(shown.bytes())?;
         let damaged = shown.fell_back_from().clone();
         Ok(Self {
-            schema: "milepost.show/1",
             checkpoint: RawJson::parse(text)?,
             marks: MarksDocument::of(shown.entry(), shown.completed()),
             fallback: Fallback::new(damaged, shown.entry().header.snapshot_id()),

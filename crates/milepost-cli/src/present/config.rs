@@ -8,8 +8,8 @@ use crate::config::Setting;
 use crate::error::Result;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.config/1")]
 pub(crate) struct ConfigDocument {
-    pub(crate) schema: &'static str,
     pub(crate) file: String,
     pub(crate) settings: Vec<Setting>,
 }

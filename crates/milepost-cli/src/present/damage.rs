@@ -12,8 +12,8 @@ use crate::error_advice::Exit;
 
 /// What `verify` found.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.verify/1")]
 pub(crate) struct VerifyDocument {
-    pub(crate) schema: &'static str,
     #[serde(flatten)]
     pub(crate) report: VerifyReport,
 }

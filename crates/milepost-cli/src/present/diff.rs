@@ -15,8 +15,8 @@ use crate::error_advice::Exit;
 
 /// A diff.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.diff/1")]
 pub(crate) struct DiffDocument {
-    schema: &'static str,
     from: CheckpointId,
     to: CheckpointId,
     from_ref: String,
@@ -34,7 +34,6 @@ pub(crate) struct DiffDocument {
 impl DiffDocument {
     pub(crate) fn new(diff: Diff, now: Timestamp, exit_code: bool) -> Self {
         Self {
-            schema: "milepost.diff/1",
             from: diff.from().header.snapshot_id().clone(),
             to: diff.to().header.snapshot_id().clone(),
             from_ref: numbered_reference(diff.from()),

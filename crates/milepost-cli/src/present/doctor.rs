@@ -9,8 +9,8 @@ use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.doctor/1")]
 pub(crate) struct DoctorDocument {
-    pub(crate) schema: &'static str,
     pub(crate) store: String,
     pub(crate) bytes: u64,
     pub(crate) checked: u64,

@@ -9,8 +9,8 @@ use super::{Document, Note, Output, format};
 use crate::error::Result;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.events/1")]
 pub(crate) struct EventsDocument {
-    pub(crate) schema: &'static str,
     #[serde(flatten)]
     pub(crate) found: EventList,
 }

@@ -9,8 +9,8 @@ use crate::agents::Agent;
 use crate::error::{CommandError, Result};
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.init/1")]
 pub(crate) struct InitDocument {
-    pub(crate) schema: &'static str,
     pub(crate) store: String,
     pub(crate) config: String,
     pub(crate) created: bool,

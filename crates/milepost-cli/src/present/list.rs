@@ -13,8 +13,8 @@ use super::{Document, Note, Output, format};
 use crate::error::Result;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.list/1")]
 pub(crate) struct ListDocument {
-    schema: &'static str,
     checkpoints: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     damaged: Vec<Damage>,
@@ -61,7 +61,7 @@ impl ListDocument {
             true => lineage(&all).into_iter().filter_map(row).collect(),
             false => all.into_iter().map(|listed| Row { listed, node: None }).collect(),
         };
-        Self { schema: "milepost.list/1", checkpoints, damaged: listing.damaged, now }
+        Self { checkpoints, damaged: listing.damaged, now }
     }
 }
 

@@ -10,8 +10,8 @@ use crate::error::Result;
 
 /// Pins and tags after a change.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.mark/1")]
 pub(crate) struct MarkDocument {
-    schema: &'static str,
     snapshot_id: CheckpointId,
     run_id: RunId,
     sequence: u64,
@@ -29,7 +29,7 @@ impl MarkDocument {
     pub(crate) fn new(header: &Header, marks: Marks) -> Self {
         let marks = PinAndTags { pinned: marks.pinned, tags: marks.tags, revision: marks.revision };
         let (snapshot_id, run_id) = (header.snapshot_id().clone(), header.run_id().clone());
-        Self { schema: "milepost.mark/1", snapshot_id, run_id, sequence: header.sequence(), marks }
+        Self { snapshot_id, run_id, sequence: header.sequence(), marks }
     }
 }
 
@@ -48,8 +48,8 @@ impl Document for MarkDocument {
 
 /// Checkpoints that were completed.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.complete/1")]
 pub(crate) struct CompleteDocument {
-    schema: &'static str,
     run_id: RunId,
     completed: Vec<CheckpointId>,
     /// Whether there was nothing left to complete.
@@ -61,7 +61,6 @@ pub(crate) struct CompleteDocument {
 impl CompleteDocument {
     pub(crate) fn new(header: Header, completed: Vec<CheckpointId>) -> Self {
         Self {
-            schema: "milepost.complete/1",
             run_id: header.run_id().clone(),
             already_completed: completed.is_empty(),
             completed,

@@ -18,8 +18,8 @@ const SHOWN: usize = 40;
 
 /// A prune, or the plan of one.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.prune/1")]
 pub(crate) struct PruneDocument {
-    pub(crate) schema: &'static str,
     #[serde(flatten)]
     pub(crate) report: PruneReport,
     #[serde(skip)]

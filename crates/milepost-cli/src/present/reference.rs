@@ -6,8 +6,8 @@ use super::{Document, Output};
 use crate::error::{CommandError, Result};
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.help/1")]
 pub(crate) struct HelpDocument {
-    pub(crate) schema: &'static str,
     /// In full, without styles.
     pub(crate) text: String,
     #[serde(skip)]
@@ -17,7 +17,7 @@ pub(crate) struct HelpDocument {
 impl HelpDocument {
     /// Help that clap has rendered.
     pub(crate) fn of_text(text: &clap::builder::StyledStr) -> Self {
-        Self { schema: "milepost.help/1", text: text.to_string(), styled: text.ansi().to_string() }
+        Self { text: text.to_string(), styled: text.ansi().to_string() }
     }
 }
 
@@ -28,8 +28,8 @@ impl Document for HelpDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.man/1")]
 pub(crate) struct ManualDocument {
-    pub(crate) schema: &'static str,
     pub(crate) page: String,
 }
 
@@ -40,8 +40,8 @@ impl Document for ManualDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.completions/1")]
 pub(crate) struct CompletionsDocument {
-    pub(crate) schema: &'static str,
     pub(crate) script: String,
 }
 
@@ -52,8 +52,8 @@ impl Document for CompletionsDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.schema/1")]
 pub(crate) struct SchemaDocument {
-    pub(crate) schema: &'static str,
     pub(crate) document: serde_json::Value,
 }
 

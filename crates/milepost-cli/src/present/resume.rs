@@ -17,8 +17,6 @@ use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::handover::Overview;
 
-const SCHEMA: &str = "milepost.resume/1";
-
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum ResumeDocument {
@@ -29,8 +27,8 @@ pub(crate) enum ResumeDocument {
 
 /// Whether a run may be continued, and the brief to go on with.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.resume/1")]
 pub(crate) struct DecisionDocument {
-    schema: &'static str,
     pub(crate) decision: Decision,
     pub(crate) brief: Option<String>,
     tokens: u64,
@@ -68,8 +66,8 @@ pub(crate) struct Decision {
 
 /// A run that continues another.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.resume/1")]
 pub(crate) struct StartedDocument {
-    pub(crate) schema: &'static str,
     pub(crate) run_id: RunId,
     pub(crate) parent: Option<CheckpointId>,
     pub(crate) continues: RunId,
@@ -78,8 +76,8 @@ pub(crate) struct StartedDocument {
 
 /// A run that is no longer offered.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.resume/1")]
 pub(crate) struct DismissedDocument {
-    pub(crate) schema: &'static str,
     pub(crate) dismissed: RunId,
 }
 
@@ -114,7 +112,6 @@ impl DecisionDocument {
     /// No run was interrupted.
     pub(crate) fn nothing() -> Self {
         Self {
-            schema: SCHEMA,
             decision: Decision {
                 verdict: ResumeDecision {
                     reason_code: ReasonCode::ResumeMissingCheckpoint,

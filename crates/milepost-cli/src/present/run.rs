@@ -11,8 +11,8 @@ use crate::error::Result;
 
 /// A run that was started, or a new session of one.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.start/1")]
 pub(crate) struct StartDocument {
-    pub(crate) schema: &'static str,
     pub(crate) run_id: RunId,
     pub(crate) status: Status,
     pub(crate) rejoined: bool,
@@ -33,8 +33,8 @@ impl Document for StartDocument {
 
 /// A run that was deleted, or would be.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.delete/1")]
 pub(crate) struct DeleteDocument {
-    pub(crate) schema: &'static str,
     pub(crate) run_id: RunId,
     pub(crate) checkpoints: u64,
     pub(crate) removed: Vec<CheckpointId>,

@@ -15,8 +15,8 @@ use super::{Document, Output, work_items};
 use crate::error::Result;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.runs/1")]
 pub(crate) struct RunsDocument {
-    schema: &'static str,
     runs: Vec<RunDocument>,
     /// Of the one run that was asked for.
     #[serde(flatten)]
@@ -34,14 +34,14 @@ impl RunsDocument {
     /// Runs in a list.
     pub(crate) fn list(runs: Vec<RunSummary>, worktree: String, now: Timestamp) -> Self {
         let runs = runs.into_iter().map(|summary| RunDocument { summary, parts: None }).collect();
-        Self { schema: "milepost.runs/1", runs, parts: None, detail: None, worktree, now }
+        Self { runs, parts: None, detail: None, worktree, now }
     }
 
     /// One run in full.
     pub(crate) fn one(detail: RunDetail, worktree: String, now: Timestamp) -> Self {
         let parts = Some(RunParts::of(&detail));
         let runs = vec![RunDocument { summary: detail.summary().clone(), parts: parts.clone() }];
-        Self { schema: "milepost.runs/1", runs, parts, detail: Some(detail), worktree, now }
+        Self { runs, parts, detail: Some(detail), worktree, now }
     }
 }
 

@@ -9,8 +9,8 @@ use super::{Document, Note, Output};
 use crate::error::{CommandError, Result};
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.state/1")]
 pub(crate) struct StateDocument {
-    pub(crate) schema: &'static str,
     pub(crate) snapshot_id: CheckpointId,
     pub(crate) run_id: RunId,
     pub(crate) sequence: u64,

@@ -21,8 +21,8 @@ use crate::hook::failures::HookFailure;
 const LISTED: usize = 5;
 
 #[derive(Default, Serialize)]
+#[serde(tag = "schema", rename = "milepost.status/1")]
 pub(crate) struct StatusDocument {
-    pub(crate) schema: &'static str,
     /// None where there is no store yet.
     pub(crate) store: Option<String>,
     pub(crate) bytes: u64,

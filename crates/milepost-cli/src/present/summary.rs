@@ -22,8 +22,8 @@ const FILES: usize = 20;
 const SPARKS: usize = 60;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.summary/1")]
 pub(crate) struct SummaryDocument {
-    pub(crate) schema: &'static str,
     #[serde(flatten)]
     pub(crate) summary: Summary,
 }

@@ -9,8 +9,8 @@ use crate::error_advice::Exit;
 
 /// Whether a task has a status.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.task/1")]
 pub(crate) struct TaskAnswer {
-    pub(crate) schema: &'static str,
     pub(crate) run_id: RunId,
     pub(crate) task_id: String,
     pub(crate) is: bool,

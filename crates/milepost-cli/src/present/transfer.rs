@@ -19,8 +19,8 @@ use crate::error_advice::Exit;
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.import/1")]
 pub(crate) struct ImportDocument {
-    schema: &'static str,
     #[serde(flatten)]
     report: ImportReport,
     lost_fields: [String; 0],
@@ -45,7 +45,7 @@ impl ImportDocument {
     pub(crate) fn new(report: ImportReport, patch: Patch, dry_run: bool, root: &Path) -> Self {
         let commit = report.commit().clone();
         let distance = commit.as_deref().map(|commit| commit_distance(root, commit).to_string());
-        Self { schema: "milepost.import/1", report, lost_fields: [], dry_run, commit, distance, patch }
+        Self { report, lost_fields: [], dry_run, commit, distance, patch }
     }
 }
 
@@ -127,8 +127,8 @@ fn write_notes(output: &Output, skipped: &[SkippedFile], warnings: &[ImportNote]
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.export/1")]
 pub(crate) struct ExportDocument {
-    schema: &'static str,
     exported: u64,
     format: Format,
     run_id: RunId,
@@ -164,7 +164,6 @@ impl ExportDocument {
         report: ExportReport,
     ) -> Self {
         Self {
-            schema: "milepost.export/1",
             exported: report.exported(),
             format,
             run_id,
@@ -211,8 +210,8 @@ impl Document for ExportDocument {
 }
 
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.copy/1")]
 pub(crate) struct CopyDocument {
-    schema: &'static str,
     copied: u64,
     unchanged: u64,
     runs: u64,
@@ -234,7 +233,6 @@ impl CopyDocument {
         let skipped = |(path, reason)| SkippedFile { path, reason, reason_code: None };
         let note = |(path, message)| ImportNote { path, message };
         Self {
-            schema: "milepost.copy/1",
             copied: report.copied(),
             unchanged: report.unchanged(),
             runs: report.runs(),

@@ -26,8 +26,8 @@ pub(crate) enum TrustDocument {
 
 /// What is there to trust.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct Offer {
-    pub(crate) schema: &'static str,
     pub(crate) store: String,
     pub(crate) store_id: Option<StoreId>,
     /// `trusted`, `new` or `foreign`.
@@ -44,15 +44,15 @@ pub(crate) struct Offer {
 
 /// The stores of this user.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct TrustedStores {
-    pub(crate) schema: &'static str,
     pub(crate) stores: Vec<StoreRecord>,
 }
 
 /// Saves of the outbox that were accepted.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct AcceptedSaves {
-    pub(crate) schema: &'static str,
     pub(crate) unsigned: Vec<PathBuf>,
     pub(crate) accepted: u64,
     /// Accepted saves that could not be stored, and why.
@@ -62,8 +62,8 @@ pub(crate) struct AcceptedSaves {
 
 /// A store that is no longer trusted.
 #[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct Revocation {
-    pub(crate) schema: &'static str,
     pub(crate) store: String,
     pub(crate) revoked: bool,
     /// Whether a folder above it is still trusted.

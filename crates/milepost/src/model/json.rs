@@ -75,9 +75,7 @@ impl RawJson {
         let text: String = text.into();
         let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
         let text = if trimmed.len() == text.len() { text } else { trimmed.to_owned() };
-        RawValue::from_string(text)
-            .map(Self)
-            .map_err(|e| ValidationError::document(format!("not JSON: {e}")))
+        RawValue::from_string(text).map(Self).map_err(|e| ValidationError::document(format!("not JSON: {e}")))
     }
 
     /// Writes a value as JSON.

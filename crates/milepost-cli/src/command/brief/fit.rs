@@ -49,7 +49,7 @@ pub(super) fn execute(args: &FitArgs, context: &Context<'_>) -> Result<FitDocume
         .counter(counter)
         .full_command(source.command.clone());
     let fitted = source.brief.fit(&how).map_err(Error::from)?;
-    Ok(FitDocument { schema: "milepost.brief_fit/1", fitted, fallback: source.fallback() })
+    Ok(FitDocument { fitted, fallback: source.fallback() })
 }
 
 fn value(name: &str, source: ValidationError) -> Error {

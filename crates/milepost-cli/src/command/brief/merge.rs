@@ -12,7 +12,6 @@ pub(super) fn execute(previous: &str, update: &str, context: &Context<'_>) -> Re
     let (previous, update) = (Source::read(previous, context)?, Source::read(update, context)?);
     let merged = previous.brief.merge(&update.brief);
     Ok(MergeDocument {
-        schema: "milepost.brief_merge/1",
         markdown: merged.brief.markdown(),
         warnings: merged.notes,
         fallbacks: [previous.fallback(), update.fallback()],

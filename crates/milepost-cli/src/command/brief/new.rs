@@ -12,7 +12,6 @@ use crate::present::brief::NewDocument;
 use crate::present::damage::Fallback;
 
 pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDocument> {
-    const SCHEMA: &str = "milepost.brief_new/1";
     let manifests = read_manifests(&context.config.paths.root);
     let made = match (continued(from, &manifests, context), from) {
         (Ok(made), _) => made,
@@ -26,13 +25,12 @@ pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDo
                 ..BriefFacts::default()
             };
             let (markdown, fallback) = (compose(&facts), Fallback::default());
-            return Ok(NewDocument { schema: SCHEMA, markdown, from: None, carried_from: None, fallback });
+            return Ok(NewDocument { markdown, from: None, carried_from: None, fallback });
         }
         (Err(e), _) => return Err(e),
     };
     let id = made.entry.header.snapshot_id();
     Ok(NewDocument {
-        schema: SCHEMA,
         markdown: made.markdown,
         fallback: Fallback::new(made.fell_back_from, id),
         from: Some(id.clone()),

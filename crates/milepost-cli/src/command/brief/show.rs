@@ -15,7 +15,6 @@ pub(super) fn execute(source: &Source) -> Result<ShowDocument> {
         markdown: brief.content(section).to_owned(),
     });
     Ok(ShowDocument {
-        schema: "milepost.brief_show/1",
         markdown: brief.text().to_owned(),
         checkpoint: brief.id().map(str::to_owned),
         snapshot_id: source.of.as_ref().map(|of| of.entry.header.snapshot_id().clone()),
