@@ -1,9 +1,7 @@
 //! The error of a command: from the library, from the command line itself, from stdout, or from a program that was run.
 //! Each has a reason code, a message, an exit code and perhaps a hint. How they look is decided in `present`.
 
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
 
 use milepost::model::{IdError, ValidationError};
 use milepost::store::StoreError;
@@ -14,18 +12,14 @@ use crate::error_advice::Exit;
 /// The result of a command, or of a step of one.
 pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
-/// Makes an I/O error the error of a file that could not be `read`, `written` or `removed`.
-pub(crate) fn file_error(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(io::Error) -> Error {
-    let path = path.into();
-    move |source| Error::File { path, what, source }
-}
-
 /// The error of a command.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     /// An error of the library.
+    #[error(transparent)]
     Library(Error),
     /// An error that the command line reports itself.
+    #[error("{message}")]
     Reported {
         /// The code for programs.
         reason: ReasonCode,
@@ -39,12 +33,16 @@ pub(crate) enum CommandError {
         details: Vec<String>,
     },
     /// stdout could not be written.
-    Stdout(io::Error),
+    #[error("stdout could not be written")]
+    Stdout(#[source] io::Error),
     /// The document has reported it; only the exit code is left.
+    #[error("")]
     ExitOnly(Exit),
     /// An error of a command that runs a program: reported as ever, with an exit code of its own.
+    #[error(transparent)]
     Supervisor(Box<CommandError>),
     /// The exit code of the program that was run.
+    #[error("")]
     ChildExit(u8),
 }
 
@@ -107,29 +105,6 @@ impl CommandError {
             *exit = code;
         }
         self
-    }
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Library(e) => e.fmt(f),
-            Self::Reported { message, .. } => f.write_str(message),
-            Self::Stdout(_) => f.write_str("stdout could not be written"),
-            Self::ExitOnly(_) | Self::ChildExit(_) => Ok(()),
-            Self::Supervisor(inner) => inner.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CommandError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Library(e) => e.source(),
-            Self::Reported { .. } | Self::ExitOnly(_) | Self::ChildExit(_) => None,
-            Self::Supervisor(inner) => inner.source(),
-            Self::Stdout(e) => Some(e),
-        }
     }
 }
 

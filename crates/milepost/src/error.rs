@@ -90,7 +90,7 @@ pub enum Error {
     Id(#[from] IdError),
     /// Input that breaks a contract.
     #[error("the checkpoint is not valid")]
-    Schema(#[source] ValidationError),
+    Schema(#[from] ValidationError),
     /// A value given by a flag or a setting.
     #[error("{name} is not valid")]
     Value {
@@ -277,37 +277,36 @@ impl From<TimerError> for Error {
     }
 }
 
-impl From<ValidationError> for Error {
-    fn from(invalid: ValidationError) -> Self {
-        Self::Schema(invalid)
-    }
-}
-
 impl Error {
+    /// Makes an I/O error the error of a file that could not be `read`, `written` or `removed`.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn file(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, what, source }
+    }
+
     /// The word for programs.
     pub fn reason(&self) -> ReasonCode {
         use ReasonCode as R;
         match self {
-            Self::Id(_) => R::CheckpointIdInvalid,
-            Self::Schema(_) => R::CheckpointSchemaInvalid,
-            Self::Value { .. } => R::CheckpointSchemaInvalid,
+            Self::Id(_) | Self::RunExists(_) | Self::BriefExists { .. } | Self::Conflict { .. } => {
+                R::CheckpointIdInvalid
+            }
+            Self::Schema(_) | Self::Value { .. } | Self::StepNotBegun { .. } => R::CheckpointSchemaInvalid,
             Self::Damaged(damage) => damage.reason_code(),
             Self::Newer { .. } => R::StoreNewer,
-            Self::NotFound { .. } => R::CheckpointNotFound,
+            Self::NotFound { .. } | Self::NoState { .. } => R::CheckpointNotFound,
             Self::Ambiguous { .. } => R::CheckpointRefAmbiguous,
             Self::NoRun(_) | Self::WhichRun { .. } => R::RunNotFound,
-            Self::NoState { .. } => R::CheckpointNotFound,
             Self::RestoreRefused { .. } => R::RestoreRefused,
             Self::OwnerAlive { .. } => R::ResumeRunActive,
             Self::NotResumable { reason, .. } => *reason,
-            Self::RunExists(_) => R::CheckpointIdInvalid,
-            Self::StepNotBegun { .. } => R::CheckpointSchemaInvalid,
             Self::CaptureMoved => R::StoreBusy,
-            Self::MissingOption(_) | Self::SessionRunning => R::Usage,
             #[cfg(feature = "brief")]
             Self::OverBudget(_) => R::BriefOverBudget,
-            Self::BriefExists { .. } => R::CheckpointIdInvalid,
-            Self::Provider(_)
+            Self::MissingOption(_)
+            | Self::SessionRunning
+            | Self::Provider(_)
             | Self::ProviderPanicked(_)
             | Self::ZeroInterval
             | Self::TimerThread(_)
@@ -316,7 +315,6 @@ impl Error {
             Self::Interop(InteropError::Document { source, .. }) => source.reason(),
             #[cfg(feature = "interop")]
             Self::Interop(_) => R::Usage,
-            Self::Conflict { .. } => R::CheckpointIdInvalid,
             Self::SecretsLeave { .. } => R::ConfirmationNeeded,
             Self::ConfigUntrusted { .. } => R::ConfigUntrusted,
             Self::File { what: "written", .. } => R::CheckpointAtomicWriteFailed,
@@ -324,7 +322,7 @@ impl Error {
             Self::File { .. } => R::Usage,
             Self::Store(error) => match error {
                 StoreError::Address(_) => R::Usage,
-                StoreError::Busy { .. } => R::StoreBusy,
+                StoreError::Busy { .. } | StoreError::MarksMoved(..) => R::StoreBusy,
                 StoreError::Missing { .. } => R::StoreMissing,
                 StoreError::Untrusted { .. } => R::StoreUntrusted,
                 StoreError::Newer { .. } => R::StoreNewer,
@@ -332,7 +330,6 @@ impl Error {
                 StoreError::NoRun(_) => R::RunNotFound,
                 StoreError::NoCheckpoint(..) => R::CheckpointNotFound,
                 StoreError::Exists(_) | StoreError::Named(_) => R::CheckpointIdInvalid,
-                StoreError::MarksMoved(..) => R::StoreBusy,
                 StoreError::Rules(_) => R::CheckpointSchemaInvalid,
                 StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
                     R::CheckpointAtomicWriteFailed

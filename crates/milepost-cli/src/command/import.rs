@@ -10,7 +10,7 @@ use milepost::{Error, ImportOptions, ImportReport, Redaction};
 
 use crate::config::parse_choice;
 use crate::context::Context;
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 use crate::present::transfer::{ImportDocument, Patch};
 
 /// Import checkpoints that another tool has written
@@ -81,7 +81,7 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
         if format.is_none() {
             milepost::internal::interop::detect(&path).map_err(Error::from)?;
         }
-        std::fs::metadata(&path).map_err(file_error(&path, "read"))?;
+        std::fs::metadata(&path).map_err(Error::file(&path, "read"))?;
         context.open_or_create()?.import(&import, &mut report_stage)?
     };
     drop(progress);
@@ -102,7 +102,7 @@ fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch> {
                 .into());
             }
             atomic::write(file, patch.diff.as_bytes(), atomic::Mode::Private)
-                .map_err(file_error(file, "written"))?;
+                .map_err(Error::file(file, "written"))?;
             Ok(Patch::Written(file.clone()))
         }
         (Some(_), None) => Ok(Patch::Available),

@@ -7,7 +7,7 @@ use crate::agents::{AGENTS, Agent};
 use crate::command::agents::{AgentSetup, parse_agents};
 use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
-use crate::error::{Result, file_error};
+use crate::error::Result;
 use crate::present::init::InitDocument;
 
 /// Make the store and milepost.toml for this project
@@ -34,7 +34,7 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
     let config_created = !file.exists();
     if config_created {
         atomic::write(file, template(context).as_bytes(), atomic::Mode::Shared)
-            .map_err(file_error(file, "written"))?;
+            .map_err(milepost::Error::file(file, "written"))?;
     }
     let info = mp.store().info()?;
     drop(mp);

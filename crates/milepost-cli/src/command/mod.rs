@@ -52,7 +52,7 @@ use milepost::ReasonCode;
 
 use crate::cli::Global;
 use crate::context::Context;
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 use crate::present::Output;
 
 /// Makes the enum of commands, the parser of a single one, and the dispatch: `execute` of the command's module, whose
@@ -169,7 +169,7 @@ fn ran_without_config<A>(_: A, _: &Context<'_>) -> Result<()> {
 /// Changes to the folder that -C names.
 pub(crate) fn change_directory(global: &Global) -> Result<()> {
     let Some(folder) = &global.directory else { return Ok(()) };
-    Ok(std::env::set_current_dir(folder).map_err(file_error(folder, "read"))?)
+    Ok(std::env::set_current_dir(folder).map_err(milepost::Error::file(folder, "read"))?)
 }
 
 /// Asks before something is removed; nothing was changed where the answer is not yes.

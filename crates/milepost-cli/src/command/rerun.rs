@@ -10,7 +10,7 @@ use milepost::model::RunId;
 
 use super::resume::{cannot_start, ensure_eligible, set_working_directory};
 use crate::context::Context;
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::handover;
 use crate::present::format;
@@ -35,7 +35,7 @@ pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> R
     ensure_eligible(from)?;
     let folder = handover::root(from, context);
     confirm(from, run, &command, &folder, context)?;
-    let program = std::env::current_exe().map_err(file_error("milepost", "read"))?;
+    let program = std::env::current_exe().map_err(milepost::Error::file("milepost", "read"))?;
     let mut again = Command::new(program);
     again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
     set_working_directory(&mut again, Some(&folder))?;

@@ -16,7 +16,7 @@ use milepost::{Error, ReasonCode, Save};
 
 use crate::config::duration;
 use crate::context::Context;
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{LateCapture, RecordedSave, Recorder};
 use crate::supervise::{ProgramExit, SupervisedCommand};
@@ -141,7 +141,7 @@ fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>> {
     options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    Ok(Some(options.open(path).map_err(file_error(path, "written"))?))
+    Ok(Some(options.open(path).map_err(Error::file(path, "written"))?))
 }
 
 /// How often, and never without a pause.

@@ -9,7 +9,7 @@ use milepost::{Error, Milepost, ReasonCode, RunsQuery};
 use crate::agents::AGENTS;
 use crate::config::{agent_variable, trusted_entry};
 use crate::context::Context;
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 use crate::present::trust::{
     AcceptedSaves, Offer, Revocation, TrustDocument, TrustedStores, describe_unsigned,
 };
@@ -143,9 +143,9 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord> {
         let options = OpenOptions::new().create(true).wait(config.wait).user_state(Some(state.clone()));
         drop(Milepost::at(&url, &options)?);
     }
-    let mut record = identity::adopt(&url, state).map_err(file_error(state.folder(), "written"))?;
+    let mut record = identity::adopt(&url, state).map_err(Error::file(state.folder(), "written"))?;
     record.add_project(trusted_entry(&config.paths, &config.guarded));
-    state.write_record(&record).map_err(file_error(state.folder(), "written"))?;
+    state.write_record(&record).map_err(Error::file(state.folder(), "written"))?;
     Ok(record)
 }
 
@@ -171,7 +171,7 @@ fn confirm(context: &Context<'_>, question: &str) -> Result<()> {
 
 fn list(context: &Context<'_>) -> Result<TrustedStores> {
     let state = user_state(context)?;
-    let mut stores = state.records().map_err(file_error(state.folder(), "read"))?;
+    let mut stores = state.records().map_err(Error::file(state.folder(), "read"))?;
     stores.sort_by(|a, b| a.store.cmp(&b.store));
     Ok(TrustedStores { stores })
 }
@@ -185,7 +185,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation> {
     let revoked = record
         .map(|record| state.remove_record(&record.id))
         .transpose()
-        .map_err(file_error(state.folder(), "removed"))?;
+        .map_err(Error::file(state.folder(), "removed"))?;
     Ok(Revocation {
         store: context.url().to_string(),
         revoked: revoked == Some(true),

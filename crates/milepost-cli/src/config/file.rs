@@ -8,7 +8,7 @@ use milepost::internal::fs::bounded;
 use milepost::internal::trust::user_id;
 use strsim::levenshtein;
 
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 
 /// Maximum size of a configuration file.
 const LIMIT: u64 = 64 << 10;
@@ -42,7 +42,7 @@ impl File {
             Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) => {
                 return Ok(FileLookup::Refused(format!("it is {e}")));
             }
-            Err(e) => return Err(file_error(path, "read")(e).into()),
+            Err(e) => return Err(milepost::Error::file(path, "read")(e).into()),
         };
         let owner = bounded::owner(&about);
         if let Some(owner) = owner.filter(|owner| *owner != 0 && Some(*owner) != user_id() && !any_owner) {

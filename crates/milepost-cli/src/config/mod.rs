@@ -35,7 +35,7 @@ pub(crate) use self::trust::{Trust, trusted_entry};
 pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Config {
     /// Reads the environment and the files.
     pub(crate) fn load(global: &Global) -> Result<Self> {
         let folder = Path::new(".");
-        let paths = ProjectPaths::find(folder).map_err(file_error(folder, "read"))?;
+        let paths = ProjectPaths::find(folder).map_err(Error::file(folder, "read"))?;
         let environment = Environment::read()?;
         let file = paths.config.clone();
         // Paths in the project's file start at its own folder, others at the root.

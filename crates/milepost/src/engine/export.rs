@@ -168,9 +168,9 @@ impl Milepost {
             return Ok(());
         }
         free(&what.path, what.force)?;
-        let written = |source| Error::File { path: what.path.clone(), what: "written", source };
-        atomic::create_folder(atomic::folder_of(&what.path)).map_err(written)?;
-        atomic::write(&what.path, &bytes, atomic::Mode::Private).map_err(written)
+        atomic::create_folder(atomic::folder_of(&what.path))
+            .and_then(|()| atomic::write(&what.path, &bytes, atomic::Mode::Private))
+            .map_err(Error::file(&what.path, "written"))
     }
 
     fn database(

@@ -212,11 +212,7 @@ impl Milepost {
     #[cfg(feature = "sqlite")]
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
-        let paths = ProjectPaths::find(folder).map_err(|source| Error::File {
-            path: folder.to_owned(),
-            what: "read",
-            source,
-        })?;
+        let paths = ProjectPaths::find(folder).map_err(Error::file(folder, "read"))?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let location = RunLocation {
             project: Some(text(&paths.root)),

@@ -13,7 +13,7 @@ use super::{Milepost, RunOptions, Save, Saved, Settings};
 use crate::Error;
 use crate::capture::{CaptureLimits, WorkspaceCapture};
 use crate::clock::Clock;
-use crate::fs::{atomic, bounded};
+use crate::fs::{atomic, bounded, if_exists};
 use crate::model::{Change, CheckpointId, Draft, RawJson, RawObject, RunId};
 use crate::redact::Redaction;
 use crate::store::{StoreUrl, identity};
@@ -200,7 +200,7 @@ impl Outbox {
             }
             atomic::write(&file, envelope.get().as_bytes(), atomic::Mode::Private)
         };
-        write().map_err(|source| Error::File { path: file.clone(), what: "written", source })?;
+        write().map_err(Error::file(&file, "written"))?;
         Ok(QueuedSave { snapshot_id, file, signed })
     }
 
@@ -232,10 +232,7 @@ impl Outbox {
         if self.check_links().is_err() {
             return Ok(found);
         }
-        let entries = match fs::read_dir(&self.folder) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
-            entries => entries?,
-        };
+        let Some(entries) = if_exists(fs::read_dir(&self.folder))? else { return Ok(found) };
         for entry in entries {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -284,11 +281,7 @@ impl Outbox {
     /// As `deliver`, with unsigned entries that the user has looked at and accepted, by their checksums.
     pub fn deliver_accepting(&self, engine: &Milepost, accepted: &[String]) -> Result<DeliveryReport, Error> {
         let mut report = DeliveryReport::default();
-        let waiting = self.waiting().map_err(|source| Error::File {
-            path: self.folder.clone(),
-            what: "read",
-            source,
-        })?;
+        let waiting = self.waiting().map_err(Error::file(&self.folder, "read"))?;
         let mut left = TOTAL_LIMIT;
         for file in waiting {
             let entry = match self.read(&file, &mut left) {

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
 use std::ops::Range;
 use std::path::{Component, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,8 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::Milepost;
-use crate::fs::atomic;
-use crate::fs::bounded;
+use crate::fs::{atomic, bounded, if_exists};
 use crate::git::{self, Git};
 use crate::model::{CheckpointId, RunId, Status};
 use crate::seal::strict;
@@ -141,11 +139,8 @@ impl Pointer {
         self.check_folder()?;
         let _lock = self.lock()?;
         for _ in 0..TRIES {
-            let found = match bounded::read(&self.file, LARGEST) {
-                Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-                Err(e) => return Err(e.to_string()),
-            };
+            let found = if_exists(bounded::read(&self.file, LARGEST)).map_err(|e| e.to_string())?;
+            let found = found.map(String::from_utf8).transpose().map_err(|_| "it is not UTF-8")?;
             let text = found.as_deref().unwrap_or("{}\n");
             let id = match decide(id_in(text, &self.key).as_ref())? {
                 PointerUpdate::Keep => return Ok(()),

@@ -5,3 +5,13 @@
 pub mod atomic;
 pub mod bounded;
 pub(crate) mod proc;
+
+use std::io;
+
+/// What an operation on a file or folder gave; `None` where there is no such file or folder.
+pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}

@@ -8,8 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use self::record::{StoreRecord, TrustedProject};
-use crate::fs::atomic;
-use crate::fs::bounded;
+use crate::fs::{atomic, bounded, if_exists};
 use crate::model::id::StoreId;
 
 /// Name of the file that holds the key.
@@ -107,10 +106,7 @@ impl UserState {
     /// The key, if there is one.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn key(&self) -> io::Result<Option<Key>> {
-        let bytes = match self.read(&self.folder.join(KEY), 64) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other?,
-        };
+        let Some(bytes) = if_exists(self.read(&self.folder.join(KEY), 64))? else { return Ok(None) };
         let key = bytes.try_into().map_err(|_| io::Error::other("the key file is not 32 bytes long"))?;
         Ok(Some(Key(key)))
     }
@@ -134,23 +130,17 @@ impl UserState {
     /// The record of a store, if there is one.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record(&self, id: &StoreId) -> io::Result<Option<StoreRecord>> {
-        match self.read(&self.record_file(id), RECORD_LIMIT) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
-            Ok(bytes) => {
-                Ok(serde_json::from_slice(&bytes).ok().filter(|record: &StoreRecord| record.id == *id))
-            }
-        }
+        let bytes = if_exists(self.read(&self.record_file(id), RECORD_LIMIT))?;
+        let record = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Ok(record.filter(|record: &StoreRecord| record.id == *id))
     }
 
     /// Every record, in no particular order. Files that are no records are left out.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn records(&self) -> io::Result<Vec<StoreRecord>> {
         let mut records = Vec::new();
-        let entries = match std::fs::read_dir(self.folder.join(STORES)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(records),
-            other => other?,
-        };
+        let entries = if_exists(std::fs::read_dir(self.folder.join(STORES)))?;
+        let Some(entries) = entries else { return Ok(records) };
         for entry in entries {
             let bytes = self.read(&entry?.path(), RECORD_LIMIT);
             records.extend(bytes.ok().and_then(|bytes| serde_json::from_slice::<StoreRecord>(&bytes).ok()));
@@ -170,10 +160,7 @@ impl UserState {
     /// Removes the record of a store; whether there was one.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn remove_record(&self, id: &StoreId) -> io::Result<bool> {
-        match std::fs::remove_file(self.record_file(id)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            other => other.map(|()| true),
-        }
+        Ok(if_exists(std::fs::remove_file(self.record_file(id)))?.is_some())
     }
 
     fn record_file(&self, id: &StoreId) -> PathBuf {

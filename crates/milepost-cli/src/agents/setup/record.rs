@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use milepost::internal::fs::atomic;
+use milepost::internal::fs::{atomic, if_exists};
 use serde::{Deserialize, Serialize};
 
 use super::super::Scope;
@@ -103,10 +103,7 @@ impl Records {
         let Some(folder) = &self.folder else { return Ok(()) };
         let file = folder.join(NAME);
         if self.content.files.is_empty() {
-            return match fs::remove_file(&file) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-                _ => Ok(()),
-            };
+            return if_exists(fs::remove_file(&file)).map(drop);
         }
         let content = RecordFile { version: 1, files: self.content.files.clone() };
         let mut text = serde_json::to_vec_pretty(&content).map_err(io::Error::other)?;

@@ -6,7 +6,7 @@ use milepost::brief::Brief;
 use milepost::internal::brief::{CheckReport, Finding};
 use milepost::internal::error_chain;
 
-use crate::error::{CommandError, Result, file_error};
+use crate::error::{CommandError, Result};
 use crate::input::read_text;
 use crate::present::brief::CheckDocument;
 
@@ -42,7 +42,7 @@ fn check_folder(folder: &Path, found: &mut Vec<(PathBuf, CheckReport)>) {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(e) => {
-            let error = file_error(folder, "read")(e);
+            let error = milepost::Error::file(folder, "read")(e);
             found.push((folder.to_owned(), unreadable(&error.into())));
             return;
         }

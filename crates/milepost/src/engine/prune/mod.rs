@@ -276,11 +276,8 @@ impl Milepost {
             match self.remove_batch(&first.run_id, &batch, last_write, &unchanged) {
                 Ok(Some(receipt)) => {
                     removed.extend(batch);
-                    failed.extend(receipt.left.into_iter().map(|(path, why)| Error::File {
-                        path,
-                        what: "removed",
-                        source: why.into(),
-                    }));
+                    let left = receipt.left.into_iter();
+                    failed.extend(left.map(|(path, why)| Error::file(&path, "removed")(why.into())));
                 }
                 Ok(None) => return (removed, None),
                 Err(e) => {

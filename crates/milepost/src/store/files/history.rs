@@ -14,7 +14,7 @@ use flate2::write::GzEncoder;
 
 use super::state::Live;
 use crate::fs::atomic::{self, Mode};
-use crate::fs::bounded;
+use crate::fs::{bounded, if_exists};
 use crate::model::{CheckpointId, RunId};
 use crate::store::check::checksum;
 use crate::store::{Damage, Part, identity};
@@ -91,10 +91,7 @@ impl History {
 
     /// All documents with their files, in the folder's own order; files of other kinds are left out.
     pub(super) fn files(&self) -> io::Result<Vec<(CheckpointId, PathBuf)>> {
-        let folder = match fs::read_dir(self.documents()) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            folder => folder?,
-        };
+        let Some(folder) = if_exists(fs::read_dir(self.documents()))? else { return Ok(Vec::new()) };
         let mut files = Vec::new();
         for entry in folder {
             let entry = entry?;

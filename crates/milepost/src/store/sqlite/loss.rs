@@ -10,7 +10,7 @@ use rusqlite::{Connection, Result, params};
 
 use super::decode::{bytes, integer, number, text};
 use super::sibling;
-use crate::fs::{atomic, bounded};
+use crate::fs::{atomic, bounded, if_exists};
 use crate::store::Part;
 use crate::store::check::checksum;
 
@@ -124,9 +124,8 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
         let wal =
             atomic::open_private(&sibling(&kept, "-wal"), options.write(true).create(true).truncate(true));
         let mut wal = wal?;
-        match bounded::open(&sibling(database, "-wal")) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            from => drop(io::copy(&mut from?, &mut wal)?),
+        if let Some(mut from) = if_exists(bounded::open(&sibling(database, "-wal")))? {
+            io::copy(&mut from, &mut wal)?;
         }
         wal.sync_all()?;
         atomic::sync_folder(atomic::folder_of(database))

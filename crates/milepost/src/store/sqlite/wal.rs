@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use crate::fs::bounded;
+use crate::fs::{bounded, if_exists};
 
 /// Bytes of the file's header, and of the header of a frame.
 const HEADER: usize = 32;
@@ -95,10 +95,8 @@ fn is_page_size(size: usize) -> bool {
 /// again. Readers see the same bytes at every moment. The caller keeps other writers away.
 pub(super) fn rewrite(path: &Path) -> io::Result<u64> {
     let mut options = File::options();
-    let mut file = match bounded::open_with(path, options.read(true).write(true)) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
-        file => file?,
-    };
+    let file = if_exists(bounded::open_with(path, options.read(true).write(true)))?;
+    let Some(mut file) = file else { return Ok(0) };
     let mut header = [0; HEADER];
     if !read_whole(&mut file, &mut header)? {
         return Ok(0);
