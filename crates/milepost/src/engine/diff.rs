@@ -23,7 +23,6 @@ pub struct Diff {
     /// How commands ended since `from`, oldest first; of another run or an earlier checkpoint, what `to` itself holds.
     pub(crate) outcomes: Vec<Outcome>,
     /// How many older outcomes were left out.
-    #[getter(copy)]
     pub(crate) outcomes_left_out: u64,
 }
 

@@ -53,12 +53,10 @@ impl ExportOptions {
 #[derive(Getters, Debug, Default)]
 pub struct ExportReport {
     /// How many checkpoints.
-    #[getter(copy)]
     pub(crate) exported: u64,
     /// The files that were written, or would be.
     pub(crate) files: Vec<PathBuf>,
     /// Bytes in them.
-    #[getter(copy)]
     pub(crate) bytes: u64,
     /// What the format cannot hold.
     pub(crate) lost_fields: BTreeSet<String>,
@@ -67,7 +65,6 @@ pub struct ExportReport {
     /// What to know about it.
     pub(crate) warnings: Vec<ImportNote>,
     /// How many events leave in a bundle.
-    #[getter(copy)]
     pub(crate) events: u64,
     /// Secrets in what leaves: where, and by which rule they were found.
     pub(crate) secrets: Vec<(String, String)>,

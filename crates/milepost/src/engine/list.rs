@@ -37,7 +37,6 @@ pub struct ListedCheckpoint {
     /// Header and marks.
     pub(crate) entry: CheckpointEntry,
     /// Whether it is completed.
-    #[getter(copy)]
     pub(crate) completed: bool,
 }
 

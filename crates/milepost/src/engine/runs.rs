@@ -30,7 +30,6 @@ pub struct RunSummary {
     /// Its record, or what is wrong with it.
     pub(crate) record: Result<Box<RunRecord>, Damage>,
     /// How many checkpoints it has.
-    #[getter(copy)]
     pub(crate) checkpoints: u64,
     /// The newest, if it is intact.
     pub(crate) latest: Option<CheckpointEntry>,

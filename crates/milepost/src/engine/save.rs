@@ -33,10 +33,8 @@ pub struct Saved {
     /// Its run.
     pub(crate) run_id: RunId,
     /// Its number within the run.
-    #[getter(copy)]
     pub(crate) sequence: u64,
     /// Whether the trigger was folded into an earlier checkpoint.
-    #[getter(copy)]
     pub(crate) coalesced: bool,
     /// What made it happen.
     #[getter(copy)]
@@ -54,7 +52,6 @@ pub struct Saved {
     /// Why the pointer file could not be updated; the checkpoint is saved all the same.
     pub(crate) pointer_error: Option<String>,
     /// How many secrets were replaced in what this save brought.
-    #[getter(copy)]
     pub(crate) replaced: u64,
 }
 

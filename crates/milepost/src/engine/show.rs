@@ -16,7 +16,6 @@ pub struct ShownCheckpoint {
     /// Header and marks.
     pub(crate) entry: CheckpointEntry,
     /// Whether it is completed.
-    #[getter(copy)]
     pub(crate) completed: bool,
     /// Its document.
     #[getter(skip)]

@@ -18,13 +18,10 @@ use crate::store::CheckpointEntry;
 #[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct GitCounts {
     /// Differ from the index.
-    #[getter(copy)]
     pub(crate) modified: u64,
     /// Differ from the commit.
-    #[getter(copy)]
     pub(crate) staged: u64,
     /// Unknown to git.
-    #[getter(copy)]
     pub(crate) untracked: u64,
 }
 
@@ -32,22 +29,18 @@ pub struct GitCounts {
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct SummaryLine {
     /// Its number.
-    #[getter(copy)]
     pub(crate) number: u64,
     /// When it was made.
     #[getter(copy)]
     pub(crate) timestamp: Timestamp,
     /// Milliseconds since its session began.
-    #[getter(copy)]
     pub(crate) duration: u64,
     /// How many files were touched by then.
-    #[getter(copy)]
     pub(crate) files_modified: u64,
     /// How many paths stood in git's lists.
     #[getter(copy)]
     pub(crate) git_status: GitCounts,
     /// How many files stood in the watched folders.
-    #[getter(copy)]
     pub(crate) aiwg_files: u64,
     /// Its id.
     pub(crate) snapshot_id: CheckpointId,
@@ -70,10 +63,8 @@ pub struct SessionSummary {
     /// Its id.
     pub(crate) session_id: String,
     /// How many of its checkpoints are there.
-    #[getter(copy)]
     pub(crate) total: u64,
     /// Milliseconds it lasted.
-    #[getter(copy)]
     pub(crate) total_duration: u64,
     /// When it began.
     #[getter(copy)]
@@ -82,10 +73,8 @@ pub struct SessionSummary {
     #[getter(copy)]
     pub(crate) last_at: Timestamp,
     /// Number of its first checkpoint that is there.
-    #[getter(copy)]
     pub(crate) first: u64,
     /// Number of its newest.
-    #[getter(copy)]
     pub(crate) last: u64,
 }
 
@@ -93,7 +82,6 @@ pub struct SessionSummary {
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct FailedOutcome {
     /// The checkpoint that holds it.
-    #[getter(copy)]
     pub(crate) number: u64,
     /// The outcome.
     #[serde(flatten)]
@@ -106,7 +94,6 @@ pub struct TouchedFile {
     /// The file.
     pub(crate) path: PathText,
     /// How many checkpoints.
-    #[getter(copy)]
     pub(crate) checkpoints: u64,
 }
 
@@ -119,10 +106,8 @@ pub struct Summary {
     #[getter(copy)]
     pub(crate) status: Option<Status>,
     /// How many checkpoints there are.
-    #[getter(copy)]
     pub(crate) total: u64,
     /// Milliseconds over all sessions.
-    #[getter(copy)]
     pub(crate) total_duration: u64,
     /// Every file touched.
     pub(crate) files_modified: Vec<PathText>,

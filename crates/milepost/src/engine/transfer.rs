@@ -29,7 +29,6 @@ pub struct CopyReport {
     #[getter(skip)]
     pub(crate) count: CopyProgress,
     /// Runs that were looked at.
-    #[getter(copy)]
     pub(crate) runs: u64,
     /// What could not be copied, and why.
     pub(crate) skipped: Vec<(String, String)>,
@@ -51,7 +50,6 @@ impl CopyReport {
 #[derive(Getters, Debug, Default)]
 pub struct CompareReport {
     /// Checkpoints that were compared.
-    #[getter(copy)]
     pub(crate) checked: u64,
     /// What differs: where, and how.
     pub(crate) differences: Vec<(String, String)>,

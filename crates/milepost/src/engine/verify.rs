@@ -23,7 +23,6 @@ pub enum VerifyScope {
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct VerifyReport {
     /// How many checkpoints were read.
-    #[getter(copy)]
     pub(crate) checked: u64,
     /// What is damaged.
     pub(crate) damaged: Vec<Damage>,

@@ -13,7 +13,6 @@ use super::{
 #[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The process.
-    #[getter(copy)]
     pub(crate) pid: u32,
     /// Its start time in clock ticks after boot.
     #[getter(copy)]
@@ -140,7 +139,6 @@ pub struct WorkingState {
     /// Steps that have begun and not ended, as they began.
     pub(crate) open_steps: Vec<StepState>,
     /// Outcomes that were let go before the next checkpoint could hold them.
-    #[getter(copy)]
     pub(crate) outcomes_dropped: u64,
 }
 
@@ -190,13 +188,11 @@ pub struct RunRecord {
     #[getter(skip)]
     pub(crate) claim: Option<Claim>,
     /// How often it was resumed.
-    #[getter(copy)]
     pub(crate) attempts: u64,
     /// When it was last resumed.
     #[getter(skip)]
     pub(crate) attempted_at: Option<Timestamp>,
     /// Whether it is no longer offered for resuming.
-    #[getter(copy)]
     pub(crate) dismissed: bool,
     /// Why it does not go on, where that was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,7 +219,6 @@ pub struct RunRecord {
     #[getter(skip)]
     pub(crate) session: Option<Session>,
     /// How many sessions there were.
-    #[getter(copy)]
     pub(crate) sessions: u64,
     /// How long the earlier sessions lasted together.
     #[getter(skip)]

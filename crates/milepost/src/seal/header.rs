@@ -17,10 +17,8 @@ pub struct Header {
     /// The run.
     pub(crate) run_id: RunId,
     /// Its number within the run.
-    #[getter(copy)]
     pub(crate) sequence: u64,
     /// Its place among all writes of the store.
-    #[getter(copy)]
     pub(crate) stamp: u64,
     /// When it was made.
     #[getter(copy)]
@@ -28,7 +26,6 @@ pub struct Header {
     /// The session.
     pub(crate) session_id: String,
     /// Milliseconds since that session began.
-    #[getter(copy)]
     pub(crate) elapsed_ms: u64,
     /// The checkpoint it continues.
     pub(crate) parent: Option<CheckpointId>,
@@ -52,19 +49,15 @@ pub struct Header {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unseen: Option<String>,
     /// Whether a state was given.
-    #[getter(copy)]
     pub(crate) holds_state: bool,
     /// Whether a brief was given.
-    #[getter(copy)]
     pub(crate) holds_brief: bool,
     /// The id it had where it was imported from, or that its brief gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported_id: Option<String>,
     /// The format the document was written in.
-    #[getter(copy)]
     pub(crate) format_version: u64,
     /// Bytes of the sealed document.
-    #[getter(copy)]
     pub(crate) size: u64,
     /// The seal's checksum.
     pub(crate) checksum: String,

@@ -87,7 +87,6 @@ pub struct StoreInfo {
     /// Its address.
     pub(crate) url: String,
     /// Bytes it takes on disk.
-    #[getter(copy)]
     pub(crate) bytes: u64,
     /// What the user should know, such as an unsafe file system.
     pub(crate) warning: Option<String>,

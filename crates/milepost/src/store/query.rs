@@ -217,7 +217,6 @@ pub struct EventPage {
 #[non_exhaustive]
 pub struct RetentionEntry {
     /// Its number.
-    #[getter(copy)]
     pub(crate) sequence: u64,
     /// Its id.
     pub(crate) snapshot_id: CheckpointId,
@@ -228,22 +227,16 @@ pub struct RetentionEntry {
     #[getter(copy)]
     pub(crate) status: Option<Status>,
     /// Whether a state was given.
-    #[getter(copy)]
     pub(crate) holds_state: bool,
     /// Whether it holds what was seen of the workspace.
-    #[getter(copy)]
     pub(crate) holds_workspace: bool,
     /// Whether it is pinned.
-    #[getter(copy)]
     pub(crate) pinned: bool,
     /// Whether it has a tag.
-    #[getter(copy)]
     pub(crate) tagged: bool,
     /// Bytes that the store holds for it.
-    #[getter(copy)]
     pub(crate) bytes: u64,
     /// Whether its document is as small as the store makes it; `Maintenance::Compress` leaves it alone.
-    #[getter(copy)]
     pub(crate) packed: bool,
 }
 

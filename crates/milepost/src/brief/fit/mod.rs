@@ -60,20 +60,16 @@ pub struct FittedBrief {
     /// The Markdown.
     pub(crate) markdown: String,
     /// How many tokens it takes.
-    #[getter(copy)]
     pub(crate) tokens: u64,
     /// How many it may take.
-    #[getter(copy)]
     pub(crate) budget: u64,
     /// What counted them.
     pub(crate) counter: String,
     /// What was left out, section by section.
     pub(crate) omitted: Vec<Omitted>,
     /// Whether what must be kept was shrunk.
-    #[getter(copy)]
     pub(crate) shrunk: bool,
     /// Whether it exceeds the budget, as requested.
-    #[getter(copy)]
     pub(crate) exceeds: bool,
 }
 
@@ -85,13 +81,10 @@ pub struct Omitted {
     /// The section.
     pub(crate) section: String,
     /// How many of its entries it had.
-    #[getter(copy)]
     pub(crate) entries: u64,
     /// How many of them are gone.
-    #[getter(copy)]
     pub(crate) left_out: u64,
     /// How many of them are there in part.
-    #[getter(copy)]
     pub(crate) cut_short: u64,
 }
 
@@ -100,15 +93,12 @@ pub struct Omitted {
 #[error("what must be kept takes {needed} tokens of {budget}: {}", sections.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", "))]
 pub struct OverBudget {
     /// How many tokens there may be.
-    #[getter(copy)]
     pub(crate) budget: u64,
     /// How many are needed.
-    #[getter(copy)]
     pub(crate) needed: u64,
     /// How many tokens each section takes, and the text around them.
     pub(crate) sections: Vec<(String, u64)>,
     /// Whether shrinking was tried.
-    #[getter(copy)]
     pub(crate) shrunk: bool,
 }
 

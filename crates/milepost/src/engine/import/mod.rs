@@ -51,10 +51,8 @@ impl ImportOptions {
 #[derive(Getters, Debug, Default, serde::Serialize)]
 pub struct ImportReport {
     /// How many checkpoints are new.
-    #[getter(copy)]
     pub(crate) imported: u64,
     /// How many were there already.
-    #[getter(copy)]
     pub(crate) unchanged: u64,
     /// Its format.
     #[getter(copy)]
@@ -62,7 +60,6 @@ pub struct ImportReport {
     /// The runs they are in.
     pub(crate) runs: BTreeSet<RunId>,
     /// How many secrets were replaced.
-    #[getter(copy)]
     pub(crate) replaced: u64,
     /// What could not be read.
     pub(crate) skipped: Vec<SkippedFile>,

@@ -40,7 +40,6 @@ pub struct PruneStep {
     /// Its run.
     pub(crate) run_id: RunId,
     /// Its number within the run.
-    #[getter(copy)]
     pub(crate) sequence: u64,
     /// When it was made.
     #[getter(copy)]
@@ -51,7 +50,6 @@ pub struct PruneStep {
     /// Why; never empty.
     pub(crate) reasons: Vec<Reason>,
     /// Bytes that the store holds for it.
-    #[getter(copy)]
     pub(crate) bytes: u64,
 }
 
@@ -69,21 +67,16 @@ pub struct PruneFailure {
 #[derive(Getters, Debug, Default, Serialize)]
 pub struct PruneReport {
     /// How many checkpoints went.
-    #[getter(copy)]
     pub(crate) removed: u64,
     /// How many were compressed.
-    #[getter(copy)]
     pub(crate) compressed: u64,
     /// How many stay, compressed or not.
-    #[getter(copy)]
     pub(crate) kept: u64,
     /// Bytes that came back; in a plan, what the store holds for what goes.
-    #[getter(copy)]
     pub(crate) bytes_freed: u64,
     /// Every checkpoint that could be read, run by run, oldest write first.
     pub(crate) plan: Vec<PruneStep>,
     /// Whether nothing was changed.
-    #[getter(copy)]
     pub(crate) dry_run: bool,
     /// Runs that went as a whole.
     pub(crate) runs_removed: Vec<RunId>,
