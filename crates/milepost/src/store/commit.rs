@@ -5,14 +5,18 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use derive_getters::Getters;
+
 use super::{CheckpointEntry, StoreError};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Sealed;
 
 /// A place for one checkpoint: its number in the run and its stamp in the store. Stores give slots out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
+    /// The checkpoint's number within its run.
     sequence: u64,
+    /// The checkpoint's place among all writes of the store.
     stamp: u64,
 }
 
@@ -20,16 +24,6 @@ impl Slot {
     /// Gives a slot out. For implementers of `Store`, inside a write.
     pub fn issue(sequence: u64, stamp: u64) -> Self {
         Self { sequence, stamp }
-    }
-
-    /// The checkpoint's number within its run.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    /// The checkpoint's place among all writes of the store.
-    pub fn stamp(&self) -> u64 {
-        self.stamp
     }
 
     /// The slot after this one, for a decision that puts several checkpoints.
