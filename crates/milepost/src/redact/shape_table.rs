@@ -15,7 +15,7 @@ const fn shape(
     Shape { rule, prefixes, class, length, requirement }
 }
 
-pub(super) static SHAPES: [Shape; 213] = [
+pub(super) static SHAPES: [Shape; 214] = [
     shape("zoho_token", &["1000."], Dotted, (65, 65), Parts(&[32, 32])),
     shape("google_refresh_token", &["1//0"], Word, (30, 0), Edge),
     shape("salesforce_key", &["3MVG9"], Dotted, (80, 0), Edge),
@@ -225,7 +225,8 @@ pub(super) static SHAPES: [Shape; 213] = [
     shape("xai_key", &["xai-"], Word, (70, 0), Edge),
     shape("slack_token", &["xapp-"], Word, (20, 0), Prefix),
     shape("brevo_key", &["xkeysib-"], Word, (60, 0), Prefix),
-    shape("slack_token", &["xox"], Word, (14, 0), Mixed),
+    shape("slack_token", &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-"], Word, (12, 0), Mixed),
+    shape("slack_token", &["xoxo-", "xoxp-", "xoxr-", "xoxs-"], Word, (12, 0), Mixed),
     shape("brevo_key", &["xsmtpsib-"], Word, (60, 0), Prefix),
     shape("yandex_token", &["y0_"], Word, (50, 60), Mixed),
     shape("google_oauth_token", &["ya29."], Dotted, (20, 0), Mixed),
