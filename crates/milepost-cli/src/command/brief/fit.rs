@@ -67,7 +67,8 @@ fn scaled<'a>(counter: TokenCounter<'a>, scale: Option<&str>) -> Result<TokenCou
 
 #[cfg(feature = "exact-tokens")]
 fn exact(name: &str) -> Option<Box<dyn Tokenizer>> {
-    brief::ExactTokenizer::from_name(name).map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>)
+    milepost::brief::ExactTokenizer::from_name(name)
+        .map(|tokenizer| Box::new(tokenizer) as Box<dyn Tokenizer>)
 }
 
 #[cfg(not(feature = "exact-tokens"))]
