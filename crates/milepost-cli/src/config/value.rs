@@ -9,7 +9,7 @@ use milepost::AllowList;
 use milepost::internal::model::KeepCount;
 use milepost::model::Profile;
 
-/// A value as it was written: text from a flag or a variable, or whatever a file holds.
+/// A value before it is parsed: text from a flag or a variable, or a TOML value from a file.
 #[derive(Clone)]
 pub(super) enum RawValue {
     Text(String),
@@ -17,7 +17,7 @@ pub(super) enum RawValue {
 }
 
 impl RawValue {
-    /// The text of a value that may stand with or without quotes.
+    /// The value as text. A file may write it with or without quotes.
     fn into_text(self) -> String {
         match self {
             Self::Text(text) | Self::Toml(toml::Value::String(text)) => text,

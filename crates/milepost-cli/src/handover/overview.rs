@@ -65,7 +65,7 @@ impl Overview {
             lasted: format::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
             sessions: record.map_or(0, |record| record.sessions()),
             doing: doing(record, tasks),
-            // What cannot be read here is said elsewhere: the rest must be describe_failure all the same.
+            // An unreadable checkpoint is reported elsewhere and must not hide the rest.
             failed: mp.last_failed_outcome(summary.run_id()).ok().flatten().as_ref().map(describe_failure),
             next_actions: next_actions(record, tasks),
         }

@@ -105,7 +105,7 @@ impl RunParts {
     }
 }
 
-/// How a run stands by its record and its owner, in one word or two.
+/// A short name for the state of a run, from its record and its owner.
 pub(crate) fn state_name(summary: &RunSummary) -> &'static str {
     let Ok(record) = &summary.record() else { return "damaged" };
     match (record.status(), summary.owner()) {

@@ -109,7 +109,7 @@ pub(super) fn enter_past_session(record: &mut RunRecord, id: &str, created_at: T
     }
 }
 
-/// When a session began in which so many milliseconds had passed at a time.
+/// The start of a session that had lasted `elapsed_ms` at `time`.
 pub(super) fn started_at(time: Timestamp, elapsed_ms: u64) -> Timestamp {
     let elapsed = SignedDuration::from_millis(i64::try_from(elapsed_ms).unwrap_or(0));
     time.checked_sub(elapsed).unwrap_or(time)

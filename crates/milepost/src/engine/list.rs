@@ -18,7 +18,7 @@ options! {
     pub struct ListQuery {
         /// Only of this run.
         pub(crate) run: Option<RunId>,
-        /// At most so many; 0 for all.
+        /// Maximum number to list (0 = no limit).
         pub(crate) limit: usize [number],
         /// Only completed ones, or only those that are not.
         pub(crate) completed: Option<bool>,

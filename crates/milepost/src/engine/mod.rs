@@ -91,34 +91,34 @@ use crate::store::{
 };
 
 options! {
-    /// What an engine decides by.
+    /// Settings of an engine: retention, limits, redaction.
     #[derive(Debug, Clone, Default)]
     pub struct Settings {
         /// The profile of runs that are opened without one.
         pub(crate) profile: Option<Profile>,
         /// Replaces the profile's number of kept checkpoints.
         pub(crate) keep_last: Option<KeepCount> [internal],
-        /// Replaces the profile's age; `Some(None)` is any age.
+        /// Replaces the profile's maximum age; `Some(None)` is no maximum.
         pub(crate) max_age: Option<Option<Duration>>,
         /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
         pub(crate) keep_last_at_least: Option<KeepCount> [internal],
         /// Keeps checkpoints at least so long, where the profile or `max_age` would not; `Some(None)` is for ever.
         pub(crate) max_age_at_least: Option<Option<Duration>> [internal],
-        /// The newest of so many hours stay.
+        /// Keeps the newest checkpoint of each of the last N hours that have one.
         pub(crate) keep_hourly: u64 [number],
-        /// The newest of so many days stay.
+        /// Keeps the newest checkpoint of each of the last N days that have one.
         pub(crate) keep_daily: u64 [number],
-        /// The newest of so many weeks stay.
+        /// Keeps the newest checkpoint of each of the last N weeks that have one.
         pub(crate) keep_weekly: u64 [number],
-        /// What is younger stays.
+        /// Keeps every checkpoint younger than this.
         pub(crate) keep_within: Option<Duration>,
         /// What the store as a whole keeps.
         pub(crate) store_limits: StoreLimits [internal],
         /// How large what the caller gives may be.
         pub(crate) limits: SizeLimits [internal],
-        /// Whether secrets are replaced.
+        /// Whether secrets are replaced; off by default.
         pub(crate) redaction: Redaction,
-        /// Values that look like secrets and stay.
+        /// Values that look like secrets and are kept.
         pub(crate) redaction_allow: AllowList,
         /// What resuming goes by.
         pub(crate) resume: ResumePolicy [internal],

@@ -17,7 +17,7 @@ options! {
         pub(crate) status: Option<Status>,
         /// Only written at or after this time.
         pub(crate) since: Option<jiff::Timestamp>,
-        /// At most so many; 0 for all.
+        /// Maximum number to list (0 = no limit).
         pub(crate) limit: usize [number],
     }
 }
