@@ -72,11 +72,13 @@ struct GrantedClaim {
 }
 
 impl Milepost {
-    /// The runs that stopped before their end and may be continued, the last written first. `RunBuilder::continuing`
-    /// continues one.
+    /// The runs that stopped before their end and may be continued, the last written first, without those that were
+    /// imported: a program has to name them. `RunBuilder::continuing` continues one.
     pub fn resumable_runs(&self) -> Result<Vec<RunSummary>, Error> {
         let candidates = self.candidates()?.into_iter();
-        let resumable = |c: &ResumeCandidate| c.decision.eligible && c.decision.run_state.is_stopped();
+        let is_foreign = |c: &ResumeCandidate| c.summary.intact().is_some_and(RunRecord::is_foreign);
+        let resumable =
+            |c: &ResumeCandidate| c.decision.eligible && c.decision.run_state.is_stopped() && !is_foreign(c);
         Ok(candidates.filter(resumable).map(|candidate| candidate.summary).collect())
     }
 

@@ -122,6 +122,21 @@ fn a_program_continues_an_interrupted_run(#[values(Kind::Sqlite, Kind::Files)] k
 }
 
 #[rstest]
+fn an_imported_run_is_not_offered_to_programs(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    crashed(&world, "a");
+    assert_eq!(world.mp.resumable_runs().unwrap().len(), 1);
+    let origin = r#"{"kind":"bundle","from":"elsewhere","at":"2026-01-01T00:00:00Z"}"#;
+    let adopt = |view: &milepost::store::RunView| {
+        let record = milepost_testkit::fixtures::set_member(view.record.as_ref().unwrap(), "origin", origin);
+        milepost::store::WriteDecision::Commit(Box::new(milepost::store::Commit::new(record)))
+    };
+    world.mp.raw_store().write(&run("a"), &mut { adopt }).unwrap();
+    assert!(world.mp.resumable_runs().unwrap().is_empty());
+    world.mp.run("b").continuing(&run("a")).start().unwrap();
+}
+
+#[rstest]
 fn one_that_starts_and_ends_without_a_checkpoint_uses_nothing_up(
     #[values(Kind::Sqlite, Kind::Files)] kind: Kind,
 ) {
